@@ -1,0 +1,25 @@
+"""Bayesian generative classifiers and the lecture models under them."""
+
+from bayesgen import data, decision, evaluation, models
+from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.inference import MAP, ML, NUTS, Exact, fit
+from bayesgen.posterior import Closed, Draws, Point
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MAP",
+    "ML",
+    "NUTS",
+    "Closed",
+    "Draws",
+    "Exact",
+    "GaussianDiscriminantClassifier",
+    "NaiveBayesClassifier",
+    "Point",
+    "data",
+    "decision",
+    "evaluation",
+    "fit",
+    "models",
+]

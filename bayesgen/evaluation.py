@@ -1,0 +1,259 @@
+"""Evaluation of class probabilities against the true classes.
+
+`log_loss` and `brier_score` are the means of the two proper losses of `bayesgen.decision`: the true
+probabilities alone minimise their expectation. `accuracy` looks at the most probable class only.
+Calibration asks whether what is given probability 0.7 happens in 70 % of the cases:
+`reliability_table` shows it, `expected_calibration_error` and `brier_decomposition` measure it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+
+from .decision import Codes, Floats, _mean, _truth_and_probability, _weights, cross_entropy, decide, squared_loss
+
+Strategy = Literal["uniform", "quantile"]
+
+
+def accuracy(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | None = None) -> float:
+    """Fraction of rows whose most probable class is the true one; ties go to the lowest class.
+
+    Parameters
+    ----------
+    truth : array_like of int, shape (n,)
+        True class codes 0 to K - 1.
+    probability : array_like, shape (n, K)
+        Predicted class probabilities; every row sums to 1.
+    weight : array_like, shape (n,), optional
+        Nonnegative: an integer weight is a row repeated, zero a row absent.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong kind, and for a wrong shape or value of an argument; the message names it.
+
+    Examples
+    --------
+    >>> accuracy([0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
+    0.75
+    """
+    t, p = _truth_and_probability(truth, probability)
+    return _mean(decide(p) == t, weight)
+
+
+def log_loss(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | None = None) -> float:
+    """Mean of -log p(true class), in nats; infinite if a true class was given probability 0.
+
+    Parameters and errors as `accuracy`.
+
+    >>> round(log_loss([0, 1], [[0.5, 0.5], [0.2, 0.8]]), 4)
+    0.4581
+    """
+    return _mean(cross_entropy(truth, probability), weight)
+
+
+def brier_score(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | None = None) -> float:
+    """Mean of sum_k (1[truth = k] - p_k)^2, from 0 to 2, as Brier defined it.
+
+    With two classes it is twice the mean squared error of p(t = 1 | x), which some call the Brier
+    score. Parameters and errors as `accuracy`.
+
+    >>> brier_score([0, 1], [[0.5, 0.5], [1.0, 0.0]])
+    1.25
+    """
+    return _mean(squared_loss(truth, probability), weight)
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityTable:
+    """Predicted probabilities against observed frequencies, for every class and bin.
+
+    An empty bin has count 0 and NaN means and interval, which plots leave out.
+
+    Attributes
+    ----------
+    edges : ndarray, shape (K, bins + 1)
+        Edges of the bins, from 0 to 1.
+    count : ndarray, shape (K, bins)
+        Total weight of the rows in the bin; their number if there are no weights.
+    probability, frequency : ndarray, shape (K, bins)
+        Mean predicted probability of the class, and fraction of rows truly of the class.
+    lower, upper : ndarray, shape (K, bins)
+        The 95 % Jeffreys interval of the frequency, for independent rows: central quantiles of
+        Beta(hits + 1/2, misses + 1/2), with 0 below no hits and 1 above no misses.
+    """
+
+    edges: Floats
+    count: Floats
+    probability: Floats
+    frequency: Floats
+    lower: Floats
+    upper: Floats
+
+
+def reliability_table(
+    truth: ArrayLike,
+    probability: ArrayLike,
+    bins: int = 10,
+    strategy: Strategy = "uniform",
+    *,
+    weight: ArrayLike | None = None,
+) -> ReliabilityTable:
+    """Predicted probability and observed frequency, class by class and bin by bin.
+
+    Parameters
+    ----------
+    truth, probability, weight
+        As `accuracy`, and so are the errors.
+    bins : int
+        Number of bins, at least 1. A bin holds the probabilities above its lower edge and up to its
+        upper edge, the first bin also those at 0.
+    strategy : {"uniform", "quantile"}
+        Bins of equal width, or of equal total weight in each class; the inner edges are then
+        predicted probabilities, and since tied ones share a bin, others may be empty.
+
+    Examples
+    --------
+    >>> table = reliability_table([0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]], bins=2)
+    >>> table.count[1], table.frequency[1]
+    (array([2., 1.]), array([0.5, 1. ]))
+    """
+    t, p = _truth_and_probability(truth, probability)
+    return _table(_indicator(t, p), p, bins, strategy, weight)
+
+
+def expected_calibration_error(
+    truth: ArrayLike,
+    probability: ArrayLike,
+    bins: int = 10,
+    strategy: Strategy = "uniform",
+    *,
+    kind: Literal["confidence", "classwise"] = "confidence",
+    weight: ArrayLike | None = None,
+) -> float:
+    """Mean over rows of |frequency - mean probability| of the bin they fall in, from 0 to 1.
+
+    ``kind="confidence"``, what is mostly meant, bins the probability of the most probable class and
+    asks how often that class is the true one. ``kind="classwise"`` does so for every class and
+    averages over classes. Both depend on the bins, and neither is proper: always predicting the
+    class frequencies makes both zero. Other parameters and errors as `reliability_table`.
+
+    >>> probability = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
+    >>> expected_calibration_error([0, 1, 0, 1], probability)
+    0.25
+    """
+    t, p = _truth_and_probability(truth, probability)
+    if kind == "confidence":
+        event, p = (decide(p) == t)[:, None], p.max(axis=1, keepdims=True)
+    elif kind == "classwise":
+        event = _indicator(t, p)
+    else:
+        raise ValueError(f'kind must be "confidence" or "classwise"; got {kind!r}.')
+    table = _table(event, p, bins, strategy, weight)
+    gap = np.abs(table.frequency - table.probability)
+    return float(np.nansum(table.count * gap) / table.count.sum())
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """Terms of the Brier score, as `brier_decomposition` defines them."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bin_variance: float
+    within_bin_covariance: float
+
+
+def brier_decomposition(
+    truth: ArrayLike,
+    probability: ArrayLike,
+    bins: int = 10,
+    strategy: Strategy = "uniform",
+    *,
+    weight: ArrayLike | None = None,
+) -> BrierDecomposition:
+    """Split the Brier score into calibration, discrimination and what is in the data.
+
+    For one class let p be its predicted probability, o = 1[truth is the class], P and O their means
+    over the bin a row falls in, B the mean of o over all rows, and E the mean over rows. Then
+
+        E (p - o)^2 =   E (P - O)^2              reliability: miscalibration, 0 is best
+                      - E (O - B)^2              resolution: how far bins differ, large is best
+                      + B (1 - B)                uncertainty: the same for every forecast
+                      + E (p - P)^2              within-bin variance
+                      - 2 E (p - P)(o - O)       within-bin covariance (with its 2)
+
+    and the terms returned are sums over classes: reliability - resolution + uncertainty +
+    within_bin_variance - within_bin_covariance is `brier_score`, always, up to rounding. The first
+    three alone give it (Murphy 1973) where all probabilities in a bin are equal, else only if the
+    last two (Stephenson, Coelho and Jolliffe 2008) happen to cancel.
+
+    Parameters and errors as `reliability_table`.
+
+    >>> terms = brier_decomposition([0, 1, 1], [[1, 0], [0.5, 0.5], [0, 1]])
+    >>> round(terms.reliability, 4), round(terms.resolution, 4), round(terms.uncertainty, 4)
+    (0.1667, 0.4444, 0.4444)
+    """
+    t, p = _truth_and_probability(truth, probability)
+    o = _indicator(t, p)
+    table = _table(o, p, bins, strategy, weight)
+    cell = np.arange(p.shape[1]), _bin_of(p, table.edges)
+    p_bin, o_bin = table.probability[cell], table.frequency[cell]
+    base = np.average(o, axis=0, weights=_weights(weight, len(o)))
+
+    def mean(term: Floats) -> float:
+        return _mean(term.sum(axis=1), weight)
+
+    return BrierDecomposition(
+        reliability=mean((p_bin - o_bin) ** 2),
+        resolution=mean((o_bin - base) ** 2),
+        uncertainty=float(np.sum(base * (1 - base))),
+        within_bin_variance=mean((p - p_bin) ** 2),
+        within_bin_covariance=2 * mean((p - p_bin) * (o - o_bin)),
+    )
+
+
+def _indicator(t: Codes, p: Floats) -> NDArray[np.bool_]:
+    return t[:, None] == np.arange(p.shape[1])
+
+
+def _bin_of(p: Floats, edges: Floats) -> Codes:
+    columns = zip(edges, p.T, strict=True)
+    return np.stack([np.searchsorted(edge[1:-1], column) for edge, column in columns], axis=1)
+
+
+def _table(
+    event: NDArray[np.bool_], p: Floats, bins: int, strategy: Strategy, weight: ArrayLike | None
+) -> ReliabilityTable:
+    """Events (n, m), yes or no, against their probabilities p (n, m); m rows of bins."""
+    weights, m = _weights(weight, len(p)), p.shape[1]
+    if not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins must be an integer of at least 1; got {bins!r}.")
+    levels = np.arange(bins + 1) / bins  # linspace gives 0.30000000000000004
+    edges = np.tile(levels, (m, 1))
+    if strategy == "quantile":
+        edges[:, 1:-1] = np.quantile(p, levels[1:-1], axis=0, weights=weights, method="inverted_cdf").T
+    elif strategy != "uniform":
+        raise ValueError(f'strategy must be "uniform" or "quantile"; got {strategy!r}.')
+    cell = (_bin_of(p, edges) + bins * np.arange(m)).ravel()
+
+    def total(values: NDArray) -> NDArray:
+        weighted = (weights[:, None] * values).ravel()
+        return np.bincount(cell, weights=weighted, minlength=m * bins).reshape(m, bins)
+
+    count, hits = total(np.ones_like(p)), total(event)
+    occupied = np.where(count > 0, count, np.nan)
+    frequency = hits / occupied
+    a, b = hits + 0.5, occupied - hits + 0.5
+    return ReliabilityTable(
+        edges=edges,
+        count=count,
+        probability=total(p) / occupied,
+        frequency=frequency,
+        lower=np.where(frequency == 0, 0.0, betaincinv(a, b, 0.025)),
+        upper=np.where(frequency == 1, 1.0, betaincinv(a, b, 0.975)),
+    )

@@ -1,0 +1,249 @@
+r"""The generative classifier: a prior over classes, and features given the class.
+
+.. math:: \pi \sim p(\pi), \quad \theta_k \sim p(\theta), \qquad t_i \mid \pi \sim \mathrm{Categorical}(\pi), \quad
+   x_i \mid t_i = k, \theta \sim \prod_{\text{leaf } j} p_j(x_{ij} \mid \theta_{jk})
+
+Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params
+from bayesgen.program import static
+from bayesgen.statistics import Statistics, Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(Statistics):
+    """Statistics of a classifier: class counts, and each leaf's statistics by class."""
+
+    classes: Sums
+    leaves: dict[str, Statistics]
+
+    def __add__(self, other):
+        if not isinstance(other, Grouped) or self.leaves.keys() != other.leaves.keys():
+            return super().__add__(other)
+        leaves = {name: mine + other.leaves[name] for name, mine in self.leaves.items()}
+        return Grouped(self.classes + other.classes, leaves)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassConditional(Model):
+    """A class prior and named leaves; `NaiveBayes` and `GaussianDiscriminant` say which leaves.
+
+    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis.
+    """
+
+    CLASSES: ClassVar[str] = "classes"
+
+    classes: Any
+    columns: Mapping[str, tuple[str, ...]] = static(default=(), kw_only=True)
+    per_class: bool = static(default=False, kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "columns", tuple((name, tuple(c)) for name, c in dict(self.columns).items()))
+        if not isinstance(self.classes, Conjugate):
+            raise TypeError(
+                f"{type(self).__name__}: classes must be a DirichletCategorical or KnownCategorical, "
+                f"got {type(self.classes).__name__}"
+            )
+        for name, leaf in self.leaves.items():
+            if not isinstance(leaf, ExponentialFamily):
+                raise TypeError(
+                    f"{type(self).__name__}: {name!r} must be a model of a feature such as BetaBernoulli(), "
+                    f"got {type(leaf).__name__}"
+                )
+            if name == self.CLASSES:
+                raise ValueError(f"{type(self).__name__}: {name!r} cannot name a feature: it names the class prior")
+
+    @property
+    def leaves(self) -> dict[str, Any]:
+        """The leaves by name."""
+        raise NotImplementedError
+
+    def blocks(self, x) -> Mapping[str, Any]:
+        """Rows as a mapping from leaf to its array."""
+        raise NotImplementedError
+
+    def with_leaves(self, classes, leaves, *, per_class: bool):
+        """Return the same model with other leaves of the same names."""
+        raise NotImplementedError
+
+    @property
+    def class_names(self) -> tuple:
+        """Labels of the classes, in the order of the codes."""
+        return self.classes.categories
+
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """Column names of a leaf, where they are known."""
+        return dict(self.columns).get(name, ())
+
+    # -- the program -------------------------------------------------------------------------------------------------
+
+    def latents(self) -> Params:
+        """Sample class probabilities and every leaf's parameters, leaves in plates "class" and "<leaf>.feature"."""
+        scope = program.handlers.scope
+        with scope(prefix=self.CLASSES, divider="."):
+            params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
+        for name, leaf in self.leaves.items():
+            plates = leaf.plates(len(self.class_names), f"{name}.", self.per_class)
+            with plates, scope(prefix=name, divider=".", hide_types=["plate"]):
+                params |= {f"{name}.{site}": v for site, v in leaf.parameters().items()}
+        return params
+
+    def __call__(self, x=None, t=None, *, size: int | None = None):
+        """Tell the row-level story; see the module.
+
+        Parameters
+        ----------
+        x : rows, optional
+            As for `statistics`; None draws them.
+        t : int array, shape (n,), optional
+            Class codes; None draws them.
+        size : int, optional
+            How many rows to draw where both are None; default 1.
+        """
+        numpyro = program.numpyro
+        model = self.traced()
+        params = model.latents()
+        x = {} if x is None else model.blocks(x)
+        lengths = [len(a) for a in [*x.values(), t] if a is not None]
+        size = lengths[0] if lengths else size or 1
+        with numpyro.plate("obs", size):
+            prior = model.classes.likelihood(model.site(params, self.CLASSES))
+            t = numpyro.sample("t", prior, obs=None if t is None else program.jnp.asarray(t))
+        for name, leaf in model.leaves.items():
+            own, features = leaf.take(model.site(params, name), t), leaf.features(self.per_class)
+            leaf.observe(f"{name}.x", own, x.get(name), size, features, f"{name}.")
+        return t
+
+    # -- statistics and densities ------------------------------------------------------------------------------------
+
+    def site(self, params: Params, name: str) -> Params:
+        """Parameters of one leaf."""
+        return {key[len(name) + 1 :]: v for key, v in params.items() if key.rpartition(".")[0] == name}
+
+    def _leafwise(self, operation) -> dict[str, Any]:
+        """Apply ``operation(name, leaf)`` to every leaf; what it cannot take is told with its names."""
+        result = {}
+        for name, leaf in self.leaves.items():
+            try:
+                result[name] = operation(name, leaf)
+            except DataError as error:
+                raise error.named(self.class_names, self.columns_of(name) or (name,)) from None
+        return result
+
+    def statistics(self, x, t, weight=None) -> Grouped:
+        """Sum the rows, by class: one pass, additive over pieces of the data.
+
+        Parameters
+        ----------
+        x : rows
+            A mapping from leaf name to array (n, ...) (naive Bayes), or an array (n, D) (Gaussian discriminant).
+        t : int array, shape (n,)
+            Class codes in 0..K-1.
+        weight : array, shape (n,), optional
+            Row weights >= 0.
+        """
+        x, count = self.blocks(x), len(self.class_names)
+        t = np.asarray(self.classes.check(t)).astype(np.intp)
+        lengths = {name: len(rows) for name, rows in x.items()} | {"t": len(t)}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"all rows must be of one length, got {lengths}")
+        if weight is not None:
+            weight = np.asarray(weight, float)
+            if weight.shape != t.shape or not (weight >= 0).all() or not np.isfinite(weight).all():
+                raise ValueError(f"weight must hold one finite number >= 0 for each of the {len(t)} rows")
+        leaves = self._leafwise(lambda name, leaf: leaf.statistics(x[name], t, count, weight))
+        return Grouped(self.classes.statistics(t, weight=weight), leaves)
+
+    def log_likelihood(self, params: Params, statistics: Grouped):
+        """Log p(all rows | params): no rows needed. NumPy or JAX."""
+        result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
+        for name, leaf in self.leaves.items():
+            result = result + leaf.log_likelihood(self.site(params, name), statistics.leaves[name])
+        return result
+
+    def check(self, x) -> Mapping[str, Any]:
+        """Return the rows by leaf, checked, or raise what is wrong with them."""
+        x = self.blocks(x)
+        return self._leafwise(lambda name, leaf: leaf.check(x[name]))
+
+    def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
+        """Log p(x_i, t_i = k | params) for rows checked by `check`; (draws, K, n)."""
+        with np.errstate(divide="ignore"):
+            result = np.log(params[f"{self.CLASSES}.probability"])[..., None]
+        for name, leaf in self.leaves.items():
+            result = result + leaf.log_likelihood_rows(self.site(params, name), x[name])
+        return result
+
+    # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
+
+    @property
+    def conjugate(self) -> bool:
+        """Whether the exact posterior exists in closed form."""
+        return all(isinstance(leaf, Conjugate) for leaf in self.leaves.values())
+
+    def update(self, statistics: Grouped):
+        """Return the posterior: every leaf updated by class."""
+        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]))
+        return self.with_leaves(self.classes.update(statistics.classes), leaves, per_class=True)
+
+    def log_evidence(self, statistics: Grouped) -> float:
+        """Log p(x, t) of the rows as a sequence, every constant kept."""
+        leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
+        return self.classes.log_evidence(statistics.classes) + sum(leaves)
+
+    def log_predictive(self, x) -> np.ndarray:
+        """Log p(x, t = k) with the parameters integrated out, (n, K)."""
+        x = self.check(x)
+        with np.errstate(divide="ignore"):
+            result = np.log(self.classes.mean)
+        for name, leaf in self.leaves.items():
+            density = leaf.log_predictive(x[name])
+            result = result + density.reshape(len(density), -1)
+        return result
+
+    def mode(self) -> Params:
+        """MAP: each leaf's mode, by class."""
+        return self._join(self.classes.mode(), self._leafwise(lambda name, leaf: leaf.mode()))
+
+    def ml(self, statistics: Grouped) -> Params:
+        """Maximum likelihood, leaf by leaf, by class."""
+        leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
+        return self._join(self.classes.ml(statistics.classes), leaves)
+
+    def draw(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
+        """Exact draws."""
+        return self._join(self.classes.draw(rng, size), self._leafwise(lambda name, leaf: leaf.draw(rng, size)))
+
+    def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
+        parts = {self.CLASSES: classes, **leaves}
+        return {f"{name}.{site}": value for name, params in parts.items() for site, value in params.items()}
+
+    def dims(self, site: str) -> tuple[str, ...]:
+        """Names of the axes of a site, behind those of the draws."""
+        name, _, parameter = site.rpartition(".")
+        if name == self.CLASSES:
+            return ("class",)
+        wide = sum(bool(leaf.features(self.per_class)) or leaf.event_dim > 0 for leaf in self.leaves.values())
+        own = self.leaves[name].dims(parameter, grouped=True, per_class=self.per_class)
+        return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in own)
+
+    def coords(self) -> dict[str, list]:
+        """Labels along the axes that `dims` names, where they are known."""
+        labels: dict[str, list] = {"class": list(self.class_names)}
+        for name, leaf in self.leaves.items():
+            for site in leaf.site_dims or ("",):
+                for dim in self.dims(f"{name}.{site}"):
+                    if dim.split(".")[-1].startswith("feature") and len(self.columns_of(name)):
+                        labels[dim] = list(self.columns_of(name))
+                    elif dim == f"{name}.category":
+                        labels[dim] = list(leaf.categories)
+        return labels

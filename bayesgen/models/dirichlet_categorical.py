@@ -1,0 +1,210 @@
+r"""A categorical feature under a Dirichlet prior; also the class prior of every classifier.
+
+.. math:: \theta \sim \mathrm{Dirichlet}(\alpha), \qquad x_i \mid \theta \sim \mathrm{Categorical}(\theta),
+   \quad x_i \in \{0, \dots, V-1\}
+
+After counts n_v: posterior Dirichlet(alpha + n); predictive (alpha_v + n_v) / sum; evidence of the sequence
+Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v), A = sum alpha; MAP (alpha_v + n_v - 1) / (A + N - V); ML n_v / N.
+Laplace smoothing is the predictive (the posterior mean) under alpha = 1. (Murphy 2012, section 3.4.)
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from bayesgen import program
+from bayesgen.model import Conjugate, DataError, first, hyperparameter, log_or_floor
+from bayesgen.program import static
+
+
+class _Categorical(Conjugate):
+    """What categorical features share, whatever their prior: codes 0..V-1 and their likelihood."""
+
+    site_dims = {"probability": ("category",)}
+    categories: Any
+
+    def likelihood(self, params):
+        """Categorical(probability)."""
+        return program.dist.Categorical(probs=params["probability"])
+
+    def predictive(self):
+        """Categorical(mean)."""
+        return program.dist.Categorical(probs=self.mean)
+
+    @property
+    def mean(self):
+        """Mean of the category probabilities, (..., V)."""
+        raise NotImplementedError
+
+    def T(self, x, about=0.0):
+        """One-hot code; its entries sum to 1."""
+        return (x[..., None] == np.arange(len(self.categories))).astype(float)
+
+    def natural(self, params, about=0.0):
+        """Log probability of each category."""
+        return log_or_floor(params["probability"])
+
+    def check(self, x):
+        """Entries are codes 0..V-1, or NaN where missing."""
+        x = super().check(x)
+        count = len(self.categories)
+        bad = (x == x) & ((x < 0) | (x >= count) | (x != np.floor(x)))
+        if bad.any():
+            self._refuse(x, bad, f"is not a category code 0..{count - 1}")
+        return x
+
+    def log_predictive(self, x):
+        """Log p(x); for one trial the plug-in of the mean is exact."""
+        return self.log_likelihood_rows({"probability": self.mean}, self.check(x)).T
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletCategorical(_Categorical):
+    """Categorical feature with a Dirichlet(alpha) prior on the category probabilities.
+
+    Parameters
+    ----------
+    alpha : float or array, shape (features..., V)
+        Prior count of each category, > 0; a number holds for every category.
+    categories : int or sequence, optional
+        The number of categories V or their labels, in the order of the codes. Needed where ``alpha`` is a number.
+
+    Examples
+    --------
+    >>> die = DirichletCategorical(alpha=1.0, categories=3)
+    >>> die.update(die.statistics([0, 0, 2])).mean.round(3)
+    array([0.5  , 0.167, 0.333])
+    """
+
+    alpha: np.ndarray = hyperparameter(1.0, positive=True)
+    categories: Any = static(default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        categories = self.categories
+        if categories is None:
+            if self.alpha.ndim == 0:
+                raise ValueError("DirichletCategorical: give categories=, their number or their labels")
+            categories = self.alpha.shape[-1]
+        if isinstance(categories, (int, np.integer)):
+            categories = range(categories)
+        categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
+        if not categories or len(set(categories)) < len(categories):
+            raise ValueError("DirichletCategorical: categories must be one or more distinct labels")
+        if self.alpha.ndim and self.alpha.shape[-1] not in (1, len(categories)):
+            raise ValueError(
+                f"DirichletCategorical: alpha has {self.alpha.shape[-1]} entries for {len(categories)} categories"
+            )
+        shape = (*self.alpha.shape[:-1], len(categories))
+        object.__setattr__(self, "alpha", np.broadcast_to(self.alpha, shape))
+        object.__setattr__(self, "categories", categories)
+
+    @property
+    def batch_shape(self):
+        """Shape in front of the category axis."""
+        return self.alpha.shape[:-1]
+
+    @property
+    def mean(self):
+        """Mean of the category probabilities, alpha / sum(alpha)."""
+        return self.alpha / self.alpha.sum(-1, keepdims=True)
+
+    def parameters(self):
+        """Sample the category probabilities."""
+        return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
+
+    def update(self, statistics):
+        """Add the counts."""
+        return DirichletCategorical(self.alpha + statistics.total(), self.categories)
+
+    def log_evidence(self, statistics):
+        """Log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
+        counts = statistics.total()
+        rising = gammaln(self.alpha + counts) - gammaln(self.alpha)
+        total = self.alpha.sum(-1)
+        return float(rising.sum() - (gammaln(total + counts.sum(-1)) - gammaln(total)).sum())
+
+    def mode(self):
+        """(alpha - 1) / (A - V); uniform under a flat prior; none where an alpha is below 1."""
+        bad = (self.alpha < 1).any(-1)
+        if bad.any():
+            raise DataError(
+                "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1",
+                **first(bad),
+            )
+        excess = self.alpha - 1
+        total = excess.sum(-1, keepdims=True)
+        flat = total == 0
+        return {"probability": np.where(flat, 1 / len(self.categories), excess / np.where(flat, 1, total))}
+
+    def ml(self, statistics):
+        """Shares of the categories; 0 is legitimate, no row at all is not."""
+        counts = statistics.total()
+        total = counts.sum(-1, keepdims=True)
+        if (total == 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(total[..., 0] == 0))
+        return {"probability": counts / total}
+
+    def draw(self, rng, size=()):
+        """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
+        shape = (*size, *self.alpha.shape)
+        # Marsaglia and Tsang's boost: G(alpha) = G(alpha + 1) U^(1/alpha)
+        log_gamma = np.log(rng.standard_gamma(self.alpha + 1, shape)) + np.log1p(-rng.random(shape)) / self.alpha
+        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
+        return {"probability": weights / weights.sum(-1, keepdims=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCategorical(_Categorical):
+    """Categorical with given probabilities: nothing to learn. The class prior that a user fixes by ``priors=``.
+
+    Parameters
+    ----------
+    probability : array, shape (V,)
+        Category probabilities, >= 0 with sum 1.
+    categories : int or sequence, optional
+        Their labels.
+    """
+
+    probability: np.ndarray = hyperparameter(rank=1)
+    categories: Any = static(default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if (self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, rtol=0, atol=1e-8):
+            raise ValueError("KnownCategorical: probability must be >= 0 and sum to 1")
+        labels = range(self.probability.shape[-1]) if self.categories is None else self.categories
+        object.__setattr__(self, "categories", tuple(labels))
+
+    @property
+    def mean(self):
+        """The given probabilities."""
+        return self.probability
+
+    def parameters(self):
+        """Record the given probabilities as a deterministic site."""
+        return {"probability": program.numpyro.deterministic("probability", self.probability)}
+
+    def update(self, statistics):
+        """Return itself."""
+        return self
+
+    def log_evidence(self, statistics):
+        """Log likelihood of the counts."""
+        counts = statistics.total()
+        with np.errstate(divide="ignore"):
+            return float(np.where(counts > 0, counts * np.log(self.probability), 0.0).sum())
+
+    def mode(self):
+        """The given probabilities."""
+        return {"probability": self.probability}
+
+    def ml(self, statistics):
+        """The given probabilities."""
+        return self.mode()
+
+    def draw(self, rng, size=()):
+        """The given probabilities, repeated."""
+        return {"probability": np.broadcast_to(self.probability, (*size, *self.probability.shape))}

@@ -1,0 +1,126 @@
+"""The one door to JAX and NumPyro.
+
+The algebra of bayesgen is NumPy; a model's program is NumPyro. A user who only needs closed forms must not wait for a
+compiler, so nothing here imports JAX until a program is run: the names ``jax``, ``jnp``, ``numpyro``, ``dist`` and
+``handlers`` of this module are imported at their first use (PEP 562), once, under a lock. `Record` classes become JAX
+pytrees at that moment, or at construction where the user has loaded JAX already.
+"""
+
+import dataclasses
+import importlib
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro import handlers
+
+_MODULES = {
+    "jax": "jax",
+    "jnp": "jax.numpy",
+    "numpyro": "numpyro",
+    "dist": "numpyro.distributions",
+    "handlers": "numpyro.handlers",
+}
+_lock = threading.RLock()
+_records: list[type] = []
+_registered: set[type] = set()
+
+__all__ = ["Record", "dist", "handlers", "jax", "jnp", "numpyro", "static", "x64"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with _lock:
+        globals()[name] = module = importlib.import_module(_MODULES[name])
+        _register()
+    return module
+
+
+def _register() -> None:
+    """Register every known `Record` class as a pytree, each once."""
+    from jax.tree_util import register_pytree_node
+
+    with _lock:
+        for cls in _records:
+            if cls not in _registered:
+                _registered.add(cls)
+                register_pytree_node(cls, _flatten, _unflattener(cls))
+
+
+def _flatten(record: "Record") -> tuple[list, tuple]:
+    children, constants = [], []
+    # Fields are read late: a class is known to `_records` before `@dataclass` has made its fields.
+    for field in dataclasses.fields(record):
+        (constants if field.metadata.get("static") else children).append(getattr(record, field.name))
+    return children, tuple(constants)
+
+
+def _unflattener(cls: type):
+    def unflatten(constants, children):
+        record = object.__new__(cls)  # no __init__: JAX passes tracers and placeholders through
+        constants, children = iter(constants), iter(children)
+        for field in dataclasses.fields(cls):
+            source = constants if field.metadata.get("static") else children
+            object.__setattr__(record, field.name, next(source))
+        return record
+
+    return unflatten
+
+
+def x64():
+    """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched."""
+    return sys.modules[__name__].jax.enable_x64(True)
+
+
+def static(**kwargs) -> Any:
+    """Declare a dataclass field that is structure, not an array: hashable, and a compile-time constant to JAX."""
+    return dataclasses.field(metadata={"static": True}, **kwargs)
+
+
+class Record:
+    """An immutable value made of arrays and other records: compares by value, and is a pytree to JAX.
+
+    Subclasses are declared ``@dataclass(frozen=True, eq=False)``.
+    """
+
+    __dataclass_fields__: ClassVar[dict]
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _records.append(cls)
+
+    def __post_init__(self):
+        if type(self) not in _registered and hasattr(sys.modules.get("jax"), "tree_util"):
+            _register()
+
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+
+    def __hash__(self):
+        return hash((type(self), *(_key(getattr(self, f.name)) for f in dataclasses.fields(self))))
+
+
+def _same(a, b) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if hasattr(a, "shape") and hasattr(b, "shape"):
+        return bool(np.array_equal(a, b))
+    return bool(a == b)
+
+
+def _key(value):
+    if isinstance(value, dict):
+        return tuple(sorted((name, _key(item)) for name, item in value.items()))
+    if hasattr(value, "shape"):
+        return (value.shape, np.asarray(value, float).tobytes())
+    return hash(value)

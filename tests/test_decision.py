@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from bayesgen import decision
+
+MEDICAL = [[0, 1], [10, 0]]
+
+
+def random_problem(seed, n=200, n_classes=3, n_actions=4):
+    rng = np.random.default_rng(seed)
+    probability = rng.dirichlet(np.full(n_classes, 0.7), size=n)
+    return rng, probability, rng.normal(size=(n_classes, n_actions))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 5), (4, 2), (1, 1)])
+def test_decide_is_brute_force_minimisation(shape):
+    _, probability, loss = random_problem(0, 200, *shape)
+    losses = decision.expected_loss(probability, loss)
+    actions = decision.decide(probability, loss)
+    for p, row, action in zip(probability, losses, actions, strict=True):
+        by_hand = [sum(p[i] * loss[i, j] for i in range(shape[0])) for j in range(shape[1])]
+        np.testing.assert_allclose(row, by_hand, atol=1e-14)
+        assert by_hand[action] <= min(by_hand) + 1e-14
+
+
+def test_rows_of_the_loss_are_truths_and_columns_actions():
+    # sick with probability 0.2: sending home costs 0.2 * 10, treating costs 0.8 * 1
+    np.testing.assert_allclose(decision.expected_loss([[0.8, 0.2]], MEDICAL), [[2.0, 0.8]])
+    assert decision.decide([[0.8, 0.2]], MEDICAL) == [1]
+    assert decision.decide([[0.8, 0.2]], np.transpose(MEDICAL)) == [0]
+
+
+def test_without_a_loss_every_mistake_costs_one():
+    _, probability, _ = random_problem(1)
+    np.testing.assert_array_equal(decision.decide(probability), probability.argmax(axis=1))
+    np.testing.assert_array_equal(
+        decision.decide(probability, reject_cost=0.4),
+        decision.decide(probability, decision.zero_one(3), reject_cost=0.4),
+    )
+    np.testing.assert_allclose(decision.expected_loss(probability, decision.zero_one(3)), 1 - probability)
+
+
+def test_ties_go_to_the_lowest_code():
+    assert decision.decide([[0.25, 0.375, 0.375]]) == [1]
+    assert decision.decide([[0.5, 0.5]], [[2, 1, 1], [2, 1, 1]]) == [1]
+    # 1 - p rounds these two to one number; the most probable class must still win
+    low, high = 0.375, np.nextafter(0.375, 1)
+    assert 1 - low == 1 - high
+    assert decision.decide([[low, high, 0.25]]) == [1]
+
+
+def test_rejection_is_one_more_action_that_loses_ties():
+    _, probability, loss = random_problem(2)
+    cost = 0.1
+    with_column = decision.decide(probability, np.column_stack([loss, np.full(3, cost)]))
+    rejecting = decision.decide(probability, loss, reject_cost=cost)
+    np.testing.assert_array_equal(np.where(with_column == 4, -1, with_column), rejecting)
+    assert 0 < (rejecting == decision.REJECT).sum() < len(rejecting)
+    assert decision.decide([[0.75, 0.25]], reject_cost=0.25) == [0]
+    assert decision.decide([[0.75, 0.25]], reject_cost=np.nextafter(0.25, 0)) == [-1]
+
+
+@pytest.mark.parametrize("loss", [MEDICAL, [[0, 1], [1, 0]], [[-2, 5], [3, 1]], [[1, 1.5], [8, 1]], [[0, 0], [1, 0]]])
+def test_threshold_separates_the_decisions(loss):
+    p = np.linspace(0, 1, 1002)
+    at = decision.threshold(loss)
+    clear = np.abs(p - at) > 1e-9
+    decided = decision.decide(np.column_stack([1 - p, p]), loss)
+    np.testing.assert_array_equal(decided[clear], p[clear] > at)
+
+
+def test_threshold_of_simple_losses():
+    assert decision.threshold(MEDICAL) == pytest.approx(1 / 11)
+    for loss, at in [(decision.zero_one(2), 0.5), ([[0, 0], [1, 0]], 0), ([[0, 1], [0, 0]], 1)]:
+        assert decision.threshold(loss) == at
+        assert decision.decide([[1 - at, at]], loss) == [0]
+
+
+def test_risk_by_hand():
+    truth, action = [0, 0, 1, 1, 1], [0, 1, 0, 1, -1]
+    risk = decision.risk(truth, action, MEDICAL, reject_cost=2)
+    assert risk == pytest.approx((0 + 1 + 10 + 0 + 2) / 5)
+    weighted = decision.risk(truth, action, MEDICAL, reject_cost=2, weight=[1, 2, 0, 1, 4])
+    assert weighted == pytest.approx((0 + 2 + 0 + 8) / 8)
+
+
+def test_bayes_decisions_have_the_least_risk():
+    rng, probability, loss = random_problem(3, n=20_000)
+    truth = (probability.cumsum(axis=1) < rng.random((len(probability), 1))).sum(axis=1)
+    actions = decision.decide(probability, loss)
+    least = decision.risk(truth, actions, loss)
+    expected = decision.expected_loss(probability, loss).min(axis=1)
+    assert least == pytest.approx(expected.mean(), abs=5 * loss.std() / np.sqrt(len(truth)))
+    shuffled = decision.risk(truth, rng.permutation(actions), loss)
+    always = [decision.risk(truth, np.full(len(truth), j), loss) for j in range(4)]
+    assert least < min(shuffled, *always)
+
+
+LOSSES = {
+    "squared": (decision.squared_loss, lambda p: (p * (1 - p)).sum()),
+    "cross entropy": (decision.cross_entropy, lambda p: -(p * np.log(p)).sum()),
+}
+
+
+@pytest.mark.parametrize(("loss", "at_best"), LOSSES.values(), ids=LOSSES)
+def test_the_best_report_is_the_posterior(loss, at_best):
+    belief = np.array([0.15, 0.6, 0.25])
+
+    def expected(logits):
+        return belief @ loss([0, 1, 2], np.tile(softmax(logits), (3, 1)))
+
+    found = minimize(expected, x0=np.zeros(3), method="Nelder-Mead", options={"fatol": 1e-12})
+    assert found.fun == pytest.approx(at_best(belief), abs=1e-9)
+    np.testing.assert_allclose(softmax(found.x), belief, atol=1e-4)
+
+
+@pytest.mark.parametrize(("loss", "at_best"), LOSSES.values(), ids=LOSSES)
+def test_the_posterior_is_the_best_report_on_simulated_truths(loss, at_best):
+    belief, n = np.array([0.15, 0.6, 0.25]), 50_000
+    truth = np.random.default_rng(4).choice(3, size=n, p=belief)
+
+    def simulated(report):
+        return loss(truth, np.tile(report, (n, 1))).mean()
+
+    assert simulated(belief) == pytest.approx(at_best(belief), rel=0.02)
+    for other in ([0.1, 0.7, 0.2], [0.2, 0.5, 0.3], [0.0, 1.0, 0.0]):
+        assert simulated(other) > simulated(belief)
+
+
+def test_proper_losses_by_hand():
+    truth, report = [2, 0], [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]
+    np.testing.assert_allclose(decision.squared_loss(truth, report), [0.04 + 0.09 + 0.25, 0])
+    entropy = decision.cross_entropy(truth, report)
+    np.testing.assert_allclose(entropy, [np.log(2), 0])
+    assert not np.signbit(entropy).any()
+    assert decision.cross_entropy([1], [[1, 0]]) == [np.inf]
+
+
+GOOD = [[0.5, 0.5]]
+ERRORS = [
+    (decision.expected_loss, ([0.5, 0.5], MEDICAL), {}, ValueError, "column_stack"),
+    (decision.expected_loss, ([["a", "b"]], MEDICAL), {}, TypeError, "probability must be an arr"),
+    (decision.expected_loss, ([[0.5, 0.4]], MEDICAL), {}, ValueError, "in 1 rows, first row 0"),
+    (decision.expected_loss, ([[1.5, -0.5]], MEDICAL), {}, ValueError, r"in \[0, 1\]"),
+    (decision.expected_loss, ([[np.nan, 1]], MEDICAL), {}, ValueError, "finite"),
+    (decision.expected_loss, ([[np.inf, 0]], MEDICAL), {}, ValueError, "finite"),
+    (decision.expected_loss, (GOOD, np.zeros((3, 2))), {}, ValueError, r"\(2, actions\)"),
+    (decision.expected_loss, (GOOD, [0, 1]), {}, ValueError, "loss must have shape"),
+    (decision.expected_loss, (GOOD, [[0, np.inf], [1, 0]]), {}, ValueError, "loss must be finite"),
+    (decision.decide, (GOOD,), {"reject_cost": np.nan}, ValueError, "reject_cost must be finite"),
+    (decision.threshold, ([[0, 1, 2], [1, 0, 2]],), {}, ValueError, r"shape \(2, 2\)"),
+    (decision.threshold, ([[1, 0], [0, 5]],), {}, ValueError, "wrong minus correct is -1"),
+    (decision.threshold, ([[1, 1], [2, 2]],), {}, ValueError, "is 0 for class 0 and 0"),
+    (decision.risk, ([0], [-1], MEDICAL), {}, ValueError, "reject_cost is needed"),
+    (decision.risk, ([0], [2], MEDICAL), {}, ValueError, "action must be codes from -1 to 1"),
+    (decision.risk, ([-1], [0], MEDICAL), {}, ValueError, "truth must be codes from 0 to 1"),
+    (decision.risk, ([0], [0, 1], MEDICAL), {}, ValueError, r"action must have shape \(1,\)"),
+    (decision.risk, ([], [], MEDICAL), {}, TypeError, "integer codes; got dtype float64"),
+    (decision.risk, ([[0]], [0], MEDICAL), {}, ValueError, "truth must have shape"),
+    (decision.squared_loss, (["a"], GOOD), {}, TypeError, "searchsorted"),
+    (decision.cross_entropy, ([0, 1], GOOD), {}, ValueError, r"truth must have shape \(1,\)"),
+]
+
+
+@pytest.mark.parametrize(("function", "args", "kwargs", "kind", "message"), ERRORS)
+def test_errors_name_the_argument(function, args, kwargs, kind, message):
+    with pytest.raises(kind, match=message):
+        function(*args, **kwargs)
