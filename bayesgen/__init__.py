@@ -4,6 +4,7 @@ from bayesgen import data, decision, evaluation, models
 from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.inference import MAP, ML, NUTS, Exact, fit
 from bayesgen.posterior import Closed, Draws, Point
+from bayesgen.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 
 __version__ = "0.1.0"
 
@@ -15,8 +16,11 @@ __all__ = [
     "Draws",
     "Exact",
     "GaussianDiscriminantClassifier",
+    "LinearRegressor",
+    "LogisticClassifier",
     "NaiveBayesClassifier",
     "Point",
+    "ProbitClassifier",
     "data",
     "decision",
     "evaluation",

@@ -1,6 +1,7 @@
 """The scikit-learn estimators: read the table, sum its statistics, run an inference, ask the posterior."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp
@@ -9,15 +10,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from bayesgen.inference import named
+from bayesgen.model import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
     GaussianDiscriminant,
     KnownCategorical,
     NaiveBayes,
     NormalInverseGamma,
     NormalInverseWishart,
+    Separation,
 )
+from bayesgen.models.gaussian_discriminant import COVARIANCES
 from bayesgen.schema import Block, Schema, Table
 
 
@@ -157,8 +163,11 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     ----------
     features : str or mapping, default "auto"
         "auto" (by type: float and integer columns Gaussian, bool Bernoulli, category, object and string categorical),
-        one of "gaussian", "bernoulli", "categorical" for all, or a mapping from column (or tuple of columns) to a leaf
-        such as ``BetaBernoulli(2, 2)`` or to one of these names; columns it leaves out are "auto".
+        one of "gaussian", "bernoulli", "categorical", "poisson" (counts) for all, "multinomial" (all columns one bag of
+        words), or a mapping from column (or tuple of columns) to a leaf such as ``BetaBernoulli(2, 2)`` or to one of
+        these names; columns it leaves out are "auto". A bag of words, and heads with their tosses, are a tuple:
+        ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
+        Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma` and `GammaPoisson`.
     alpha : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -209,15 +218,22 @@ class NaiveBayesClassifier(_GenerativeClassifier):
 
 
 def _leaf(block: Block, statistics):
-    if not isinstance(block.leaf, str):
-        return block.leaf
-    shape = () if block.single else (len(block.columns),)
+    leaf, shape = block.leaf, () if block.single else (len(block.columns),)
+    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
+        return leaf.for_classes(*shape)  # one feature's prior, repeated for each column
+    if not isinstance(leaf, str):
+        return leaf
     if block.leaf == "bernoulli":
         return BetaBernoulli(np.ones(shape), 1.0)
     if block.leaf == "categorical":
         return DirichletCategorical(np.ones((*shape, len(block.categories or ()))), block.categories)
+    if block.leaf == "multinomial":
+        return DirichletMultinomial(1.0, block.columns)
+    if block.leaf == "poisson":
+        ones = np.ones(shape)
+        return GammaPoisson(ones, ones) if statistics is None else GammaPoisson.weak(statistics)
     if statistics is None:
-        return NormalInverseGamma(np.zeros(shape), 1.0, 1.0, 1.0)
+        return _unit(shape)
     _warn_constant(statistics, block.columns)
     return NormalInverseGamma.weak(statistics)
 
@@ -227,12 +243,13 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
 
     Parameters
     ----------
-    covariance : {"full"}, default "full"
-        Structure of the covariance matrix.
+    covariance : {"full", "diagonal", "isotropic"}, default "full"
+        Structure of the covariance matrix: "full" is QDA, "diagonal" Gaussian naive Bayes.
     shared : bool, default False
-        Whether the classes share it.
-    prior : "weak" or NormalInverseWishart
-        Prior on means and covariances; "weak" follows the data's own location and scale.
+        Whether the classes share it: with "full" LDA, with "isotropic" the nearest mean.
+    prior : "weak" or model
+        Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
+        Separation (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale.
     alpha : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -280,22 +297,34 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         self.random_state = random_state
 
     def _learn_schema(self, table):
-        if self.covariance != "full" or self.shared:
-            raise ValueError(f"covariance must be 'full' and shared False, got {self.covariance!r}, {self.shared!r}")
+        if self.covariance not in COVARIANCES:
+            raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {self.covariance!r}")
         if isinstance(self.prior, str) and self.prior != "weak":
-            raise ValueError(f"prior must be 'weak' or a NormalInverseWishart, got {self.prior!r}")
+            raise ValueError(f"prior must be 'weak' or a model such as NormalInverseWishart(...), got {self.prior!r}")
         return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),))
 
     def _shape(self, blocks):
         return blocks["gaussian"]
 
     def _model(self, schema, statistics):
-        columns = schema.columns
-        prior = self.prior
-        if isinstance(prior, str):
-            dim = len(columns)
-            prior = NormalInverseWishart(np.zeros(dim), 1.0, dim, np.eye(dim))
-            if statistics is not None:
-                _warn_constant(statistics.leaves["gaussian"], columns)
-                prior = NormalInverseWishart.weak(statistics.leaves["gaussian"])
-        return GaussianDiscriminant(self._class_prior(), prior, columns={"gaussian": columns})
+        columns, prior = schema.columns, self.prior
+        dim, full = len(columns), self.covariance == "full"
+        if isinstance(prior, Separation):
+            prior = replace(prior, mean=np.broadcast_to(prior.mean, dim))
+        elif not isinstance(prior, str):
+            pass
+        elif statistics is None:
+            prior = NormalInverseWishart(np.zeros(dim), 1.0, dim, np.eye(dim)) if full else _unit(dim)
+        else:
+            own = statistics.leaves["gaussian"]
+            _warn_constant(own, columns)
+            prior = NormalInverseWishart.weak(own) if full else NormalInverseGamma.weak(own)
+            if self.covariance == "isotropic":
+                prior = replace(prior, beta=prior.beta.mean())
+        return GaussianDiscriminant(
+            self._class_prior(), prior, self.covariance, self.shared, columns={"gaussian": columns}
+        )
+
+
+def _unit(shape):
+    return NormalInverseGamma(np.zeros(shape), 1.0, 1.0, 1.0)

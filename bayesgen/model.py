@@ -20,6 +20,10 @@ Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., feat
 LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
 
 
+class NoClosedForm(Exception):
+    """A model has no formula for what was asked; an inference may have another way."""
+
+
 class DataError(ValueError):
     """A value that a model cannot take, placed by index; a model that knows names restates it with them."""
 
@@ -33,8 +37,20 @@ class DataError(ValueError):
         group = classes[self.group] if self.group is not None and len(classes) else self.group
         place = [f"class {group!r}"] * (group is not None)
         if len(columns) == 1 or (len(columns) and self.feature is not None):
-            place.append(f"column {columns[self.feature or 0]!r}")
+            feature = self.feature or 0  # within a block that goes by one name its number stays a number
+            known = feature < len(columns)
+            place.append(f"column {columns[feature]!r}" if known else f"column {columns[0]!r}, feature {feature}")
         return ValueError(": ".join([", ".join(place)] * bool(place) + [self.problem]))
+
+
+def check_weight(weight, count: int) -> np.ndarray | None:
+    """Return the weights of ``count`` rows as floats, or raise what is wrong with them."""
+    if weight is None:
+        return None
+    weight = np.asarray(weight, float)
+    if weight.shape != (count,) or not (weight >= 0).all() or not np.isfinite(weight).all():
+        raise ValueError(f"weight must hold one finite number >= 0 for each of the {count} rows")
+    return weight
 
 
 def hyperparameter(default: Any = dataclasses.MISSING, *, rank: int = 0, positive: bool = False) -> Any:
@@ -55,9 +71,29 @@ class Model(Record):
         """Tell the row-level story in NumPyro's `sample` statements."""
         raise TypeError(f"{type(self).__name__} does not define a NumPyro program")
 
+    def latents(self) -> Params:
+        """Sample the parameters inside their plates: the prior half of the program."""
+        raise TypeError(f"{type(self).__name__} does not define latents()")
+
+    def story(self, statistics: Statistics) -> None:
+        """Tell the whole story on the statistics: parameters, and the likelihood of the data as one factor."""
+        params = self.latents()
+        program.numpyro.factor("log_likelihood", self.log_likelihood(params, statistics))
+
+    def log_likelihood(self, params: Params, statistics: Statistics):
+        """Log p(all rows | params). NumPy or JAX."""
+        raise TypeError(f"{type(self).__name__} does not define log_likelihood()")
+
+    def log_volume(self, params: Params):
+        """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
+        return 0.0
+
     def traced(self) -> Self:
-        """Return the same model on JAX arrays: a NumPy float64 leaf would leak into a float32 program."""
-        return program.jax.tree_util.tree_map(program.jnp.asarray, self)
+        """Return the same model on JAX arrays: a NumPy float64 leaf would leak into a float32 program.
+
+        Of a copy: JAX remembers the conversion of an immutable array, and would hand a later float64 run the float32 one.
+        """
+        return program.jax.tree_util.tree_map(lambda a: program.jnp.asarray(a.copy()), self)
 
 
 def _hyper(model: Model, field: dataclasses.Field) -> np.ndarray:
@@ -87,6 +123,15 @@ class ExponentialFamily(Model):
     event_dim: ClassVar[int] = 0
     site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter beside class and feature
 
+    def __post_init__(self):
+        super().__post_init__()
+        fields = [f for f in dataclasses.fields(self) if "rank" in f.metadata]
+        try:
+            np.broadcast_shapes(*(np.shape(getattr(self, f.name))[: -f.metadata["rank"] or None] for f in fields))
+        except ValueError:
+            shapes = ", ".join(f"{f.name} {np.shape(getattr(self, f.name))}" for f in fields)
+            raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
+
     # -- the program -------------------------------------------------------------------------------------------------
 
     def parameters(self) -> Params:
@@ -110,9 +155,9 @@ class ExponentialFamily(Model):
         model = self.traced()
         return model.observe("x", model.latents(), x, size or 1, model.features())
 
-    def latents(self) -> Params:
-        """Sample the parameters inside their plates: the prior half of the program."""
-        with self.plates():
+    def latents(self, groups: int | None = None, name: str = "", per_class: bool = False) -> Params:
+        """Sample the parameters inside their plates: the prior half of the program, for ``groups`` classes at once."""
+        with self.plates(groups, name, per_class):
             return self.parameters()
 
     @property
@@ -166,6 +211,7 @@ class ExponentialFamily(Model):
                 missing = jnp.isnan(x)
                 event = tuple(range(-self.event_dim, 0))
                 x = jnp.where(missing, likelihood.support.feasible_like(x), x)
+                x = x.astype(int) if likelihood.is_discrete else x  # Categorical indexes by its value
                 likelihood = likelihood.mask(~missing.any(event) if event else ~missing)
             return program.numpyro.sample(site, likelihood, obs=x)
 
@@ -185,9 +231,11 @@ class ExponentialFamily(Model):
 
     def check(self, x) -> np.ndarray:
         """Return the rows as an array, NaN where missing, or raise what is wrong with them."""
-        x = np.asarray(x)
+        x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.isMaskedArray(x) else x)
         if x.dtype.kind not in "biuf":
             try:
+                if x.dtype.kind != "O":  # strings, dates and complex numbers would convert, to something else
+                    raise TypeError
                 x = x.astype(float)
             except (TypeError, ValueError):
                 raise TypeError(f"{type(self).__name__} takes numbers, got {x.dtype} values") from None
@@ -195,6 +243,10 @@ class ExponentialFamily(Model):
             raise DataError(f"expected an array of rows with {1 + self.event_dim} axes or more, got shape {x.shape}")
         if x.dtype.kind == "f" and np.isinf(x).any():
             self._refuse(x, np.isinf(x), "is infinite; replace it, or give NaN where the value is missing")
+        features = x.shape[1 : x.ndim - self.event_dim]
+        own = self.batch_shape[len(self.batch_shape) - len(features) :]
+        if len(own) == len(features) and any(a not in (1, b) for a, b in zip(own, features, strict=True)):
+            raise DataError(f"rows have {features} features where the model has {own}")
         return x
 
     def _refuse(self, x, bad, problem: str):
@@ -222,6 +274,7 @@ class ExponentialFamily(Model):
             Row weights >= 0; an integer weight is a row repeated.
         """
         x = self.check(x)
+        weight = check_weight(weight, len(x))
         w = np.ones(len(x)) if weight is None else weight
         seen = ~self.missing(x) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
         with np.errstate(invalid="ignore"):
@@ -258,14 +311,29 @@ class ExponentialFamily(Model):
             rows, base = np.where(missing[..., None], 0.0, rows), np.where(missing, 0.0, base)
         eta = self.natural(params, about)
         lead = eta.shape[: eta.ndim - rows.ndim + 1]
-        result = eta.reshape(math.prod(lead), -1) @ rows.reshape(len(x), -1).T
-        result += base.reshape(len(x), -1).sum(1)
+        result = eta.reshape(math.prod(lead), -1) @ rows.reshape(len(x), math.prod(rows.shape[1:])).T
+        result += base.reshape(len(x), math.prod(base.shape[1:])).sum(1)
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, len(x))
 
     def ml(self, statistics: Statistics) -> Params:
         """Maximum-likelihood parameters of each group; `DataError` where they do not exist."""
-        raise TypeError(f"{type(self).__name__} does not define ml()")
+        raise NoClosedForm(f"{type(self).__name__} has no closed form for maximum likelihood")
+
+    def map(self, statistics: Statistics) -> Params:
+        """Mode of the posterior density in the parameters as the model writes them, by group."""
+        raise NoClosedForm(f"{type(self).__name__} has no closed form for the posterior mode")
+
+    def for_classes(self, groups: int) -> Self:
+        """Return the model with its hyperparameters repeated along a leading axis of classes."""
+        shape = (groups, *self.batch_shape)
+        changes = {}
+        for field in dataclasses.fields(self):
+            if "rank" in field.metadata:
+                value = getattr(self, field.name)
+                own = value.shape[value.ndim - field.metadata["rank"] :]
+                changes[field.name] = np.broadcast_to(value, shape + own)
+        return dataclasses.replace(self, **changes)
 
 
 class Conjugate(ExponentialFamily):
@@ -294,7 +362,11 @@ class Conjugate(ExponentialFamily):
 
     def mode(self) -> Params:
         """Joint mode of the parameters' density (of a posterior: the MAP estimate), as they are written here."""
-        raise TypeError(f"{type(self).__name__} does not define mode()")
+        raise NoClosedForm(f"{type(self).__name__} has no closed form for the mode")
+
+    def map(self, statistics: Statistics) -> Params:
+        """Mode of the posterior."""
+        return self.update(statistics).mode()
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Draw parameters exactly: arrays (size..., groups..., features..., event...)."""

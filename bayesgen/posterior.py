@@ -164,10 +164,13 @@ def generator(seed) -> np.random.Generator:
 def _tree(model, sites: Params, sample_stats: Mapping[str, np.ndarray] | None = None):
     from arviz_base import from_dict
 
-    groups: dict[str, Any] = {"posterior": {site: np.asarray(v) for site, v in sites.items()}}
+    def safe(name):
+        return name.replace("/", "_")  # netCDF and DataTree keep "/" for groups
+
+    groups: dict[str, Any] = {"posterior": {safe(site): np.asarray(v) for site, v in sites.items()}}
     if sample_stats:
         groups["sample_stats"] = dict(sample_stats)
-    dims = {site: list(model.dims(site)) for site in sites}
-    tree = from_dict(groups, dims=dims, coords=model.coords())
+    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in sites}
+    tree = from_dict(groups, dims=dims, coords={safe(dim): labels for dim, labels in model.coords().items()})
     tree.attrs["inference_library"] = "bayesgen"
     return tree

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-FAMILIES = ("gaussian", "bernoulli", "categorical")
+FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson", "multinomial")
 _RESERVED = "classes"
 
 
@@ -64,6 +64,10 @@ class Table:
     def __len__(self):
         return len(self._frame) if self._frame is not None else len(self._array)
 
+    def _series(self, column: str):
+        assert self._frame is not None
+        return self._frame.get_column(self._names[column])
+
     def family(self, column: str) -> str:
         """Family that the column's type suggests."""
         if self._array is not None:
@@ -73,7 +77,7 @@ class Table:
             return {"b": "bernoulli", "f": "gaussian", "i": "gaussian", "u": "gaussian"}.get(kind, "categorical")
         import narwhals as nw
 
-        dtype = self._frame[self._names[column]].dtype
+        dtype = self._series(column).dtype
         if dtype == nw.Boolean:
             return "bernoulli"
         if dtype.is_numeric():
@@ -98,7 +102,7 @@ class Table:
     def _number(self, column) -> np.ndarray:
         import narwhals as nw
 
-        series = self._frame[self._names[column]]
+        series = self._series(column)
         if series.dtype.is_numeric() or series.dtype == nw.Boolean:
             return series.cast(nw.Float64).to_numpy().astype(float)
         return _to_float(self.labels(column), column)
@@ -107,7 +111,7 @@ class Table:
         """The column's values as they are: an array (n,), None or NaN where missing."""
         if self._array is not None:
             return self._array[:, self.columns.index(column)]
-        series = self._frame[self._names[column]]
+        series = self._series(column)
         return np.asarray(series.to_list(), dtype=object) if not series.dtype.is_numeric() else series.to_numpy()
 
     def categories(self, column: str) -> tuple:
@@ -115,12 +119,13 @@ class Table:
         if self._frame is not None:
             import narwhals as nw
 
-            series = self._frame[self._names[column]]
-            if series.dtype in (nw.Categorical, nw.Enum):
-                try:
-                    return tuple(series.cat.get_categories().to_list())
-                except Exception as error:
-                    raise TypeError(f"column {column!r}: its categories cannot be read: {error}") from None
+            series = self._series(column)
+            if hasattr(series.dtype, "categories"):
+                return tuple(series.dtype.categories)
+            if series.dtype == nw.Categorical and hasattr(series.to_native(), "cat"):
+                levels = getattr(series.to_native().cat, "categories", None)  # pandas knows the unused ones too
+                if levels is not None:
+                    return tuple(levels.tolist())
         values = self.labels(column)
         if values.dtype.kind in "biuf":
             found = np.unique(values[values == values]).tolist()
@@ -199,7 +204,7 @@ class Schema:
             The rows of fit.
         features : "auto", a family's name, or a mapping
             A mapping goes from column (or tuple of columns: one block) to a leaf or a family's name; columns it does
-            not name are "auto".
+            not name are "auto". "multinomial" is one bag of words: all columns, or those of a tuple.
         """
         chosen: dict[tuple[str, ...], Any] = {}
         if isinstance(features, Mapping):
@@ -209,11 +214,14 @@ class Schema:
             raise ValueError(
                 f"features must be 'auto', one of {list(FAMILIES)}, or a mapping from column to leaf; got {features!r}"
             )
+        if features == "multinomial":  # one bag of all words
+            chosen[table.columns] = features
         named = [c for key in chosen for c in key]
-        if len(set(named)) < len(named):
+        taken = set(named)
+        if len(taken) < len(named):
             raise ValueError("features names a column twice")
         for column in table.columns:
-            if column not in named:
+            if column not in taken:
                 family = features if features in FAMILIES else table.family(column)
                 chosen[(column,)] = family
         return cls(table.columns, tuple(_blocks(chosen, table)))
@@ -259,10 +267,17 @@ def _blocks(chosen, table):
 
     for key, leaf in chosen.items():
         if not isinstance(leaf, str):
-            categories = getattr(leaf, "categories", None)
-            yield Block(name("+".join(key)), key, len(key) == 1, leaf, categories)
+            vector = getattr(leaf, "event_dim", 0) > 0
+            categories = None if vector else getattr(leaf, "categories", None)
+            yield Block(name("+".join(key)), key, len(key) == 1 and not vector, leaf, categories)
         elif leaf not in FAMILIES:
             raise ValueError(f"column {key[0]!r}: features must give a leaf or one of {list(FAMILIES)}, got {leaf!r}")
+        elif leaf == "multinomial":
+            if len(key) == 1 and len(table.columns) > 1:
+                raise ValueError(
+                    f"column {key[0]!r}: a bag of one word says nothing; give 'multinomial' to a tuple of columns"
+                )
+            yield Block(name(leaf), key, False, leaf)
         else:
             for column in key:
                 categories = table.categories(column) if leaf == "categorical" else None

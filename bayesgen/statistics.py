@@ -5,6 +5,7 @@ number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all sta
 data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ class Statistics(Record):
     """Sufficient statistics of some rows; ``a + b`` are those of both."""
 
     def __add__(self, other):
-        raise TypeError(f"cannot add {type(self).__name__} and {type(other).__name__}")
+        return NotImplemented  # the other side may know; else Python says which two types do not add
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +177,7 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
         Keep the full scatter matrix.
     """
     features = x.shape[1:]
-    columns = x.reshape(len(x), -1)
+    columns = x.reshape(len(x), math.prod(features))
     codes = np.zeros(len(x), np.intp) if group is None else group
     count = groups or 1
     total: list[Any] = [None] * count
@@ -225,7 +226,7 @@ def group_sum(rows, group=None, groups=None):
     """Sum ``rows`` (n, ...) over the rows of each group: (groups, ...), or (...) without groups."""
     if group is None:
         return rows.sum(0)
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     onehot = sparse.csc_array((np.ones(len(flat)), group, np.arange(len(flat) + 1)), shape=(groups, len(flat)))
     return (onehot @ flat).reshape(groups, *rows.shape[1:])
 

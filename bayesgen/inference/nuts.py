@@ -5,7 +5,6 @@ whole run of one chain is one jitted function of (key, model, statistics): compi
 thread a chain, for XLA releases the interpreter lock. Nothing global is set: no device count, no flag, no precision.
 """
 
-import functools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -81,17 +80,16 @@ def _compiled(settings: NUTS, model, statistics):
         if kind not in _programs:
             # The start is cheap to run and dear to optimise: samplers of every prior, used once.
             cheap = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-            start = jax.jit(_start, compiler_options=cheap).lower(key, model).compile()
-            chain = (
-                jax.jit(_chain, static_argnums=0).lower(settings, key, *start(key, model), model, statistics).compile()
-            )
-            _programs[kind] = start, chain
-        start, chain = _programs[kind]
+            begin = jax.jit(start, compiler_options=cheap).lower(key, model, statistics).compile()
+            chain = jax.jit(_chain, static_argnums=0)
+            chain = chain.lower(settings, key, *begin(key, model, statistics), model, statistics).compile()
+            _programs[kind] = begin, chain
+        begin, chain = _programs[kind]
 
     def run(seed):
         with program.x64():  # of this thread alone
             first, second = jax.random.split(jax.random.PRNGKey(seed))
-            result = chain(second, *start(first, model), model, statistics)
+            result = chain(second, *begin(first, model, statistics), model, statistics)
             return jax.tree_util.tree_map(np.asarray, result)
 
     return run
@@ -101,23 +99,22 @@ def _chain(settings: NUTS, key, z, scale, model, statistics):
     """Run one chain from the unconstrained point ``z``; returns draws and sampler statistics."""
     from numpyro import infer
 
-    def story():
-        params = model.latents()
-        program.numpyro.factor("log_likelihood", model.log_likelihood(params, statistics))
-
     kernel = infer.NUTS(
-        potential_fn=lambda z: infer.util.potential_energy(story, (), {}, z),
+        potential_fn=lambda z: infer.util.potential_energy(model.story, (statistics,), {}, z),
         inverse_mass_matrix=scale,
         regularize_mass_matrix=False,
         target_accept_prob=settings.target_accept,
     )
     mcmc = infer.MCMC(kernel, num_warmup=settings.num_warmup, num_samples=settings.num_samples, progress_bar=False)
     mcmc.run(key, init_params=z, extra_fields=tuple(_STATS))
-    constrain = functools.partial(infer.util.constrain_fn, model.latents, (), {}, return_deterministic=True)
+
+    def constrain(z):
+        return infer.util.constrain_fn(model.story, (statistics,), {}, z, return_deterministic=True)
+
     return program.jax.vmap(constrain)(mcmc.get_samples()), mcmc.get_extra_fields()
 
 
-def _start(key, model, draws=100):
+def start(key, model, statistics, draws=100):
     """Where a chain starts, and the squared spread of every unconstrained latent, both from draws of the prior.
 
     Adaptation starts from these spreads instead of 1, and is not shrunk towards a fixed 1e-3, so that the units of a
@@ -128,8 +125,8 @@ def _start(key, model, draws=100):
     jax, jnp = program.jax, program.jnp
 
     def unconstrained(key):
-        trace = handlers.trace(handlers.seed(model.latents, key)).get_trace()
-        sites = {name: site for name, site in trace.items() if site["type"] == "sample"}
+        trace = handlers.trace(handlers.seed(model.story, key)).get_trace(statistics)
+        sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
         return {name: infer.util.biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
 
     values = jax.vmap(unconstrained)(jax.random.split(key, draws))

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params
+from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params, check_weight
+from bayesgen.models.dirichlet_categorical import _Categorical
 from bayesgen.program import static
 from bayesgen.statistics import Statistics, Sums
 
@@ -48,7 +49,7 @@ class ClassConditional(Model):
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, "columns", tuple((name, tuple(c)) for name, c in dict(self.columns).items()))
-        if not isinstance(self.classes, Conjugate):
+        if not isinstance(self.classes, _Categorical) or self.classes.event_dim:
             raise TypeError(
                 f"{type(self).__name__}: classes must be a DirichletCategorical or KnownCategorical, "
                 f"got {type(self.classes).__name__}"
@@ -92,9 +93,9 @@ class ClassConditional(Model):
         with scope(prefix=self.CLASSES, divider="."):
             params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
         for name, leaf in self.leaves.items():
-            plates = leaf.plates(len(self.class_names), f"{name}.", self.per_class)
-            with plates, scope(prefix=name, divider=".", hide_types=["plate"]):
-                params |= {f"{name}.{site}": v for site, v in leaf.parameters().items()}
+            with scope(prefix=name, divider=".", hide_types=["plate"]):
+                sites = leaf.latents(len(self.class_names), f"{name}.", self.per_class)
+            params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
     def __call__(self, x=None, t=None, *, size: int | None = None):
@@ -152,14 +153,14 @@ class ClassConditional(Model):
             Row weights >= 0.
         """
         x, count = self.blocks(x), len(self.class_names)
-        t = np.asarray(self.classes.check(t)).astype(np.intp)
+        t = self.classes.check(t)
+        if np.isnan(t).any():
+            raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
+        t = t.astype(np.intp)
         lengths = {name: len(rows) for name, rows in x.items()} | {"t": len(t)}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"all rows must be of one length, got {lengths}")
-        if weight is not None:
-            weight = np.asarray(weight, float)
-            if weight.shape != t.shape or not (weight >= 0).all() or not np.isfinite(weight).all():
-                raise ValueError(f"weight must hold one finite number >= 0 for each of the {len(t)} rows")
+        weight = check_weight(weight, len(t))
         leaves = self._leafwise(lambda name, leaf: leaf.statistics(x[name], t, count, weight))
         return Grouped(self.classes.statistics(t, weight=weight), leaves)
 
@@ -210,9 +211,14 @@ class ClassConditional(Model):
             result = result + density.reshape(len(density), -1)
         return result
 
-    def mode(self) -> Params:
-        """MAP: each leaf's mode, by class."""
-        return self._join(self.classes.mode(), self._leafwise(lambda name, leaf: leaf.mode()))
+    def map(self, statistics: Grouped) -> Params:
+        """Mode of the posterior, leaf by leaf, by class."""
+        leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
+        return self._join(self.classes.map(statistics.classes), leaves)
+
+    def log_volume(self, params: Params):
+        """Sum of the leaves'; see `ExponentialFamily.log_volume`."""
+        return sum(leaf.log_volume(self.site(params, name)) for name, leaf in self.leaves.items())
 
     def ml(self, statistics: Grouped) -> Params:
         """Maximum likelihood, leaf by leaf, by class."""
@@ -221,7 +227,9 @@ class ClassConditional(Model):
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Exact draws."""
-        return self._join(self.classes.draw(rng, size), self._leafwise(lambda name, leaf: leaf.draw(rng, size)))
+        count = len(self.class_names)
+        leaves = {n: leaf if self.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
+        return self._join(self.classes.draw(rng, size), {name: leaf.draw(rng, size) for name, leaf in leaves.items()})
 
     def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
         parts = {self.CLASSES: classes, **leaves}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from bayesgen import program
 from bayesgen.model import Conjugate, DataError, first, hyperparameter, log_or_floor
@@ -86,13 +86,13 @@ class DirichletCategorical(_Categorical):
         categories = self.categories
         if categories is None:
             if self.alpha.ndim == 0:
-                raise ValueError("DirichletCategorical: give categories=, their number or their labels")
+                raise ValueError(f"{type(self).__name__}: give categories=, their number or their labels")
             categories = self.alpha.shape[-1]
         if isinstance(categories, (int, np.integer)):
             categories = range(categories)
         categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
         if not categories or len(set(categories)) < len(categories):
-            raise ValueError("DirichletCategorical: categories must be one or more distinct labels")
+            raise ValueError(f"{type(self).__name__}: categories must be one or more distinct labels")
         if self.alpha.ndim and self.alpha.shape[-1] not in (1, len(categories)):
             raise ValueError(
                 f"DirichletCategorical: alpha has {self.alpha.shape[-1]} entries for {len(categories)} categories"
@@ -105,6 +105,10 @@ class DirichletCategorical(_Categorical):
     def batch_shape(self):
         """Shape in front of the category axis."""
         return self.alpha.shape[:-1]
+
+    def for_classes(self, groups):
+        """Return the model with alpha repeated along a leading axis of classes."""
+        return DirichletCategorical(np.broadcast_to(self.alpha, (groups, *self.alpha.shape)), self.categories)
 
     @property
     def mean(self):
@@ -175,8 +179,11 @@ class KnownCategorical(_Categorical):
         super().__post_init__()
         if (self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, rtol=0, atol=1e-8):
             raise ValueError("KnownCategorical: probability must be >= 0 and sum to 1")
-        labels = range(self.probability.shape[-1]) if self.categories is None else self.categories
-        object.__setattr__(self, "categories", tuple(labels))
+        count, labels = self.probability.shape[-1], self.categories
+        labels = tuple(range(count) if labels is None or isinstance(labels, (int, np.integer)) else labels)
+        if len(set(labels)) != count:
+            raise ValueError(f"KnownCategorical: categories must be {count} distinct labels, one for each probability")
+        object.__setattr__(self, "categories", labels)
 
     @property
     def mean(self):
@@ -193,9 +200,7 @@ class KnownCategorical(_Categorical):
 
     def log_evidence(self, statistics):
         """Log likelihood of the counts."""
-        counts = statistics.total()
-        with np.errstate(divide="ignore"):
-            return float(np.where(counts > 0, counts * np.log(self.probability), 0.0).sum())
+        return float(xlogy(statistics.total(), self.probability).sum())
 
     def mode(self):
         """The given probabilities."""

@@ -1,18 +1,54 @@
-"""What the scalar Gaussian features share: T(x), natural parameters, moments, likelihood."""
+r"""Scalar Gaussian features, whatever their prior: T(x), natural parameters, moments, maximum likelihood.
+
+The variance may be tied: one for all classes (a shared covariance), one for all features (isotropic), or both.
+Parameters hold it once, without the tied axes: shape (draws..., K if free over classes, D if free over features).
+"""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, first
+from bayesgen.model import DataError, ExponentialFamily, check_weight, first
 from bayesgen.statistics import moments
 
 LOG_2PI = math.log(2 * math.pi)
 
 
-class Gaussian(Conjugate):
+class Gaussian(ExponentialFamily):
     """Scalar Gaussian features; ``params`` hold "mean" and "variance"."""
+
+    tied: ClassVar[tuple[str, ...]] = ()  # of "class" and "feature": the axes that share one variance
+
+    def expand(self, params):
+        """Give the variance its tied axes back, so that it broadcasts against the mean."""
+        mean, variance = params["mean"], params["variance"]
+        if variance.ndim < mean.ndim:
+            variance = variance[..., None] if "feature" in self.tied else variance
+            variance = variance[..., None, :] if "class" in self.tied else variance
+        return {"mean": mean, "variance": mean.__array_namespace__().broadcast_to(variance, mean.shape)}
+
+    def squeeze(self, variance):
+        """Drop the tied axes of a variance (draws..., K, D)."""
+        variance = variance[..., 0] if "feature" in self.tied else variance
+        return (
+            (variance[..., 0] if "feature" in self.tied else variance[..., 0, :]) if "class" in self.tied else variance
+        )
+
+    def tie(self, increments):
+        """Sum over the tied axes, kept with length 1: what the rows say of one variance."""
+        axes = tuple({"class": 0, "feature": -1}[name] for name in self.tied)
+        return increments.sum(axes, keepdims=True) if axes else increments
+
+    def dims(self, site, *, grouped=False, per_class=False):
+        """Names of the axes of a parameter."""
+        dims = super().dims(site, grouped=grouped, per_class=per_class)
+        return tuple(d for d in dims if site != "variance" or d not in self.tied)
+
+    def take(self, params, group):
+        """Parameters of the class of each row."""
+        return super().take(self.expand(params), group)
 
     def likelihood(self, params):
         """Normal(mean, sqrt(variance))."""
@@ -25,14 +61,15 @@ class Gaussian(Conjugate):
 
     def natural(self, params, about=0.0):
         """(-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
-        d = params["mean"] - about
+        params = self.expand(params)
+        d, variance = params["mean"] - about, params["variance"]
         xp = d.__array_namespace__()
-        variance = xp.broadcast_to(params["variance"], d.shape)
         log_partition = -0.5 * (LOG_2PI + xp.log(variance) + d * d / variance)
         return xp.stack([log_partition, d / variance, -0.5 / variance], axis=-1)
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params), taken about each class's own mean over the draws, so that an offset costs no digits."""
+        params = self.expand(params)
         mean = params["mean"]
         if mean.ndim == x.ndim:  # draws of one class
             return self.product(params, x, mean.mean(0))
@@ -41,15 +78,19 @@ class Gaussian(Conjugate):
             result[:, k] = self.product({site: v[:, k] for site, v in params.items()}, x, mean[:, k].mean(0))
         return result
 
-    @classmethod
-    def statistics(cls, x, group=None, groups=None, weight=None):
+    def statistics(self, x, group=None, groups=None, weight=None):
         """`Moments` of the rows, by group; see `ExponentialFamily.statistics`. Free of hyperparameters."""
-        return moments(cls.check(cls, x), group, groups, weight)  # type: ignore[arg-type]
+        x = self.check(x)
+        return moments(x, group, groups, check_weight(weight, len(x)))
 
-    def ml_variance(self, statistics):
-        """Scatter / n, or an error where a class has one row or no spread in a feature."""
+    def ml(self, statistics):
+        """Sample means, and variances with divisor n; none where what shares a variance shows no spread."""
         n, scatter = statistics.n, statistics.scatter
-        flat = (n <= 0) | (scatter <= n * statistics.resolution())
-        if flat.any():
-            raise DataError("maximum likelihood does not exist: fewer than two distinct values", **first(flat))
-        return scatter / n
+        if (n <= 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(n <= 0))
+        total, count, noise = self.tie(scatter), self.tie(n), self.tie(n * statistics.resolution())
+        if (total <= noise).any():
+            place = {key: v for key, v in first(total <= noise).items() if key not in self.tied}
+            place = {key: v for key, v in place.items() if key != "group" or "class" not in self.tied}
+            raise DataError("maximum likelihood does not exist: fewer than two distinct values", **place)
+        return {"mean": statistics.mean, "variance": self.squeeze(total / count)}

@@ -2,14 +2,22 @@ r"""Gaussian discriminant analysis: a class prior and a Gaussian vector given th
 
 .. math:: t_i \mid \pi \sim \mathrm{Categorical}(\pi), \qquad x_i \mid t_i = k \sim N_D(\mu_k, \Sigma_k)
 
-A covariance per class gives quadratic boundaries (QDA). The exact predictive class probability uses a Student-t density
-per class, whose degrees of freedom follow the rows of the class: nothing is plugged in.
+The covariance is full (QDA), diagonal (Gaussian naive Bayes) or isotropic, per class or shared by all: full and shared
+is LDA; isotropic and shared with equal class probabilities is the nearest mean. The exact predictive class probability
+uses a Student-t density per class, whose degrees of freedom follow the rows that speak of its covariance: nothing is
+plugged in.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from bayesgen.models.class_conditional import ClassConditional
+from bayesgen.models.normal_inverse_gamma import NormalInverseGamma, TiedNormalInverseGamma
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart, SharedNormalInverseWishart
+from bayesgen.models.separation import Separation, SeparationDiagonal, SeparationFull
+from bayesgen.program import static
+
+COVARIANCES = ("full", "diagonal", "isotropic")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +28,14 @@ class GaussianDiscriminant(ClassConditional):
     ----------
     classes : DirichletCategorical or KnownCategorical
         Prior over the classes; its categories are the class labels.
-    gaussian : NormalInverseWishart
-        Prior on the mean and covariance of a class.
+    gaussian : NormalInverseWishart, NormalInverseGamma or Separation
+        Prior on means and covariances: normal-inverse-Wishart for a full covariance; normal-inverse-gamma with a mean
+        of length D for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers); the
+        separation strategy for full and diagonal.
+    covariance : {"full", "diagonal", "isotropic"}, default "full"
+        Structure of the covariance.
+    shared : bool, default False
+        Whether the classes share it.
     columns : mapping, keyword
         ``{"gaussian": names of the D columns}``, for messages and labels.
     per_class : bool, keyword
@@ -40,6 +54,12 @@ class GaussianDiscriminant(ClassConditional):
     """
 
     gaussian: Any
+    covariance: str = static(default="full")
+    shared: bool = static(default=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "gaussian", _leaf(self.gaussian, self.covariance, self.shared))
+        super().__post_init__()
 
     @property
     def leaves(self):
@@ -53,3 +73,33 @@ class GaussianDiscriminant(ClassConditional):
     def with_leaves(self, classes, leaves, *, per_class):
         """Return the same model with another leaf."""
         return replace(self, classes=classes, gaussian=leaves["gaussian"], per_class=per_class)
+
+
+def _leaf(prior, covariance: str, shared: bool):
+    """Return the leaf that a prior makes under a structure of the covariance."""
+    if covariance not in COVARIANCES:
+        raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {covariance!r}")
+    tied = ("class",) * shared + ("feature",) * (covariance == "isotropic")
+    if isinstance(prior, Separation) and covariance != "isotropic":
+        return prior.leaf(covariance, shared)
+    done = (
+        SeparationFull | SharedNormalInverseWishart
+        if covariance == "full"
+        else SeparationDiagonal | TiedNormalInverseGamma
+    )
+    if isinstance(prior, done):
+        return prior
+    wanted, made = NormalInverseGamma, TiedNormalInverseGamma
+    if covariance == "full":
+        wanted, made = NormalInverseWishart, SharedNormalInverseWishart
+    if type(prior) is not wanted:
+        also = "" if covariance == "isotropic" else " or Separation"
+        raise TypeError(f"covariance={covariance!r} takes a {wanted.__name__}{also} prior, got {type(prior).__name__}")
+    if prior.mean.ndim == 0:
+        raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
+    if covariance == "isotropic" and prior.alpha.size * prior.beta.size != 1:
+        raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
+    if not (shared if covariance == "full" else tied):
+        return prior
+    values = {f.name: getattr(prior, f.name) for f in fields(prior)}
+    return made(**values) if covariance == "full" else made(**values, tied=tied)

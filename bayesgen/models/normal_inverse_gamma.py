@@ -6,21 +6,26 @@ r"""A Gaussian feature with unknown mean and variance: the diagonal Gaussian of 
 With n rows of mean x̄ and scatter S: kappa_n = kappa + n, mean_n = (kappa m + n x̄)/kappa_n, alpha_n = alpha + n/2,
 beta_n = beta + S/2 + kappa n (x̄ - m)²/(2 kappa_n). Predictive: Student-t with 2 alpha_n degrees of freedom and squared
 scale beta_n (kappa_n + 1)/(alpha_n kappa_n). Joint mode: mean_n and beta_n/(alpha_n + 3/2). (Murphy 2007, section 6.)
+
+Where classes or features share one variance, alpha_n and beta_n sum over all that share it, the mode's 3/2 becomes
+1 + (number of means tied to it)/2, and features that share it are a joint Student-t: integrating the variance couples
+them.
 """
 
-from dataclasses import dataclass
-from typing import Self
+import contextlib
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import hyperparameter
+from bayesgen.model import Conjugate, hyperparameter
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(Gaussian):
+class NormalInverseGamma(Gaussian, Conjugate):
     """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
 
     Parameters
@@ -36,8 +41,8 @@ class NormalInverseGamma(Gaussian):
     --------
     >>> prior = NormalInverseGamma(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
     >>> posterior = prior.update(prior.statistics([1.0, 3.0]))
-    >>> float(posterior.beta), float(posterior.alpha)
-    (4.333333333333333, 3.0)
+    >>> round(float(posterior.beta), 3), float(posterior.alpha)
+    (4.333, 3.0)
     """
 
     mean: np.ndarray = hyperparameter()
@@ -46,10 +51,10 @@ class NormalInverseGamma(Gaussian):
     beta: np.ndarray = hyperparameter(positive=True)
 
     @classmethod
-    def weak(cls, statistics) -> Self:
-        """The default prior: the data's own location and within-class scale, worth a hundredth of a row and one row."""
+    def weak(cls, statistics) -> "NormalInverseGamma":
+        """The default prior: the data's location and within-class scale, worth a hundredth of a row and two rows."""
         mean, variance, _ = statistics.pooled()
-        return cls(mean, 0.01, 1.0, variance)
+        return NormalInverseGamma(mean, 0.01, 1.0, variance)
 
     def parameters(self):
         """Sample the variance, and the mean given it."""
@@ -70,41 +75,81 @@ class NormalInverseGamma(Gaussian):
         """The posterior, written as steps from the prior so that offsets do not cancel."""
         n, delta = statistics.n, statistics.mean - self.mean
         kappa = self.kappa + n
-        beta = self.beta + 0.5 * statistics.scatter + 0.5 * self.kappa * n / kappa * delta**2
-        return NormalInverseGamma(self.mean + n / kappa * delta, kappa, self.alpha + n / 2, beta)
+        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * n / kappa * delta**2
+        mean = self.mean + n / kappa * delta
+        alpha, beta = self.alpha + self.tie(n / 2), self.beta + self.tie(squares)
+        return replace(self, mean=mean, kappa=kappa, alpha=alpha, beta=beta)
 
     def log_evidence(self, statistics):
         """Log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha), summed over features."""
         p = self.update(statistics)
-        terms = (
-            -0.5 * statistics.n * LOG_2PI
-            + 0.5 * np.log(self.kappa / p.kappa)
-            + self.alpha * np.log(self.beta)
-            - p.alpha * np.log(p.beta)
-            + gammaln(p.alpha)
-            - gammaln(self.alpha)
-        )
-        return float(terms.sum())
+        means = -0.5 * statistics.n * LOG_2PI + 0.5 * np.log(self.kappa / p.kappa)
+        variances = self.alpha * np.log(self.beta) - p.alpha * np.log(p.beta) + gammaln(p.alpha) - gammaln(self.alpha)
+        return float(means.sum() + variances.sum())
 
     def log_predictive(self, x):
-        """Log density of the predictive Student-t."""
+        """Log density of the predictive Student-t; one over all observed features where they share a variance."""
         x = self.check(x)
-        dof, s2, mean = 2 * self.alpha, self.squared_scale, self.beside(self.mean, x)
-        constant = gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * (np.log(np.pi * dof) + np.log(s2))
-        dof, s2, constant = (self.beside(np.asarray(a), x) for a in (dof, s2, constant))
-        return self.over_features(constant - (dof + 1) / 2 * np.log1p((x - mean) ** 2 / (dof * s2)), x)
+        dof, scale = (
+            self.beside(np.broadcast_to(a, self.batch_shape), x) for a in (2 * self.alpha, self.squared_scale)
+        )
+        square = (x - self.beside(self.mean, x)) ** 2 / scale
+        if "feature" not in self.tied:
+            constant = gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * np.log(np.pi * dof * scale)
+            return self.over_features(constant - (dof + 1) / 2 * np.log1p(square / dof), x)
+        seen, dof = (~np.isnan(x)).sum(-1), dof[..., 0]
+        square, log_scale = (np.where(np.isnan(x), 0.0, a).sum(-1) for a in (square, np.log(scale)))
+        constant = gammaln((dof + seen) / 2) - gammaln(dof / 2) - 0.5 * (seen * np.log(np.pi * dof) + log_scale)
+        return (constant - (dof + seen) / 2 * np.log1p(square / dof)).T
 
     def mode(self):
-        """Joint mode of (mean, variance): beta / (alpha + 3/2)."""
-        variance = np.broadcast_to(self.beta / (self.alpha + 1.5), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": variance}
-
-    def ml(self, statistics):
-        """Sample mean, and variance with divisor n."""
-        return {"mean": statistics.mean, "variance": self.ml_variance(statistics)}
+        """Joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
+        means = self.tie(np.ones(self.batch_shape))
+        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
     def draw(self, rng, size=()):
         """Exact draws: inverse gamma, then normal."""
         shape = (*size, *self.batch_shape)
-        variance = self.beta / rng.gamma(self.alpha, size=shape)
-        return {"mean": rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape), "variance": variance}
+        once = tuple(1 if {-1: "feature", -2: "class"}.get(i) in self.tied else n for i, n in self._axes())
+        variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
+        mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
+        return {"mean": mean, "variance": self.squeeze(variance)}
+
+    def _axes(self):
+        return [(i - len(self.batch_shape), n) for i, n in enumerate(self.batch_shape)]
+
+
+@dataclass(frozen=True, eq=False)
+class TiedNormalInverseGamma(NormalInverseGamma):
+    """Gaussian features whose variance classes or features share; a leaf of `GaussianDiscriminant`.
+
+    Parameters
+    ----------
+    tied : tuple of {"class", "feature"}
+        What shares one variance. Posterior alpha and beta keep these axes, with length 1.
+    """
+
+    tied: tuple[str, ...] = static(default=("feature",))  # type: ignore[misc]
+
+    def for_classes(self, groups):
+        """Return the prior with a mean for every class, tied alpha and beta once."""
+        full = super().for_classes(groups)
+        once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
+        return replace(full, alpha=full.alpha[once], beta=full.beta[once])
+
+    def latents(self, groups=None, name="", per_class=False):
+        """Sample each variance once, outside the plates of what shares it, and the means given it."""
+        numpyro, jnp = program.numpyro, program.jnp
+        shape = (groups, *self.features(per_class))
+        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
+        variance_plates = [("class", groups)] * ("class" not in self.tied)
+        variance_plates += [(f"{name}feature", shape[1])] * ("feature" not in self.tied)
+        with contextlib.ExitStack() as stack:
+            for i, (label, size) in enumerate(variance_plates):
+                stack.enter_context(numpyro.plate(label, size, dim=i - len(variance_plates)))
+            variance = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
+        with self.plates(groups, name, per_class):
+            spread = self.expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
+            mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
+        return {"mean": mean, "variance": variance}

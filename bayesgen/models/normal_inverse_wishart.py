@@ -9,20 +9,19 @@ and scale matrix Psi_n (kappa_n + 1)/(kappa_n (nu_n - D + 1)). Joint mode: mean_
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Murphy 2007, section 9.)
 """
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln, multigammaln
+from scipy.special import gammaln
 
 from bayesgen import program
 from bayesgen.model import Conjugate, DataError, hyperparameter
-from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.statistics import moments, patterns
+from bayesgen.models.gaussian_vector import GaussianVector, Patterns, em, full_params
+from bayesgen.statistics import patterns
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseWishart(Conjugate):
+class NormalInverseWishart(GaussianVector, Conjugate):
     """Gaussian vector with a normal-inverse-Wishart prior on mean and covariance.
 
     Parameters
@@ -49,9 +48,6 @@ class NormalInverseWishart(Conjugate):
     nu: np.ndarray = hyperparameter(positive=True)
     scale: np.ndarray = hyperparameter(rank=2)
 
-    event_dim = 1
-    site_dims = {"mean": ("feature",), "covariance": ("feature", "feature2"), "cholesky": ("feature", "feature2")}
-
     def __post_init__(self):
         super().__post_init__()
         dim = self.mean.shape[-1]
@@ -71,11 +67,11 @@ class NormalInverseWishart(Conjugate):
             raise ValueError("NormalInverseWishart: scale must be positive definite") from None
 
     @classmethod
-    def weak(cls, statistics) -> Self:
+    def weak(cls, statistics) -> "NormalInverseWishart":
         """The default prior: the data's own location and within-class scale, no correlation; nu = 3D."""
         mean, variance, _ = statistics.pooled()
         dim = len(mean)
-        return cls(mean, 0.01, 3.0 * dim, (2 * dim - 1) * np.diag(variance))
+        return NormalInverseWishart(mean, 0.01, 3.0 * dim, (2 * dim - 1) * np.diag(variance))
 
     @property
     def dof(self):
@@ -99,94 +95,51 @@ class NormalInverseWishart(Conjugate):
         covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
-    def likelihood(self, params):
-        """Multivariate normal."""
-        return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
-
     def predictive(self):
         """Multivariate Student-t."""
         return program.dist.MultivariateStudentT(
             self.dof, self.mean, program.jnp.linalg.cholesky(program.jnp.asarray(self.predictive_scale))
         )
 
-    # -- the exponential family --------------------------------------------------------------------------------------
-
-    def T(self, x, about=0.0):
-        """(1, z, z_i z_j for i <= j), z = x - about."""
-        z = x - about
-        rows, cols = np.triu_indices(x.shape[-1])
-        return np.concatenate([np.ones((*z.shape[:-1], 1)), z, z[..., rows] * z[..., cols]], axis=-1)
-
-    def natural(self, params, about=0.0):
-        """(-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2 and -P_ij), d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹."""
-        d, cholesky = params["mean"] - about, params["cholesky"]
-        xp, dim = d.__array_namespace__(), d.shape[-1]
-        inverse = xp.linalg.inv(cholesky)
-        precision = inverse.mT @ inverse
-        w = (inverse @ d[..., None])[..., 0]
-        log_det = xp.log(xp.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
-        log_partition = -0.5 * dim * LOG_2PI - log_det - 0.5 * (w * w).sum(-1)
-        rows, cols = np.triu_indices(dim)
-        quadratic = precision[..., rows, cols] * np.where(rows == cols, -0.5, -1.0)
-        return xp.concatenate([log_partition[..., None], (inverse.mT @ w[..., None])[..., 0], quadratic], axis=-1)
-
-    @classmethod
-    def statistics(cls, x, group=None, groups=None, weight=None):
-        """`Moments` with the full scatter, by group. A row with nothing observed counts for its class alone."""
-        x = cls.check(cls, x)  # type: ignore[arg-type]
-        missing = np.isnan(x)
-        partly = missing & ~missing.all(-1, keepdims=True)
-        if partly.any():
-            row, column = np.argwhere(partly)[0]
-            raise DataError(
-                f"row {row} is partly missing: a full covariance needs complete rows to fit; drop or impute "
-                "it, or use naive Bayes, which takes it as it is",
-                feature=int(column),
-            )
-        return moments(x, group, groups, weight, vector=True)
-
-    def log_likelihood_rows(self, params, x):
-        """Log p(row | params), centred and whitened by the class's mean over draws; missing entries integrated out."""
-        lead, dim = params["mean"].shape[:-1], params["mean"].shape[-1]
-        mean = params["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
-        covariance = params["covariance"].reshape(*mean.shape, dim)
-        result = np.zeros((*mean.shape[:2], len(x)))
-        for observed, rows in patterns(~np.isnan(x)):
-            block = np.ix_(observed, observed)
-            for k in range(mean.shape[1]):
-                if not len(observed):
-                    continue
-                mu, sigma = mean[:, k, observed], covariance[:, k][:, *block]
-                about = mu.mean(0)
-                whiten = np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
-                local = {"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)}
-                z = (x[np.ix_(rows, observed)] - about) @ whiten.T
-                density = self.product(local, z)
-                result[:, k, rows] = density + np.log(np.diagonal(whiten)).sum()
-        return result.reshape(*lead, len(x))
-
     # -- the algebra -------------------------------------------------------------------------------------------------
+
+    def tie(self, increments):
+        """Sum over what shares a covariance, axis kept: nothing here, the classes where they share one."""
+        return increments.sum(0, keepdims=True) if self.shared else increments
 
     def update(self, statistics):
         """The posterior, written as steps from the prior so that offsets do not cancel."""
+        if isinstance(statistics, Patterns):
+            raise DataError(
+                "rows are partly missing: a full covariance then has no exact posterior; use inference='map' or "
+                "'nuts', or a diagonal or isotropic covariance",
+                feature=statistics.gaps[0],
+            )
         n, delta = statistics.n, statistics.mean - self.mean
         kappa = self.kappa + n
         between = (self.kappa * n / kappa)[..., None, None] * delta[..., :, None] * delta[..., None, :]
         mean = self.mean + (n / kappa)[..., None] * delta
-        return NormalInverseWishart(mean, kappa, self.nu + n, self.scale + statistics.scatter + between)
+        nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between)
+        return replace(self, mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence(self, statistics):
         """Log of (2π)^(-nD/2) 2^(nD/2) (kappa/kappa_n)^(D/2) |Psi|^(nu/2)/|Psi_n|^(nu_n/2) Γ_D(nu_n/2)/Γ_D(nu/2)."""
         p, dim = self.update(statistics), self.mean.shape[-1]
-        terms = (
-            -0.5 * statistics.n * dim * np.log(np.pi)
-            + 0.5 * dim * np.log(self.kappa / p.kappa)
-            + 0.5 * self.nu * np.linalg.slogdet(self.scale)[1]
+        means = 0.5 * dim * (np.log(self.kappa / p.kappa) - statistics.n * np.log(np.pi))
+        covariances = (
+            0.5 * self.nu * np.linalg.slogdet(self.scale)[1]
             - 0.5 * p.nu * np.linalg.slogdet(p.scale)[1]
-            + multigammaln(p.nu / 2, dim)
-            - multigammaln(self.nu / 2, dim)
+            + _log_gamma(p.nu / 2, dim)
+            - _log_gamma(self.nu / 2, dim)
         )
-        return float(np.sum(terms))
+        return float(np.sum(means) + np.sum(covariances))
+
+    def check(self, x):
+        """Rows have D entries, NaN where missing."""
+        x = super().check(x)
+        if x.shape[-1] != self.mean.shape[-1]:
+            raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
+        return x
 
     def log_predictive(self, x):
         """Log density of the predictive Student-t; a missing entry leaves the marginal t, degrees of freedom kept."""
@@ -211,44 +164,72 @@ class NormalInverseWishart(Conjugate):
         return result.T.reshape(len(x), *shape)
 
     def mode(self):
-        """Joint mode of (mean, covariance): scale / (nu + D + 2)."""
+        """Joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to the covariance)."""
         dim = self.mean.shape[-1]
-        covariance = self.scale / (self.nu + dim + 2)[..., None, None]
-        shape = covariance.shape[:-2]
-        return _params(np.broadcast_to(self.mean, (*shape, dim)), covariance)
+        mean = np.broadcast_to(self.mean, (*self.batch_shape, dim))
+        means = self.tie(np.ones(self.batch_shape))
+        return full_params(mean, self.squeeze(self.scale / (self.nu + dim + 1 + means)[..., None, None]))
 
-    def ml(self, statistics):
-        """Sample mean, and covariance with divisor n; none with n <= D rows or a singular scatter."""
-        n, dim = np.atleast_1d(statistics.n), statistics.mean.shape[-1]
-        scatter = statistics.scatter.reshape(-1, dim, dim)
-        spread = np.sqrt(np.diagonal(scatter, axis1=-2, axis2=-1))
-        resolution = np.sqrt(n[:, None] * statistics.resolution().reshape(-1, dim))
-        for k in range(len(n)):
-            if n[k] <= dim:
-                raise DataError(
-                    f"maximum likelihood does not exist: {n[k]:g} complete rows for {dim} features; a full "
-                    f"covariance needs more than {dim}",
-                    group=k,
-                )
-            for j in np.flatnonzero(spread[k] <= resolution[k]):
-                raise DataError("maximum likelihood does not exist: no two distinct values", group=k, feature=int(j))
-            correlation = scatter[k] / np.outer(spread[k], spread[k])
-            if np.linalg.eigvalsh(correlation)[0] <= 8 * dim * np.finfo(float).eps:
-                raise DataError("maximum likelihood does not exist: the columns are linearly dependent", group=k)
-        return _params(statistics.mean, statistics.scatter / statistics.n[..., None, None])
+    def squeeze(self, matrix):
+        """Drop the axis of classes from what they share."""
+        return matrix[..., 0, :, :] if self.shared else matrix
+
+    def map(self, statistics):
+        """Mode of the posterior; by EM where rows have gaps."""
+        if isinstance(statistics, Patterns):
+            return em(self, statistics, lambda complete: self.update(complete).mode())
+        return self.update(statistics).mode()
+
+    def log_volume(self, params):
+        """Log |dL/dΣ| = -Σ_i (D - i + 1) log L_ii - D log 2, i = 1..D: the prior is sampled in the Cholesky factor."""
+        xp, dim = params["cholesky"].__array_namespace__(), self.mean.shape[-1]
+        log_diagonal = xp.log(xp.diagonal(params["cholesky"], axis1=-2, axis2=-1))
+        return -(log_diagonal * np.arange(dim, 0, -1) + np.log(2)).sum()
 
     def draw(self, rng, size=()):
         """Exact draws by Bartlett's decomposition: M'M ~ Wishart(nu, I), M lower triangular; L M⁻¹ is a factor of Σ."""
         dim = self.mean.shape[-1]
         shape = (*size, *self.batch_shape)
-        M = np.tril(rng.standard_normal((*shape, dim, dim)), -1)
+        once = (*size, *np.broadcast_shapes(self.nu.shape, self.scale.shape[:-2])) if self.shared else shape
+        M = np.tril(rng.standard_normal((*once, dim, dim)), -1)
         diagonal = np.arange(dim)
-        M[..., diagonal, diagonal] = np.sqrt(rng.chisquare(self.nu[..., None] + diagonal - dim + 1, (*shape, dim)))
-        cholesky = np.linalg.cholesky(self.scale) @ np.linalg.inv(M)
+        M[..., diagonal, diagonal] = np.sqrt(rng.chisquare(self.nu[..., None] + diagonal - dim + 1, (*once, dim)))
+        cholesky = np.tril(np.linalg.cholesky(self.scale) @ np.linalg.inv(M))  # pivoting leaves rounding above
         noise = (cholesky @ rng.standard_normal((*shape, dim, 1)))[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[..., None]
+        cholesky = self.squeeze(cholesky)
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
 
-def _params(mean, covariance):
-    return {"mean": mean, "covariance": covariance, "cholesky": np.linalg.cholesky(covariance)}
+@dataclass(frozen=True, eq=False)
+class SharedNormalInverseWishart(NormalInverseWishart):
+    """Gaussian vectors of several classes under one covariance: Σ ~ IW(nu, scale), every class mean given it.
+
+    A leaf of `GaussianDiscriminant`. In a posterior nu and scale keep the axis of classes, with length 1:
+    nu_n = nu + N for every class, N the rows of all.
+    """
+
+    shared = True
+
+    def for_classes(self, groups):
+        """Return the prior with a mean for every class and one covariance."""
+        dim = self.mean.shape[-1]
+        mean, kappa = np.broadcast_to(self.mean, (groups, dim)), np.broadcast_to(self.kappa, (groups,))
+        return replace(self, mean=mean, kappa=kappa, nu=self.nu.reshape(1), scale=self.scale.reshape(1, dim, dim))
+
+    def latents(self, groups=None, name="", per_class=False):
+        """Sample the covariance once, outside the plate of classes, and the means given it."""
+        numpyro, dist, jnp = program.numpyro, program.dist, program.jnp
+        dim = self.mean.shape[-1]
+        root = jnp.linalg.cholesky(self.scale).reshape(dim, dim)
+        cholesky = numpyro.sample("cholesky", dist.InverseWishartCholesky(self.nu.reshape(()), scale_tril=root))
+        with self.plates(groups, name, per_class):
+            spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
+            mean = numpyro.sample("mean", dist.MultivariateNormal(self.mean, scale_tril=spread))
+        covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
+        return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+
+
+def _log_gamma(a, dim):
+    """Multivariate log gamma function of every entry of ``a``, without its constant D (D - 1) log(π)/4."""
+    return gammaln(np.asarray(a)[..., None] - np.arange(dim) / 2).sum(-1)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import DataError, first, hyperparameter
+from bayesgen.model import Conjugate, DataError, first, hyperparameter
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
 
 
 @dataclass(frozen=True, eq=False)
-class NormalKnownVariance(Gaussian):
+class NormalKnownVariance(Gaussian, Conjugate):
     """Gaussian feature with unknown mean ~ N(mean, sd²) and known noise.
 
     Parameters

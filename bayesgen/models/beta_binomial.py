@@ -1,0 +1,147 @@
+r"""Heads in N tosses: a binomial feature under a Beta prior.
+
+.. math:: \theta \sim \mathrm{Beta}(a, b), \qquad x_i \mid \theta \sim \mathrm{Binomial}(N_i, \theta), \;
+   x_i \in \{0, \dots, N_i\}
+
+After s heads and f tails in all rows: posterior Beta(a + s, b + f); predictive beta-binomial
+p(x) = C(N, x) B(a + x, b + N - x) / B(a, b); evidence of the sequence ∏ C(N_i, x_i) B(a + s, b + f) / B(a, b); MAP
+(a + s - 1) / (a + b + s + f - 2); ML s / (s + f). With N = 1 it is the coin. All is conditional on the N_i: how often
+one tosses says nothing of θ, nor of the class. (Murphy 2012, section 3.3.)
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.model import Conjugate, DataError
+from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.models.gamma_poisson import log_multichoose
+from bayesgen.program import static
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBinomial(BetaBernoulli):
+    """Binomial feature with a Beta(a, b) prior on the probability of heads.
+
+    Parameters
+    ----------
+    a, b : float or array, shape (features...)
+        Prior counts of heads and tails, > 0.
+    trials : int, sequence of int (one a feature), or None
+        Tosses in a row. None: they are a column, and an observation is the pair (heads, tosses), along a last axis of
+        length 2; among the features of a classifier ``{("heads", "tosses"): BetaBinomial(1, 1)}``. Heads may be missing
+        alone, for all is conditional on the tosses; tosses may not.
+
+    Examples
+    --------
+    >>> coin = BetaBinomial(a=1, b=1, trials=10)
+    >>> float(coin.update(coin.statistics([7, 8])).mean.round(3))
+    0.727
+    >>> coin = BetaBinomial(a=1, b=1)
+    >>> float(coin.update(coin.statistics([[7, 10], [1, 2]])).mean.round(3))
+    0.643
+    """
+
+    trials: Any = static(default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.trials is not None:
+            trials = np.asarray(self.trials)
+            if trials.dtype.kind not in "iuf" or not (trials >= 1).all() or (trials != np.floor(trials)).any():
+                raise ValueError(f"BetaBinomial: trials must be whole numbers >= 1, or None, got {self.trials!r}")
+            if trials.ndim > 1:
+                raise ValueError(f"BetaBinomial: trials must be a number or one number a feature, got {trials.shape}")
+            fixed = tuple(int(n) for n in trials) if trials.ndim else int(trials)
+            object.__setattr__(self, "trials", fixed)
+
+    @property
+    def event_dim(self):  # type: ignore[override]
+        """Axes of one observation: 1, the pair, where tosses are a column."""
+        return int(self.trials is None)
+
+    @property
+    def batch_shape(self):
+        """Shape of a, b and trials together."""
+        return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials or 0))
+
+    def likelihood(self, params):
+        """Binomial(trials, probability); where tosses are a column, ``params`` hold them as "trials", (..., 1)."""
+        if self.trials is not None:
+            return program.dist.Binomial(program.jnp.asarray(self.trials), params["probability"])
+        return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
+
+    def predictive(self):
+        """Beta-binomial, for fixed trials."""
+        self._need_trials("its predictive is no one distribution")
+        return program.dist.BetaBinomial(self.a, self.b, np.asarray(self.trials))
+
+    def observe(self, site, params, x, size, features, name=""):
+        """Sample or observe the heads; where tosses are a column they are given, never drawn."""
+        if self.trials is None:
+            if x is None:
+                self._need_trials("rows cannot be drawn")
+            x = program.jnp.asarray(x)
+            tosses = program.jnp.nan_to_num(x[..., 1:])
+            params, x = {**params, "trials": tosses}, x[..., :1]
+        return super().observe(site, params, x, size, features, name)
+
+    def _need_trials(self, why):
+        if self.trials is None:
+            raise TypeError(f"BetaBinomial: trials are a column here, so {why}; give trials=")
+
+    def _tosses(self, x):
+        """Heads and tosses of each entry, (n, features...) both, as floats."""
+        if self.trials is None:
+            return x[..., 0].astype(float), x[..., 1].astype(float)
+        return x.astype(float), np.asarray(self.trials, float)
+
+    def T(self, x, about=0.0):
+        """(tails, heads)."""
+        heads, tosses = self._tosses(x)
+        return np.stack([tosses - heads, heads], axis=-1)
+
+    def log_base(self, x):
+        """Log of the binomial coefficient C(N, x)."""
+        heads, tosses = self._tosses(x)
+        return log_multichoose(tosses - heads + 1, heads)
+
+    def missing(self, x):
+        """Which entries have no heads."""
+        return np.isnan(x[..., 0] if self.trials is None else x)
+
+    def check(self, x):
+        """Heads are 0, 1, ..., trials, or NaN where missing; tosses are 0, 1, 2, ...."""
+        x = Conjugate.check(self, x)
+        if self.trials is None and x.shape[-1] != 2:
+            raise DataError(f"expected pairs (heads, tosses), got {x.shape[-1]} columns; or give trials=")
+        bad = (x == x) & ((x < 0) | (x != np.floor(x)))
+        if bad.any():
+            self._refuse(x, bad, "is not a count: heads and tosses are whole numbers >= 0")
+        heads, tosses = self._tosses(x)
+        alone = np.isnan(tosses) & (heads == heads)
+        if alone.any():
+            raise DataError(f"row {np.argwhere(alone)[0][0]} has heads but no number of tosses", feature=1)
+        bad = heads > tosses
+        if bad.any():
+            self._refuse(x, bad[..., None] & [True, False] if self.trials is None else bad, "is more than the tosses")
+        return x
+
+    def update(self, statistics):
+        """Add the counts."""
+        tails, heads = np.moveaxis(statistics.total(), -1, 0)
+        return replace(self, a=self.a + heads, b=self.b + tails)
+
+    def log_evidence(self, statistics):
+        """Log of ∏ C(N_i, x_i) B(a + s, b + f) / B(a, b)."""
+        return float(super().log_evidence(statistics) + statistics.base)
+
+    def log_predictive(self, x):
+        """Log probability of the beta-binomial."""
+        x = self.check(x)
+        heads, tosses = self._tosses(x)
+        a, b = self.beside(self.a, x), self.beside(self.b, x)
+        ways = log_multichoose(a, heads) + log_multichoose(b, tosses - heads)
+        return self.over_features(ways - log_multichoose(a + b, tosses), x)

@@ -1,0 +1,181 @@
+r"""Linear regression with a Laplace distribution: of the coefficients (lasso), of the noise (robust), or of both.
+
+.. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad
+   \beta_j \mid \sigma \sim N \text{ or } \mathrm{Laplace}(0, \tau_j \sigma), \quad
+   t_i \mid x_i \sim N(\mu_i, \sigma^2) \text{ or } \mathrm{Laplace}(\mu_i, \sigma/\sqrt{2})
+
+with μ_i = α + x_i β. The Laplace noise has variance σ² too. Scales of the coefficients are in units of σ, as in
+`LinearRegression`: so the posterior has one mode (Park and Casella 2008, *JASA* 103), and with both Normal the model is
+`LinearRegression` with a diagonal V. Given σ the mode under a Laplace prior is the lasso, min |t - μ|²/2n + λ Σ|β_j|,
+with λ = σ/(n τ) (Tibshirani 1996); under a Normal prior it is ridge, min |t - μ|² + Σβ_j²/τ_j². No closed form: MAP and
+NUTS.
+
+In (β/σ, 1/σ) the negative log density is convex, with kinks |u|. `map` puts sqrt(u² + ε²) in their place and lowers ε
+from 1 to 1e-8 by Newton steps; |u| < 1e-6 (units of τσ) is then 0: the exact zeros of the lasso.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.model import hyperparameter
+from bayesgen.models.discriminative import scores
+from bayesgen.models.gaussian_line import GaussianLine, square_root, target
+from bayesgen.models.newton import CLOSE, minimise
+from bayesgen.program import static
+from bayesgen.statistics import Rows
+
+_KINDS = ("normal", "laplace")
+_ZERO = 1e-6  # a coefficient below this, in units of its prior scale, is 0 at the mode
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceLinearRegression(GaussianLine):
+    """Linear regression with Laplace coefficients, Laplace noise, or both.
+
+    Parameters
+    ----------
+    prior_scale : array, shape (D,)
+        Scales τ of the coefficients in units of the noise sd, per unit of x: of a Laplace its mean absolute value, of a
+        Normal its standard deviation.
+    intercept_scale : float
+        Standard deviation of the intercept, in units of the noise sd; always Normal.
+    intercept_mean : float
+        Prior mean of the intercept.
+    alpha, beta : float
+        Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
+    noise, prior : {"normal", "laplace"}
+        Distribution of the noise and of the coefficients. With normal noise NUTS and MAP need only the moments.
+    columns : tuple of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from bayesgen import fit
+    >>> x, t = np.arange(5.0)[:, None], [0.0, 1.1, 1.9, 3.0, 40.0]
+    >>> model = LaplaceLinearRegression(prior_scale=[100.0], intercept_scale=100.0)
+    >>> fit(model, (x, t), "map").params["coefficients"].round(2)
+    array([1.])
+    """
+
+    prior_scale: np.ndarray = hyperparameter(rank=1, positive=True)
+    intercept_scale: np.ndarray = hyperparameter(2.5, positive=True)
+    intercept_mean: np.ndarray = hyperparameter(0.0)
+    alpha: np.ndarray = hyperparameter(1.0, positive=True)
+    beta: np.ndarray = hyperparameter(1.0, positive=True)
+    noise: str = static(default="laplace", kw_only=True)
+    prior: str = static(default="normal", kw_only=True)
+    columns: tuple[str, ...] = static(default=(), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("noise", "prior"):
+            if getattr(self, name) not in _KINDS:
+                raise ValueError(
+                    f"LaplaceLinearRegression: {name} must be one of {_KINDS}, got {getattr(self, name)!r}"
+                )
+
+    @property
+    def features(self) -> int:
+        """Number of columns D."""
+        return self.prior_scale.shape[-1]
+
+    # -- the program -------------------------------------------------------------------------------------------------
+
+    def latents(self):
+        """Sample the noise variance, and intercept and coefficients given it."""
+        numpyro, dist = program.numpyro, program.dist
+        variance = numpyro.sample("variance", dist.InverseGamma(self.alpha, self.beta))
+        sd = variance**0.5
+        intercept = numpyro.sample("intercept", dist.Normal(self.intercept_mean, self.intercept_scale * sd))
+        family = dist.Laplace if self.prior == "laplace" else dist.Normal
+        coefficients = numpyro.sample("coefficients", family(0.0, self.prior_scale * sd).to_event(1))
+        return {"intercept": intercept, "coefficients": coefficients, "variance": variance}
+
+    def likelihood(self, location, variance):
+        """Distribution of the target about its location."""
+        if self.noise == "normal":
+            return super().likelihood(location, variance)
+        return program.dist.Laplace(location, (variance / 2) ** 0.5)
+
+    # -- rows and densities ------------------------------------------------------------------------------------------
+
+    def statistics(self, x, t, weight=None):
+        """`Moments` under normal noise, the rows under Laplace noise; see `LinearRegression.statistics`."""
+        if self.noise == "normal":
+            return super().statistics(x, t, weight)
+        x, t, w = self.check_rows(x, t, weight)
+        return Rows({"x": x, "t": target(t), "weight": w})
+
+    def log_likelihood(self, params, statistics):
+        """Log p(t | x, params) of all rows."""
+        if self.noise == "normal":
+            return super().log_likelihood(params, statistics)
+        rows, variance = statistics.data, params["variance"]
+        xp = variance.__array_namespace__()
+        distance = xp.abs(rows["t"] - params["intercept"] - rows["x"] @ params["coefficients"])
+        return -(rows["weight"] * (0.5 * xp.log(2 * variance) + (2 / variance) ** 0.5 * distance)).sum()
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(t_i | x_i, params) for rows checked by `check`; (draws, n)."""
+        if self.noise == "normal":
+            return super().log_likelihood_rows(params, x)
+        variance = params["variance"][..., None]
+        return -0.5 * np.log(2 * variance) - np.sqrt(2 / variance) * np.abs(x["t"] - scores(params, x["x"]))
+
+    def ml(self, statistics):
+        """Least squares under normal noise."""
+        if self.noise == "normal":
+            return super().ml(statistics)
+        raise ValueError("maximum likelihood under Laplace noise is not offered; use 'map' or 'nuts'")
+
+    # -- the mode ----------------------------------------------------------------------------------------------------
+
+    def map(self, statistics):
+        """Mode of the posterior density in (intercept, coefficients, variance); see the module."""
+        if self.noise == "normal":
+            rows = square_root(statistics)
+            z, y, w, n = rows[:, :-1], rows[:, -1], np.ones(len(rows)), statistics.n
+        else:
+            z = np.column_stack([np.ones(len(statistics.data["x"])), statistics.data["x"]])
+            y, w = statistics.data["t"], statistics.data["weight"]
+            n = w.sum()
+        scale, y = np.append(self.intercept_scale, self.prior_scale), y - z[:, 0] * self.intercept_mean
+        power = 2 * (self.alpha + 1) + n + len(scale)
+        rows = np.column_stack([y, -z * scale])  # residuals / σ = rows @ v, v = (1/σ, weights/(σ scale))
+        v, decrement = np.zeros(rows.shape[1]), np.inf
+        v[0] = np.sqrt(power / (2 * self.beta + w @ y**2))
+        for epsilon in 10.0 ** -np.arange(9):
+
+            def function(v, derivatives=False, epsilon=epsilon):
+                if v[0] <= 0:
+                    return np.inf
+                residual, slope, curvature = _penalty(rows @ v, self.noise, epsilon, 2**0.5)
+                prior, push, stiffness = _penalty(v[2:], self.prior, epsilon)
+                value = self.beta * v[0] ** 2 - power * np.log(v[0]) + w @ residual + 0.5 * v[1] ** 2 + prior.sum()
+                if not derivatives:
+                    return value
+                own = np.array([2 * self.beta * v[0] - power / v[0], v[1]])
+                own2 = np.array([2 * self.beta + power / v[0] ** 2, 1.0])
+                bent = curvature > 1e-15 * curvature.max()  # under Laplace noise few rows are, in the end
+                hessian = rows[bent].T @ ((w * curvature)[bent, None] * rows[bent])
+                hessian += np.diag(np.append(own2, stiffness))
+                return value, (w * slope) @ rows + np.append(own, push), hessian
+
+            v, decrement = minimise(function, v, limit=200, tolerance=1e-12)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the posterior mode did not converge; standardise the columns")
+        if self.prior == "laplace":
+            v[2:][np.abs(v[2:]) < _ZERO] = 0.0
+        weights = v[1:] * scale / v[0]
+        weights[0] += self.intercept_mean
+        return self.params(weights, v[0] ** -2.0)
+
+
+def _penalty(u, kind, epsilon, factor=1.0):
+    """Value, slope and curvature of u²/2, or of factor * sqrt(u² + epsilon²)."""
+    if kind == "normal":
+        return 0.5 * u * u, u, np.ones_like(u)
+    root = np.sqrt(u * u + epsilon * epsilon)
+    return factor * root, factor * u / root, factor * epsilon**2 / root**3

@@ -1,0 +1,209 @@
+"""Classes through linear scores of the columns, whatever the link: rows, densities, Newton's method."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.model import hyperparameter
+from bayesgen.models.discriminative import Discriminative, scores
+from bayesgen.models.existence import check_overlap, check_rank
+from bayesgen.models.newton import CLOSE, TOLERANCE, minimise
+from bayesgen.program import static
+from bayesgen.statistics import Rows
+
+_SURE = 1e-12  # a stationary point where every row pulls harder than this is proof that the data are not separable
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClassifier(Discriminative):
+    """Classes through scores a + x b with independent Normal priors; subclasses write the link.
+
+    Axes are written draws, then scores C (1, K - 1 or K), then rows.
+    """
+
+    prior_scale: np.ndarray = hyperparameter(rank=1, positive=True)
+    intercept_scale: np.ndarray = hyperparameter(2.5, positive=True)
+    classes: tuple = static(default=(0, 1), kw_only=True)
+    columns: tuple[str, ...] = static(default=(), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if len(set(self.classes)) < max(len(self.classes), 2):
+            raise ValueError(f"{type(self).__name__}: classes must be two or more distinct labels, got {self.classes}")
+
+    @property
+    def features(self) -> int:
+        """Number of columns D."""
+        return self.prior_scale.shape[-1]
+
+    @property
+    def scored(self) -> tuple:
+        """The classes that have a score."""
+        return self.classes[1:]
+
+    # The link, which a subclass writes.
+
+    def log_probability(self, score) -> np.ndarray:
+        """Log p(t = k) from scores (..., C, n): (..., K, n). NumPy or JAX."""
+        raise NotImplementedError
+
+    def log_chosen(self, score, t):
+        """Log p(t = t_i) of each row from scores (C, n) and codes (n,): (n,). NumPy or JAX."""
+        raise NotImplementedError
+
+    def derivatives(self, score, t) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient (C, n) and Hessian (C, C, n) of -log p(t = t_i) in the scores."""
+        raise NotImplementedError
+
+    # -- the program -------------------------------------------------------------------------------------------------
+
+    def latents(self):
+        """Sample intercepts and coefficients, in the plate "class" where there are several scores."""
+        if len(self.classes) == 2:
+            return self._sample("intercept", "coefficients")
+        with program.numpyro.plate("class", len(self.scored)):
+            return self._sample("intercept", "coefficients")
+
+    def _sample(self, *names):
+        numpyro, dist = program.numpyro, program.dist
+        intercept = numpyro.sample(names[0], dist.Normal(0.0, self.intercept_scale))
+        coefficients = numpyro.sample(names[1], dist.Normal(0.0, self.prior_scale).to_event(1))
+        return {"intercept": intercept, "coefficients": coefficients}
+
+    def __call__(self, x, t=None):
+        """Tell the row-level story.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns.
+        t : int array, shape (n,), optional
+            Class codes in 0..K-1; None draws them.
+        """
+        model, x = self.traced(), program.jnp.asarray(x)
+        log_probability = model.log_probability(model.scores(model.latents(), x))
+        with program.numpyro.plate("obs", x.shape[0]):
+            return program.numpyro.sample("t", program.dist.Categorical(logits=log_probability.T), obs=t)
+
+    def scores(self, params, x):
+        """Scores (C, n) of one draw; NumPy or JAX."""
+        intercept, coefficients = params["intercept"], params["coefficients"]
+        return (coefficients @ x.T + intercept[..., None]).reshape(-1, x.shape[0])
+
+    # -- rows and densities ------------------------------------------------------------------------------------------
+
+    def statistics(self, x, t, weight=None) -> Rows:
+        """Keep the rows, checked.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns; a missing value is an error.
+        t : int array, shape (n,)
+            Class codes in 0..K-1.
+        weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        """
+        x, t, w = self.check_rows(x, t, weight)
+        count = len(self.classes)
+        if t.dtype.kind not in "biuf" or not np.isin(t, np.arange(count)).all():
+            raise ValueError(f"t must hold class codes 0..{count - 1}, got {sorted(set(t.tolist()), key=str)[:10]}")
+        return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
+
+    def log_likelihood(self, params, statistics: Rows):
+        """Log p(t | x, params) of all rows. NumPy or JAX."""
+        rows = statistics.data
+        return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
+
+    def check(self, x) -> np.ndarray:
+        """Return the rows, or raise what is wrong with them."""
+        return self.check_columns(x)
+
+    def log_likelihood_rows(self, params, x) -> np.ndarray:
+        """Log p(t = k | x_i, params) for rows checked by `check`; (draws, K, n)."""
+        score = scores(params, x)
+        return self.log_probability(score[:, None] if len(self.classes) == 2 else score)
+
+    def dims(self, site: str) -> tuple[str, ...]:
+        """Names of the axes of a site, behind those of the draws."""
+        return ("class",) * (len(self.classes) > 2) + super().dims(site)
+
+    def coords(self) -> dict[str, list]:
+        """Labels along the axes that `dims` names; "class" holds the classes that have a score."""
+        return super().coords() | ({"class": list(self.scored)} if len(self.classes) > 2 else {})
+
+    # -- point estimates ---------------------------------------------------------------------------------------------
+
+    def map(self, statistics: Rows):
+        """Mode of the posterior, by Newton's method."""
+        precision = np.append(self.intercept_scale, self.prior_scale) ** -2.0
+        weights, decrement = self._newton(statistics.data, precision)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the posterior mode did not converge; standardise the columns")
+        if len(self.scored) == len(self.classes):
+            weights -= weights.mean(0)  # 0 but for rounding: the likelihood is blind to it, the prior pulls it there
+        return self._params(weights)
+
+    def ml(self, statistics: Rows):
+        """Maximum likelihood, by Newton's method; ValueError where it does not exist.
+
+        It does not where a combination of columns separates the classes, wholly or up to ties (Albert and Anderson
+        1984, *Biometrika* 71): the likelihood grows without end. A stationary point at which every row still pulls
+        proves the contrary; where the search finds none, linear programming decides (Konis 2007), by a score that puts
+        every row on its own class's side. In the symmetric model coefficients sum to 0 over classes.
+        """
+        rows = statistics.data
+        absent = [label for code, label in enumerate(self.classes) if not (rows["t"] == code).any()]
+        if absent:
+            raise ValueError(f"maximum likelihood does not exist: classes {absent} have no rows; use 'map' or 'nuts'")
+        centre = rows["x"].mean(0)
+        x = rows["x"] - centre
+        scale = check_rank(x, 8 * np.finfo(float).eps * np.abs(centre) * len(x) ** 0.5, self.columns) / len(x) ** 0.5
+        x, model = x / scale, self._identified()
+        weights, decrement = model._newton(rows | {"x": x}, np.zeros(1 + self.features))
+        pull = np.abs(model.derivatives(model.scores(model._params(weights), x), rows["t"])[0]).max(0)
+        if not decrement <= TOLERANCE or pull.min() < _SURE:
+            check_overlap(x, rows["t"], self.classes, self.columns)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
+        weights[:, 1:] /= scale
+        weights[:, 0] -= weights[:, 1:] @ centre
+        return self._params(self._restore(weights))
+
+    def _identified(self):
+        """Return the model whose maximum likelihood is unique."""
+        return self
+
+    def _restore(self, weights):
+        """Weights of this model from those of `_identified`."""
+        return weights
+
+    def _params(self, weights):
+        """Name the parts of weights (C, 1 + D)."""
+        weights = weights[0] if len(self.classes) == 2 else weights
+        return {"intercept": weights[..., 0], "coefficients": weights[..., 1:]}
+
+    def _newton(self, rows, precision):
+        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D)."""
+        z = np.column_stack([np.ones(len(rows["x"])), rows["x"]])
+        t, w, count, size = rows["t"], rows["weight"], len(self.scored), len(precision)
+
+        def function(v, derivatives=False):
+            weights = v.reshape(count, size)
+            score = weights @ z.T
+            value = 0.5 * (precision * weights**2).sum() - w @ self.log_chosen(score, t)
+            if not derivatives:
+                return value
+            slope, curvature = self.derivatives(score, t)
+            gradient = (w * slope) @ z + precision * weights
+            hessian = np.empty((count, size, count, size))
+            for c in range(count):
+                for d in range(c + 1):
+                    block = z.T @ ((w * curvature[c, d])[:, None] * z)
+                    hessian[c, :, d] = hessian[d, :, c] = block + (c == d) * np.diag(precision)
+            return value, gradient.ravel(), hessian.reshape(count * size, -1)
+
+        v, decrement = minimise(function, np.zeros(count * size))
+        return v.reshape(count, size), decrement

@@ -1,0 +1,266 @@
+r"""Linear regression: the conjugate discriminative model, with unknown and with known noise.
+
+With a row z = (1, x), x of D columns, and weights w = (intercept, coefficients):
+
+.. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad w \mid \sigma^2 \sim N(m, \sigma^2 V), \quad
+   t_i \mid x_i, w, \sigma^2 \sim N(z_i^\top w, \sigma^2)
+
+V_n⁻¹ = V⁻¹ + Z'Z, m_n = V_n (V⁻¹ m + Z't), a_n = a + n/2, b_n = b + (|t - Z m_n|² + (m_n - m)' V⁻¹ (m_n - m))/2.
+Predictive: Student-t with 2 a_n degrees of freedom, location z'm_n, squared scale (b_n/a_n)(1 + z'V_n z).
+Evidence: log p(t | x), for the columns have no distribution here. Joint mode: m_n and b_n/(a_n + 1 + (D + 1)/2). With
+V = s² I the mode of the coefficients is ridge regression with penalty 1/s². (Bishop 2006, section 3.3; Murphy 2012,
+*Machine Learning*, section 7.6.)
+
+The rows enter as `Moments` of (x, t) about their means. The algebra is a QR factorisation of square roots, of the prior
+precision and of those moments, so that no matrix is squared twice; V is kept as a triangular root, V = F F'.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln
+
+from bayesgen import program
+from bayesgen.model import hyperparameter
+from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.models.gaussian_line import GaussianLine, square_root
+from bayesgen.program import static
+from bayesgen.statistics import Moments
+
+
+class _Conjugate(GaussianLine):
+    """The algebra of weights ~ N(mean, F F'), times the variance where it is unknown."""
+
+    conjugate = True
+    mean: np.ndarray
+    factor: np.ndarray
+
+    def __post_init__(self):
+        super().__post_init__()
+        size, owner, factor = len(self.mean), type(self).__name__, self.factor
+        if self.mean.ndim != 1 or size < 2:
+            raise ValueError(f"{owner}: mean must hold that of the intercept and of each coefficient, got {self.mean}")
+        if factor.shape != (size, size) or np.triu(factor, 1).any() or not (np.diagonal(factor) > 0).all():
+            raise ValueError(
+                f"{owner}: factor must be lower triangular ({size}, {size}) with a positive diagonal: "
+                "np.diag of standard deviations, or np.linalg.cholesky of a covariance matrix"
+            )
+
+    @property
+    def features(self) -> int:
+        """Number of columns D."""
+        return self.mean.shape[-1] - 1
+
+    def weights(self, variance):
+        """Sample intercept and coefficients from N(mean, variance F F'): the intercept, then the others given it."""
+        numpyro, dist, mean, factor = program.numpyro, program.dist, self.mean, self.factor
+        sd = variance**0.5
+        intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
+        location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
+        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
+        return {"intercept": intercept, "coefficients": coefficients}
+
+    def solve(self, statistics: Moments, noise: float = 1.0):
+        """Posterior mean and root of V, and the squares |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m), by one QR."""
+        size = len(self.mean)
+        rows = square_root(statistics) / noise
+        rows[:, -1] -= rows[:, :-1] @ self.mean  # steps from the prior mean, so that offsets do not cancel
+        prior = np.zeros((size, size + 1))
+        prior[:, :-1] = solve_triangular(self.factor, np.eye(size), lower=True)
+        order = [*range(size - 1, -1, -1), size]  # columns turned round, so that the root comes out lower triangular
+        r = np.linalg.qr(np.concatenate([prior, rows])[:, order], mode="r")
+        step = solve_triangular(r[:-1, :-1], r[:-1, -1])
+        factor = solve_triangular(r[:-1, :-1], np.eye(size))
+        factor = np.tril(factor[::-1, ::-1])
+        factor *= np.sign(np.diagonal(factor))
+        return self.mean + step[::-1], factor, float(r[-1, -1] ** 2)
+
+    def map(self, statistics):
+        """Mode of the posterior."""
+        return self.update(statistics).mode()
+
+    def spread(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Location z'm and 1 + z'Vz, or z'Vz + noise², of the predictive at rows x (n, D)."""
+        z = np.column_stack([np.ones(len(x)), x])
+        return z @ self.mean, ((z @ self.factor) ** 2).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRegression(_Conjugate):
+    """Linear regression with a normal-inverse-gamma prior on weights and noise variance.
+
+    The model puts the column of ones in: the first weight is the intercept, with a prior variance of its own.
+
+    Parameters
+    ----------
+    mean : array, shape (1 + D,)
+        Prior mean m of intercept and coefficients, in units of t and of t per unit of x.
+    factor : array, shape (1 + D, 1 + D)
+        Lower triangular root F of V = F F', the prior covariance of the weights in units of the noise variance:
+        ``np.diag`` of their standard deviations, or ``np.linalg.cholesky(V)``.
+    alpha, beta : float
+        Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
+    columns : tuple of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> prior = LinearRegression(mean=[0, 0], factor=np.diag([10.0, 10.0]), alpha=1, beta=1)
+    >>> statistics = prior.statistics(x=[[0.0], [1.0], [2.0]], t=[1.0, 3.1, 4.9])
+    >>> posterior = prior.update(statistics)
+    >>> posterior.mean.round(2), float(posterior.alpha)
+    (array([1.05, 1.95]), 2.5)
+    >>> round(prior.log_evidence(statistics), 2)
+    -8.06
+    """
+
+    mean: np.ndarray = hyperparameter(rank=1)
+    factor: np.ndarray = hyperparameter(rank=2)
+    alpha: np.ndarray = hyperparameter(1.0, positive=True)
+    beta: np.ndarray = hyperparameter(1.0, positive=True)
+    columns: tuple[str, ...] = static(default=())
+
+    def latents(self):
+        """Sample the noise variance, and the weights given it."""
+        variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
+        return self.weights(variance) | {"variance": variance}
+
+    def update(self, statistics: Moments) -> "LinearRegression":
+        """Return the posterior."""
+        mean, factor, squares = self.solve(statistics)
+        alpha, beta = self.alpha + statistics.n / 2, self.beta + squares / 2
+        return replace(self, mean=mean, factor=factor, alpha=alpha, beta=beta)
+
+    def log_evidence(self, statistics: Moments) -> float:
+        """Log p(t | x) = -n log(2π)/2 + log|V_n|/2 - log|V|/2 + a log b - a_n log b_n + log Γ(a_n) - log Γ(a)."""
+        p = self.update(statistics)
+        return float(
+            -0.5 * statistics.n * LOG_2PI
+            + np.log(np.diagonal(p.factor) / np.diagonal(self.factor)).sum()
+            + self.alpha * np.log(self.beta)
+            - p.alpha * np.log(p.beta)
+            + gammaln(p.alpha)
+            - gammaln(self.alpha)
+        )
+
+    def predictive(self, x):
+        """Student-t of the target at each row of x (n, D), as a NumPyro distribution."""
+        location, spread = self.spread(self.check_columns(x))
+        return program.dist.StudentT(2 * self.alpha, location, np.sqrt(self.beta / self.alpha * (1 + spread)))
+
+    def log_predictive(self, x) -> np.ndarray:
+        """Log p(t_i | x_i) of rows (x, t), a pair or a mapping, with the weights and the noise integrated out; (n,)."""
+        rows = self.check(x)
+        location, spread = self.spread(rows["x"])
+        dof, s2 = 2 * self.alpha, self.beta / self.alpha * (1 + spread)
+        constant = gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * (np.log(np.pi * dof) + np.log(s2))
+        return constant - (dof + 1) / 2 * np.log1p((rows["t"] - location) ** 2 / (dof * s2))
+
+    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the target at each row of x (n, D); the variance is infinite where alpha <= 1."""
+        location, spread = self.spread(self.check_columns(x))
+        return location, self.expected()["variance"] * (1 + spread)
+
+    def expected(self):
+        """Means of the parameters; that of the variance is infinite where alpha <= 1."""
+        return self.params(self.mean, self.beta / (self.alpha - 1) if self.alpha > 1 else np.inf)
+
+    def mode(self):
+        """Joint mode of (weights, variance): m and b / (a + 1 + (D + 1)/2)."""
+        return self.params(self.mean, self.beta / (self.alpha + 1 + len(self.mean) / 2))
+
+    def draw(self, rng, size=()):
+        """Exact draws: inverse gamma, then normal."""
+        variance = self.beta / rng.gamma(self.alpha, size=size)
+        normal = rng.normal(size=(*size, len(self.mean))) @ self.factor.T
+        return self.params(self.mean + np.sqrt(variance)[..., None] * normal, variance)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRegressionKnownVariance(_Conjugate):
+    """Linear regression with weights ~ N(mean, F F') and known noise.
+
+    Parameters
+    ----------
+    mean : array, shape (1 + D,)
+        Prior mean of intercept and coefficients, in units of t and of t per unit of x.
+    factor : array, shape (1 + D, 1 + D)
+        Lower triangular root F of the prior covariance, in the same units: ``np.diag`` of standard deviations, or
+        ``np.linalg.cholesky`` of the covariance matrix.
+    noise_sd : float
+        Known standard deviation of the noise, in units of t.
+    columns : tuple of str, optional
+        Names of the columns.
+
+    Notes
+    -----
+    The posterior is Normal with V_n⁻¹ = V⁻¹ + Z'Z/σ² and m_n = V_n (V⁻¹ m + Z't/σ²), its mode m_n; the predictive is
+    N(z'm_n, σ² + z'V_n z). (Bishop 2006, section 3.3.)
+
+    Examples
+    --------
+    >>> prior = LinearRegressionKnownVariance(mean=[0, 0], factor=np.diag([10.0, 10.0]), noise_sd=0.1)
+    >>> posterior = prior.update(prior.statistics(x=[[0.0], [1.0], [2.0]], t=[1.0, 3.1, 4.9]))
+    >>> posterior.mean.round(2), np.sqrt(np.diagonal(posterior.covariance)).round(3)
+    (array([1.05, 1.95]), array([0.091, 0.071]))
+    """
+
+    mean: np.ndarray = hyperparameter(rank=1)
+    factor: np.ndarray = hyperparameter(rank=2)
+    noise_sd: np.ndarray = hyperparameter(1.0, positive=True)
+    columns: tuple[str, ...] = static(default=())
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance matrix of the weights."""
+        return self.factor @ self.factor.T
+
+    def latents(self):
+        """Sample the weights; the known variance is recorded beside them."""
+        variance = program.numpyro.deterministic("variance", program.jnp.asarray(self.noise_sd**2))
+        return self.weights(1.0) | {"variance": variance}
+
+    def update(self, statistics: Moments) -> "LinearRegressionKnownVariance":
+        """Return the posterior."""
+        mean, factor, _ = self.solve(statistics, float(self.noise_sd))
+        return replace(self, mean=mean, factor=factor)
+
+    def log_evidence(self, statistics: Moments) -> float:
+        """Log p(t | x) = -n log(2πσ²)/2 + log|V_n|/2 - log|V|/2 - (|t - Z m_n|²/σ² + |F⁻¹(m_n - m)|²)/2."""
+        _, factor, squares = self.solve(statistics, float(self.noise_sd))
+        determinants = np.log(np.diagonal(factor) / np.diagonal(self.factor)).sum()
+        return float(determinants - 0.5 * (statistics.n * (LOG_2PI + 2 * np.log(self.noise_sd)) + squares))
+
+    def predictive(self, x):
+        """Normal of the target at each row of x (n, D), as a NumPyro distribution."""
+        location, variance = self.predictive_moments(x)
+        return program.dist.Normal(location, np.sqrt(variance))
+
+    def log_predictive(self, x) -> np.ndarray:
+        """Log p(t_i | x_i) of rows (x, t), a pair or a mapping, with the weights integrated out; (n,)."""
+        rows = self.check(x)
+        location, variance = self.predictive_moments(rows["x"])
+        return -0.5 * (LOG_2PI + np.log(variance) + (rows["t"] - location) ** 2 / variance)
+
+    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the target at each row of x (n, D)."""
+        location, spread = self.spread(self.check_columns(x))
+        return location, self.noise_sd**2 + spread
+
+    def ml(self, statistics: Moments):
+        """Least squares."""
+        return self.params(self.least_squares(statistics)[0], self.noise_sd**2)
+
+    def expected(self):
+        """Means of the parameters."""
+        return self.params(self.mean, self.noise_sd**2)
+
+    def mode(self):
+        """The mean."""
+        return self.expected()
+
+    def draw(self, rng, size=()):
+        """Exact draws."""
+        weights = self.mean + rng.normal(size=(*size, len(self.mean))) @ self.factor.T
+        return self.params(weights, np.broadcast_to(self.noise_sd**2, size))

@@ -1,0 +1,395 @@
+"""The discriminative estimators: standardise, run an inference, tell coefficients on the columns' own scale.
+
+They model p(y | x) and have nothing to say of x: a missing value is an error, and there is no density of a row.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from bayesgen.inference import named
+from bayesgen.models.discriminative import complete
+from bayesgen.models.laplace_regression import LaplaceLinearRegression
+from bayesgen.models.linear_regression import LinearRegression
+from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.posterior import Closed, Draws
+from bayesgen.schema import Table
+from bayesgen.statistics import moments
+
+
+class _Regression(BaseEstimator):
+    """Shared by the estimators: reading, standardising, and undoing it."""
+
+    def _rows(self, X, y, sample_weight):
+        """Rows that exist (weight > 0), standardised, with their target and weights (None: all 1)."""
+        for name in ("prior_scale", "intercept_scale"):
+            value = getattr(self, name)
+            if np.ndim(value) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+        self._columns, x = self._numbers(X, reset=True)
+        if len(y) != len(x):
+            raise ValueError(f"X has {len(x)} rows and y has {len(y)}; they must be of one length")
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, y, ensure_non_negative=True)
+        x = complete(x, self._columns, sample_weight)
+        if sample_weight is not None:
+            x, y, sample_weight = (a[sample_weight > 0] for a in (x, y, sample_weight))
+        if not len(x):
+            raise ValueError("no row has a weight above 0: sample_weight must hold at least one non-zero number")
+        self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
+        if self.standardize:
+            columns = moments(x, weight=sample_weight)
+            variance = columns.scatter / columns.n
+            self.centre_ = columns.mean
+            self.scale_ = np.sqrt(np.where(variance > columns.resolution(), variance, 1.0))
+        return self._standardised(x), y, sample_weight
+
+    def _numbers(self, X, reset):
+        """Names of the columns, and the rows as numbers, NaN where missing."""
+        if hasattr(X, "__dataframe__") or hasattr(X, "__arrow_c_stream__"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            table = Table(X)
+            return table.columns, table.numbers(table.columns)
+        if np.ma.isMaskedArray(X):
+            X = np.ma.filled(np.ma.asarray(X, float), np.nan)
+        x = validate_data(self, X, reset=reset, dtype=float, ensure_all_finite=False)
+        return tuple(f"x{j}" for j in range(x.shape[1])), x
+
+    def _standardised(self, x):
+        return (x - self.centre_) / self.scale_
+
+    def _read(self, X):
+        check_is_fitted(self)
+        return self._standardised(complete(self._numbers(X, reset=False)[1], self._columns))
+
+    def _learn(self, inference, model, z, y, weight):
+        self.model_ = model
+        self.statistics_ = model.statistics(z, y, weight)
+        self.posterior_ = inference(model, self.statistics_, seed=self.random_state)
+        if isinstance(self.posterior_, Closed):
+            return self._undo(self.posterior_.model.expected())
+        return self._undo({site: v.mean((0, 1)) for site, v in self.posterior_.sites.items()})
+
+    def _undo(self, sites):
+        """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
+        coefficients = sites["coefficients"] / self.scale_
+        intercept = sites["intercept"] - coefficients @ self.centre_
+        rest = {"variance": sites["variance"]} if "variance" in sites else {}
+        return {"intercept": intercept, "coefficients": coefficients} | rest
+
+    def to_arviz(self):
+        """Draws of the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given."""
+        check_is_fitted(self)
+        if isinstance(self.posterior_, Closed):
+            return Draws(self.model_, self._undo(self.posterior_.draws(self.random_state))).to_arviz()
+        return Draws(self.model_, self._undo(self.posterior_.sites), self.posterior_.sample_stats).to_arviz()
+
+
+class LinearRegressor(RegressorMixin, _Regression):
+    """Bayesian linear regression: exact under the normal-inverse-gamma prior, or robust, or a lasso.
+
+    Standardised columns z = (x - mean)/sd, with the weighted population sd, have coefficients
+    β_j | σ² ~ N(0, prior_scale² σ²), the intercept ~ N(mean(y), intercept_scale² σ²), and σ² ~ InvGamma(1, var(y)):
+    predictions follow a shift or rescaling of a column or of y. With ``standardize=False`` the columns are taken as
+    they are, with the intercept ~ N(0, intercept_scale² σ²).
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations (``prior="laplace"``: the scale) in units of the noise sd. The posterior mean is ridge
+        regression of the standardised columns with penalty 1/prior_scale².
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; reported coefficients are those of the columns as given.
+    noise, prior : {"normal", "laplace"}, default "normal"
+        Distribution of the noise (Laplace: robust against outliers) and of the coefficients (Laplace: with "map" the
+        lasso). Only normal with normal has an exact posterior; with Laplace take ``inference="map"`` or ``"nuts"``.
+    inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
+        How to learn.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS and for draws.
+
+    Attributes
+    ----------
+    coef_ : array, shape (D,)
+        Posterior mean, or point estimate, of the coefficients, in y per unit of the columns as given.
+    intercept_ : float
+        The same of the intercept.
+    variance_ : float
+        The same of the noise variance.
+    model_, statistics_, posterior_
+        The model with its prior, the sufficient statistics and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a constant column has scale 1.
+
+    Examples
+    --------
+    Basis expansion is a pipeline; the model stays linear in its coefficients:
+
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> x = np.linspace(-1, 1, 21)[:, None]
+    >>> y = 1 + 2 * x[:, 0] - 3 * x[:, 0] ** 2
+    >>> curve = make_pipeline(PolynomialFeatures(2, include_bias=False), LinearRegressor(prior_scale=100)).fit(x, y)
+    >>> curve.predict([[0.5]]).round(2)
+    array([1.25])
+    """
+
+    def __init__(
+        self,
+        prior_scale=2.5,
+        intercept_scale=2.5,
+        standardize=True,
+        noise="normal",
+        prior="normal",
+        inference="exact",
+        random_state=None,
+    ):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.noise = noise
+        self.prior = prior
+        self.inference = inference
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn from rows and their target.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, D)
+            Numbers, none missing.
+        y : array, shape (n,)
+            Target.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+
+        Returns
+        -------
+        self
+        """
+        inference = named(self.inference)
+        y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=float, input_name="y")
+        z, y, weight = self._rows(X, y, sample_weight)
+        own = moments(y[:, None], weight=weight)
+        location = own.mean[0] if self.standardize else 0.0
+        beta = own.scatter[0] / own.n[0]
+        if beta <= own.resolution()[0]:
+            warnings.warn("y is constant: the prior of the noise variance takes the scale 1", UserWarning, stacklevel=2)
+            beta = 1.0
+        scales = np.full(z.shape[1], float(self.prior_scale))
+        if self.noise == self.prior == "normal":
+            mean, factor = np.append(location, 0 * scales), np.diag(np.append(self.intercept_scale, scales))
+            model = LinearRegression(mean, factor, 1.0, beta, columns=self._columns)
+        else:
+            kinds = {"noise": self.noise, "prior": self.prior, "columns": self._columns}
+            model = LaplaceLinearRegression(scales, self.intercept_scale, location, 1.0, beta, **kinds)
+        sites = self._learn(inference, model, z, y, weight)
+        self.coef_, self.intercept_ = sites["coefficients"], float(sites["intercept"])
+        self.variance_ = float(sites["variance"])
+        return self
+
+    def predict(self, X, return_std=False):
+        """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
+        z = self._read(X)
+        if isinstance(self.posterior_, Closed):
+            mean, variance = self.posterior_.model.predictive_moments(z)
+        else:
+            sites = {site: v.reshape(-1, *v.shape[2:]) for site, v in self.posterior_.sites.items()}
+            weights = np.column_stack([sites["intercept"], sites["coefficients"]])
+            rows, centre = np.column_stack([np.ones(len(z)), z]), weights.mean(0)
+            spread = (weights - centre).T @ (weights - centre) / len(weights)
+            mean, variance = rows @ centre, ((rows @ spread) * rows).sum(1) + sites["variance"].mean()
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log p(y | X) under the prior, every constant kept; its scale follows y, so this is empirical Bayes."""
+        check_is_fitted(self)
+        if not self.model_.conjugate:
+            raise AttributeError("log_evidence_ exists in closed form for normal noise and a normal prior only")
+        return self.model_.log_evidence(self.statistics_)
+
+
+class _LinearClassifier(ClassifierMixin, _Regression):
+    """Shared by the classifiers."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn from rows and their classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, D)
+            Numbers, none missing.
+        y : array, shape (n,)
+            Class labels, two or more.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+
+        Returns
+        -------
+        self
+        """
+        inference = named(self.inference)
+        y = column_or_1d(y, warn=True)
+        if any(v is None or v != v for v in y.tolist()):
+            raise ValueError("y contains missing labels (NaN); drop these rows")
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        z, codes, weight = self._rows(X, codes, sample_weight)
+        present = np.unique(codes)
+        if len(present) < 2:
+            raise ValueError(
+                f"y holds one class only, {classes[present].tolist()}: what tells classes apart needs two of them"
+            )
+        self.classes_ = classes
+        model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(classes.tolist()))
+        sites = self._learn(inference, model, z, codes, weight)
+        self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
+        if 1 < len(model.scored) < len(classes):  # the pinned class
+            self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
+            self.intercept_ = np.append(self.intercept_, 0.0)
+        return self
+
+    def _model(self, scales, classes):
+        raise NotImplementedError
+
+    def predict_log_proba(self, X) -> np.ndarray:
+        """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
+        z = self._read(X)
+        return self.posterior_.log_predictive(z)
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probability of each class, (n, K), columns in the order of ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X) -> np.ndarray:
+        """Most probable class of each row; ties go to the first."""
+        best = self.predict_log_proba(X).argmax(1)
+        return self.classes_[best]
+
+
+class LogisticClassifier(_LinearClassifier):
+    """Bayesian logistic regression; softmax regression for more than two classes.
+
+    Coefficients ~ Normal(0, prior_scale), intercept ~ Normal(0, intercept_scale), for columns standardised by their
+    weighted mean and population standard deviation: then a shift or rescaling of a column changes no probability.
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations, in log odds (per standard deviation of a column).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
+        always those of the columns as given.
+    symmetric : bool, default True
+        With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
+        two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
+    inference : {"ml", "map", "nuts"} or Inference, default "nuts"
+        How to learn. "nuts" averages over what the data leave open, and compiles for a few seconds first; "map" takes
+        milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS.
+
+    Attributes
+    ----------
+    classes_ : array
+        Class labels.
+    coef_ : array, shape (1, D) for two classes, else (K, D)
+        Posterior mean, or point estimate, of the coefficients, per unit of the columns as given; for two classes those
+        of the second, for a pinned class 0.
+    intercept_ : array, shape (1,) or (K,)
+        The same of the intercepts.
+    model_, statistics_, posterior_
+        The model with its prior, the rows and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a constant column has scale 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"]
+    >>> LogisticClassifier(inference="map").fit(X, y).predict_proba([[2.5], [3.5]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.117, 0.883]])
+    """
+
+    def __init__(
+        self,
+        prior_scale=2.5,
+        intercept_scale=2.5,
+        standardize=True,
+        symmetric=True,
+        inference="nuts",
+        random_state=None,
+    ):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.symmetric = symmetric
+        self.inference = inference
+        self.random_state = random_state
+
+    def _model(self, scales, classes):
+        options = {"classes": classes, "columns": self._columns, "symmetric": bool(self.symmetric)}
+        return LogisticRegression(scales, self.intercept_scale, **options)
+
+
+class ProbitClassifier(_LinearClassifier):
+    """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations, in units of the latent noise (per standard deviation of a column).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
+        always those of the columns as given.
+    inference : {"ml", "map", "nuts"} or Inference, default "nuts"
+        How to learn; see `LogisticClassifier`.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS.
+
+    Attributes
+    ----------
+    classes_ : array
+        The two class labels.
+    coef_, intercept_ : array, shape (1, D) and (1,)
+        Posterior mean, or point estimate, per unit of the columns as given.
+    model_, statistics_, posterior_
+        The model with its prior, the rows and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a constant column has scale 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"]
+    >>> ProbitClassifier(inference="map").fit(X, y).predict_proba([[2.5], [3.5]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.036, 0.964]])
+    """
+
+    def __init__(self, prior_scale=2.5, intercept_scale=2.5, standardize=True, inference="nuts", random_state=None):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.inference = inference
+        self.random_state = random_state
+
+    def _model(self, scales, classes):
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y holds "
+                f"{len(classes)} classes; use LogisticClassifier"
+            )
+        return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=self._columns)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
