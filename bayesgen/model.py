@@ -91,7 +91,7 @@ class Model(Record):
     def traced(self) -> Self:
         """Return the same model on JAX arrays: a NumPy float64 leaf would leak into a float32 program.
 
-        Of a copy: JAX remembers the conversion of an immutable array, and would hand a later float64 run the float32 one.
+        Of a copy: JAX remembers the conversion of a read-only array and would hand a later float64 run the float32 one.
         """
         return program.jax.tree_util.tree_map(lambda a: program.jnp.asarray(a.copy()), self)
 

@@ -73,6 +73,8 @@ def _compiled(settings: NUTS, model, statistics):
     """Return the run of one chain from its seed, compiled once per shape; chains are not to compile it twice."""
     jax = program.jax
     key = jax.random.PRNGKey(0)
+    # Copies: JAX remembers the conversion of a read-only array, and a user's float32 program may have asked for one.
+    model, statistics = jax.tree_util.tree_map(np.array, (model, statistics))
     leaves, structure = jax.tree_util.tree_flatten((model, statistics))
     shapes = tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves)
     kind = (settings.num_warmup, settings.num_samples, settings.target_accept, structure, shapes)

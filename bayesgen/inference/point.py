@@ -54,6 +54,7 @@ def _maximise(model, statistics, with_prior: bool):
 
     jax = program.jax
     with program.x64():
+        model, statistics = jax.tree_util.tree_map(np.array, (model, statistics))  # as in NUTS
         z, spread = start(jax.random.PRNGKey(0), model, statistics)
         z, unravel = jax.flatten_util.ravel_pytree(z)
         z, scale = np.asarray(z), np.sqrt(np.asarray(spread))

@@ -6,6 +6,7 @@ r"""The generative classifier: a prior over classes, and features given the clas
 Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -208,7 +209,7 @@ class ClassConditional(Model):
             result = np.log(self.classes.mean)
         for name, leaf in self.leaves.items():
             density = leaf.log_predictive(x[name])
-            result = result + density.reshape(len(density), -1)
+            result = result + density.reshape(len(density), math.prod(density.shape[1:]))
         return result
 
     def map(self, statistics: Grouped) -> Params:

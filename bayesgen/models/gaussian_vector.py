@@ -237,8 +237,8 @@ def em(leaf: GaussianVector, statistics: Patterns, maximise, tolerance=1e-11, li
 
     The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
     μ_m + B(x̄_o - μ_o), scatter B S B' + n(Σ_mm - B Σ_om) and cross scatter B S. (Little and Rubin 2002,
-    *Statistical Analysis with Missing Data*, section 11.2.) It ends when no standardised parameter moves by more than ``tolerance`` times the rate that is
-    left to go.
+    *Statistical Analysis with Missing Data*, section 11.2.) It ends when what is left to
+    go, extrapolated from the last steps, is below ``tolerance`` in every standardised parameter.
     """
     columns = statistics.columns()
     mean, variance, _ = statistics.pooled()

@@ -1,0 +1,175 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesgen import NUTS, Exact, data, evaluation
+from bayesgen.comparison import compare, prepare, usable_folds
+
+
+def mixed(n=60):
+    """A column of every kind; x is constant within class a but for row 10, so ML fails where that is held out."""
+    rng = np.random.default_rng(0)
+    t = np.array(["a", "b"])[np.arange(n) % 2]
+    x = np.where(t == "a", 1.0, rng.normal(size=n))
+    x[10] = 2.0
+    frame = {
+        "x": x,
+        "z": rng.normal(size=n) + (t == "a"),
+        "colour": rng.choice(["red", "green"], n),
+        "flag": rng.random(n) < 0.5,
+        "score": [str(i % 7) if i != 3 else "?" for i in range(n)],
+        "level": pd.array([None if i == 4 else i % 5 for i in range(n)], dtype="Int64"),
+        "size": pd.Categorical(rng.choice(["s", "l"], n), categories=["s", "m", "l"]),
+        "row": np.arange(n),
+        "name": [f"k{i}" for i in range(n)],
+        "day": pd.date_range("2020-01-01", periods=n),
+        "void": np.nan,
+        "same": 7,
+        "t": t,
+    }
+    return pd.DataFrame(frame)
+
+
+def test_prepare_says_what_it_leaves_out_and_what_is_ambiguous():
+    table = mixed()
+    table.loc[5, "t"] = None
+    nb = prepare(table, "t")
+    assert list(nb.X.columns) == ["x", "z", "colour", "flag", "score", "level", "size"]
+    assert nb.rows.tolist() == [i for i in range(60) if i != 5]
+    assert (nb.y == table["t"].drop(5)).all()
+    assert set(nb.notes) == {
+        "1 row left out: no t",
+        "score ambiguous: numbers but for '?', taken as categories",
+        "level ambiguous: few distinct whole numbers, taken as numbers, not categories",
+        "row left out: a row number, it seems: it counts the rows",
+        "name left out: an identifier, it seems: 59 distinct values in 59 rows",
+        "day left out: values of type Timestamp, neither numbers nor categories",
+        "void left out: no observed value",
+        "same left out: constant, always 7",
+        "1 missing value integrated out",
+    }
+    gda = prepare(table, "t", "gda")
+    assert list(gda.X.columns) == ["x", "z", "level"]
+    assert 4 not in gda.rows
+    assert "colour, flag, score, size left out: not numbers, and gda takes numbers only" in gda.notes
+    assert "1 row left out: gda compares on rows without gaps" in gda.notes
+
+
+@pytest.mark.parametrize(
+    ("t", "labels"),
+    [
+        ([1.0, 0.0, np.nan, 1.0], [1, 0, 1]),
+        ([True, False, None, True], [True, False, True]),
+        (pd.array([3, 4, None, 3], dtype="Int64"), [3, 4, 3]),
+        (pd.Categorical(["u", "v", None, "u"]), ["u", "v", "u"]),
+        (["u", 1, None, "u"], ["u", "1", "u"]),
+    ],
+)
+def test_class_labels_of_every_kind(t, labels):
+    y = prepare(pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "t": t}), "t").y
+    assert y.tolist() == labels
+    assert y.dtype.kind != "O"
+
+
+def test_scores_are_those_of_the_held_out_rows():
+    table = mixed()
+    table["x"] = table["z"] ** 2
+    ready = prepare(table, "t")
+    result = compare(ready.X, ready.y, inferences=["ml", "exact"], folds=3)
+    assert result.folds == 3
+    assert result.classes.tolist() == ["a", "b"]
+    assert sorted(np.bincount(result.fold)[1:]) == [20, 20, 20]
+    for name, p in result.probability.items():
+        np.testing.assert_allclose(p.sum(1), 1)
+        s = result.scores(name)
+        assert s.folds == 3
+        assert s.accuracy == evaluation.accuracy(result.truth, p)
+        assert s.log_loss == evaluation.log_loss(result.truth, p)
+        assert s.brier_score == evaluation.brier_score(result.truth, p)
+        assert s.calibration_error == evaluation.expected_calibration_error(result.truth, p)
+        assert result.seconds[name] > 0
+    again = compare(ready.X, ready.y, inferences={"exact": Exact()}, folds=3)
+    np.testing.assert_array_equal(again.probability["exact"], result.probability["exact"])
+
+
+def test_ml_that_fails_in_a_fold_is_noted_and_the_rest_goes_on():
+    ready = prepare(mixed(), "t")
+    said = []
+    result = compare(
+        ready.X, ready.y, inferences=["ml", "exact"], progress=lambda done, total, text: said.append((done, total))
+    )
+    assert said == [(i, 10) for i in range(11)]
+    (failure,) = [note for note in result.notes if note.failed]
+    assert failure.inference == "ml"
+    assert "class 'a', column 'x'" in failure.text
+    assert failure.fold == result.fold[10]  # the row without which x is constant
+    assert (result.learned("ml") == (result.fold != failure.fold)).all()
+    assert result.scores("ml").folds == 4
+    assert result.scores("exact").folds == 5
+    assert result.difference("ml", "exact").shape == (result.learned("ml").sum(), 2)
+
+
+def test_ml_that_exists_nowhere_has_no_scores():
+    ready = prepare(data.load("penguins"), "species", "gda")
+    few = np.concatenate([np.flatnonzero(ready.y == label)[:5] for label in np.unique(ready.y)])
+    result = compare(ready.X.iloc[few], ready.y[few], "gda", ["ml", "exact"])
+    assert result.scores("ml").folds == 0
+    assert np.isnan(result.scores("ml").log_loss)
+    assert result.scores("exact").folds == 5
+    assert not result.difference("ml", "exact").size
+
+
+def test_a_zero_probability_costs_an_infinite_log_loss_and_a_warning_is_noted():
+    n = 20
+    t = np.array(["a", "b"])[np.arange(n) % 2]
+    colour = np.where(t == "a", "red", "green")
+    colour[0], colour[1] = "green", "blue"  # never seen in class a, or in any, when row 0, or 1, is held out
+    result = compare(pd.DataFrame({"colour": colour}), t, inferences=["ml", "exact"])
+    assert result.scores("ml").log_loss == np.inf
+    assert np.isfinite(result.scores("exact").log_loss)
+    (note,) = result.notes
+    assert (note.inference, note.fold, note.failed) == ("ml", result.fold[1], False)
+    assert "1 rows have probability 0 under every class" in note.text
+
+
+def test_folds_are_as_many_as_the_smallest_class_has_rows():
+    y = ["a"] * 10 + ["b"] * 3
+    assert usable_folds(y, 5) == 3
+    x = np.random.default_rng(0).normal(size=(13, 2))
+    assert compare(x, y, inferences=["exact"]).folds == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"y": ["a"] * 4}, "at least two classes"),
+        ({"y": ["a", "b", "b", "b"]}, "class a has 1"),
+        ({"folds": 1}, "folds must be an integer >= 2, got 1"),
+        ({"inferences": ["vb"]}, "inference must be one of"),
+        ({"inferences": []}, "at least one of ml, map, exact, nuts"),
+        ({"model": "lda"}, "model must be one of nb, gda; got 'lda'"),
+    ],
+)
+def test_errors(change, words):
+    arguments = {"X": [[0.0], [1.0], [2.0], [3.5]], "y": ["a", "b", "a", "b"], "inferences": ["exact"]} | change
+    with pytest.raises(ValueError, match=words):
+        compare(**arguments)
+
+
+def test_nuts_comes_close_to_exact():
+    table = data.load("penguins")[["bill_length_mm", "species"]].iloc[::3]
+    ready = prepare(table, "species")
+    nuts = NUTS(num_samples=50, num_warmup=50, num_chains=2)
+    result = compare(ready.X, ready.y, inferences={"exact": Exact(), "nuts": nuts}, folds=2)
+    assert result.learned("nuts").all()
+    assert result.difference().mean() < 0.02
+    assert result.scores("nuts").log_loss == pytest.approx(result.scores("exact").log_loss, abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["nb", "gda"])
+def test_nuts_agrees_with_exact_on_penguins(model):
+    ready = prepare(data.load("penguins"), "species", model)
+    difference = compare(ready.X, ready.y, model, ["exact", "nuts"]).difference()
+    assert difference.mean() < 0.005
+    assert difference.max() < 0.05

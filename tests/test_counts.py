@@ -1,0 +1,580 @@
+"""Counts: Poisson, binomial and multinomial features, alone, in naive Bayes and in the estimator."""
+
+import functools
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from scipy import stats
+from scipy.integrate import dblquad, quad
+from scipy.optimize import minimize
+from scipy.special import softmax
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+
+from bayesgen import NUTS, NaiveBayesClassifier, fit, program
+from bayesgen.models import (
+    BetaBernoulli,
+    BetaBinomial,
+    DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
+    NaiveBayes,
+    NormalInverseGamma,
+)
+
+NAN = np.nan
+# leaf, rows, and a row with nothing in it
+LEAVES = {
+    "poisson": (GammaPoisson(2.0, 0.5), [3, 0, 7, 1, 4], NAN),
+    "binomial": (BetaBinomial(1.5, 2.5, trials=6), [2, 6, 0, 5, 3], NAN),
+    "pairs": (BetaBinomial(1.5, 2.5), [[2, 6], [0, 3], [9, 9], [0, 0], [1, 4]], [NAN, NAN]),
+    "bag": (DirichletMultinomial([0.5, 1.0, 2.5]), [[2, 3, 0], [0, 0, 0], [1, 0, 4], [0, 7, 1]], [NAN, NAN, NAN]),
+}
+leaves = pytest.mark.parametrize("name", LEAVES)
+
+
+def case(name):
+    leaf, rows, nothing = LEAVES[name]
+    return leaf, np.array(rows), np.array([nothing])
+
+
+def pmf(name, x, param):
+    """Probability of the rows given a parameter, by SciPy."""
+    if name == "poisson":
+        return stats.poisson(param).pmf(x).prod()
+    if name == "bag":
+        return np.prod([stats.multinomial(row.sum(), param).pmf(row) for row in x])
+    heads, tosses = (x, 6) if name == "binomial" else x.T
+    return stats.binom(tosses, param).pmf(heads).prod()
+
+
+def scipy_log_predictive(name, leaf, x):
+    if name == "poisson":
+        return stats.nbinom(leaf.concentration, leaf.rate / (leaf.rate + 1)).logpmf(x)
+    if name == "bag":
+        return [stats.dirichlet_multinomial(leaf.alpha, row.sum()).logpmf(row) for row in x]
+    heads, tosses = (x, 6) if name == "binomial" else x.T
+    return stats.betabinom(tosses, leaf.a, leaf.b).logpmf(heads)
+
+
+# -- one leaf ---------------------------------------------------------------------------------------------------------
+
+
+@leaves
+def test_predictive_agrees_with_scipy(name):
+    leaf, x, _ = case(name)
+    posterior = leaf.update(leaf.statistics(x))
+    for model in (leaf, posterior):
+        np.testing.assert_allclose(
+            model.log_predictive(x), scipy_log_predictive(name, model, x), rtol=1e-12, atol=1e-13
+        )
+
+
+@leaves
+def test_evidence_is_the_integral_of_the_likelihood(name):
+    leaf, x, _ = case(name)
+    if name == "poisson":
+        prior = stats.gamma(leaf.concentration, scale=1 / leaf.rate).pdf
+        integral = quad(lambda p: prior(p) * pmf(name, x, p), 0, 30, epsabs=0)[0]
+    elif name == "bag":
+        leaf, x = DirichletMultinomial([1.0, 1.5, 2.5]), x[:2]
+        prior = stats.dirichlet(leaf.alpha).pdf
+
+        def integrand(q, p):
+            theta = np.array([p, q, 1 - p - q])
+            return prior(theta) * pmf(name, x, theta) if theta.min() > 0 else 0.0
+
+        integral = dblquad(integrand, 0, 1, 0, lambda p: 1 - p, epsabs=1e-8, epsrel=1e-6)[0]
+    else:
+        prior = stats.beta(leaf.a, leaf.b).pdf
+        integral = quad(lambda p: prior(p) * pmf(name, x, p), 0, 1, epsabs=0)[0]
+    assert leaf.log_evidence(leaf.statistics(x)) == pytest.approx(np.log(integral), rel=1e-6)
+
+
+@leaves
+def test_evidence_is_the_product_of_one_step_predictives(name):
+    leaf, x, _ = case(name)
+    model, total = leaf, 0.0
+    for i in range(len(x)):
+        total += model.log_predictive(x[i : i + 1])[0]
+        model = model.update(model.statistics(x[i : i + 1]))
+    assert leaf.log_evidence(leaf.statistics(x)) == pytest.approx(total, rel=1e-12)
+    assert model == leaf.update(leaf.statistics(x))
+
+
+@leaves
+def test_pieces_add_and_weights_repeat(name):
+    leaf, x, nothing = case(name)
+    group, weight = np.arange(len(x)) % 2, np.array([2, 0, 1, 3, 1])[: len(x)]
+    whole = leaf.statistics(x, group, 2)
+    assert leaf.statistics(x[:2], group[:2], 2) + leaf.statistics(x[2:], group[2:], 2) == whole
+    repeated = leaf.statistics(np.repeat(x, weight, 0), np.repeat(group, weight), 2)
+    weighted = leaf.statistics(x, group, 2, weight)
+    np.testing.assert_allclose(weighted.sums, repeated.sums, rtol=1e-14)
+    assert weighted.base == pytest.approx(repeated.base, rel=1e-14)
+    gaps = leaf.statistics(np.concatenate([nothing, x]), np.concatenate([[1], group]), 2)
+    assert gaps == whole
+
+
+@leaves
+def test_missing_rows_say_nothing(name):
+    leaf, x, nothing = case(name)
+    rows = np.concatenate([nothing, x])
+    np.testing.assert_allclose(leaf.log_predictive(rows), [0, *leaf.log_predictive(x)], atol=1e-14)
+    params = leaf.draw(np.random.default_rng(0), (3,))
+    np.testing.assert_array_equal(leaf.log_likelihood_rows(params, leaf.check(rows))[:, 0], 0)
+
+
+@leaves
+def test_statistics_hold_the_likelihood_of_the_rows(name):
+    leaf, x, _ = case(name)
+    posterior = leaf.update(leaf.statistics(x))
+    params = posterior.draw(np.random.default_rng(1), (4,))
+    site = next(iter(params))
+    rows = leaf.log_likelihood_rows(params, x)
+    for s in range(4):
+        one = {site: params[site][s]}
+        expected = np.log(pmf(name, x, one[site]))
+        assert rows[s].sum() == pytest.approx(expected, rel=1e-12)
+        assert leaf.log_likelihood(one, leaf.statistics(x)) == pytest.approx(expected, rel=1e-12)
+
+
+def densities(model, rows, params):
+    """Log density by the program of the rows and by that of the statistics, and the gradient of the first."""
+    from numpyro.infer.util import log_density
+
+    statistics = model.statistics(*rows)
+
+    def by_rows(params):
+        return log_density(model, rows, {}, params)[0]
+
+    def by_statistics(params):
+        return log_density(model.traced().latents, (), {}, params)[0] + model.log_likelihood(params, statistics)
+
+    with program.x64():
+        params = {site: program.jnp.asarray(v) for site, v in params.items()}
+        both = program.jax.jit(lambda p: (*program.jax.value_and_grad(by_rows)(p), by_statistics(p)))
+        value, gradient, other = both(params)
+    return float(value), float(other), gradient
+
+
+@leaves
+def test_the_program_of_the_rows_is_that_of_the_statistics(name):
+    leaf, x, nothing = case(name)
+    rows = np.concatenate([x, nothing]).astype(float)
+    by_rows, by_statistics, gradient = densities(leaf, (rows,), leaf.draw(np.random.default_rng(2)))
+    assert by_rows == pytest.approx(by_statistics, rel=1e-12)
+    assert all(np.isfinite(v).all() for v in gradient.values())
+
+
+@pytest.mark.parametrize("name", ["poisson", "binomial", "bag"])
+def test_the_predictive_of_the_program(name):
+    leaf, x, _ = case(name)
+    if name == "bag":
+        leaf = DirichletMultinomial(leaf.alpha, length=5)
+        x = x[[0, 2]]
+    with program.x64():
+        log_prob = np.asarray(leaf.predictive().log_prob(x))
+    np.testing.assert_allclose(log_prob, leaf.log_predictive(x), rtol=1e-5)  # JAX's betaln errs by 1e-6 beyond 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["poisson", "binomial", "bag"])
+def test_the_program_draws_rows(name):
+    leaf, _, _ = case(name)
+    drawn = program.handlers.trace(program.handlers.seed(leaf, 0)).get_trace(size=50)["x"]["value"]
+    assert drawn.shape == ((50, 3) if name == "bag" else (50,))
+    leaf.check(np.asarray(drawn))
+    if name == "bag":
+        assert (drawn.sum(-1) == leaf.length).all()
+
+
+def test_tosses_are_given_never_drawn():
+    leaf, _, _ = case("pairs")
+    with pytest.raises(TypeError, match="give trials="):
+        program.handlers.seed(leaf, 0)(size=3)
+    with pytest.raises(TypeError, match="give trials="):
+        leaf.predictive()
+
+
+@leaves
+def test_ml_and_map_maximise(name):
+    leaf, x, _ = case(name)
+    statistics = leaf.statistics(x)
+    if name == "poisson":
+        prior = stats.gamma(leaf.concentration, scale=1 / leaf.rate)
+    elif name == "bag":
+        leaf, prior = DirichletMultinomial(2.0, 3), stats.dirichlet([2, 2, 2])
+    else:
+        prior = stats.beta(leaf.a, leaf.b)
+
+    def constrain(z):
+        if name == "bag":
+            return np.exp([*z, 0.0]) / np.exp([*z, 0.0]).sum()
+        return np.exp(z[0]) if name == "poisson" else 1 / (1 + np.exp(-z[0]))
+
+    for with_prior, params in ((False, leaf.ml(statistics)), (True, leaf.update(statistics).mode())):
+        (estimate,) = params.values()
+
+        def objective(z, with_prior=with_prior):
+            theta = constrain(z)
+            return -np.log(pmf(name, x, theta)) - with_prior * prior.logpdf(theta)
+
+        found = minimize(objective, np.zeros(2 if name == "bag" else 1), method="Nelder-Mead", options={"xatol": 1e-8})
+        np.testing.assert_allclose(constrain(found.x), estimate, rtol=1e-5)
+        at = -objective(found.x)
+        best = leaf.log_likelihood(params, statistics) + (with_prior and prior.logpdf(estimate))
+        assert best == pytest.approx(at, abs=1e-8)
+
+
+def test_boundary_estimates():
+    poisson = GammaPoisson(1.0, 1.0)
+    zeros = poisson.statistics([[0, 2], [0, 1]])
+    np.testing.assert_array_equal(poisson.ml(zeros)["mean"], [0, 1.5])
+    np.testing.assert_array_equal(poisson.update(zeros).mode()["mean"], [0, 1])
+    rows = poisson.log_likelihood_rows({"mean": np.array([[0.0, 1.5]])}, np.array([[0, 1], [1, 1]]))
+    np.testing.assert_allclose(rows, [[stats.poisson(1.5).logpmf(1), -np.inf]])
+    with pytest.raises(ValueError, match="no mode where its concentration is below 1"):
+        GammaPoisson(0.5, 1.0).mode()
+    with pytest.raises(ValueError, match="no observed value"):
+        poisson.ml(poisson.statistics([NAN]))
+
+
+def test_features_multiply():
+    x = np.array([[3, 0], [1, 8], [0, 2]])
+    both, alone = GammaPoisson([2.0, 1.0], 0.5), (GammaPoisson(2.0, 0.5), GammaPoisson(1.0, 0.5))
+    parts = [leaf.log_predictive(x[:, j]) for j, leaf in enumerate(alone)]
+    np.testing.assert_allclose(both.log_predictive(x), sum(parts))
+    tosses = BetaBinomial(1.0, [1.0, 2.0], trials=[3, 8])
+    alone = BetaBinomial(1.0, 1.0, 3), BetaBinomial(1.0, 2.0, 8)
+    np.testing.assert_allclose(
+        tosses.log_predictive(x), sum(leaf.log_predictive(x[:, j]) for j, leaf in enumerate(alone))
+    )
+    evidence = sum(leaf.log_evidence(leaf.statistics(x[:, j])) for j, leaf in enumerate(alone))
+    assert tosses.log_evidence(tosses.statistics(x)) == pytest.approx(evidence, rel=1e-13)
+    bags = DirichletMultinomial([[1.0, 2.0], [3.0, 0.5]])
+    documents = np.stack([x, x[:, ::-1]], 1)
+    alone = [DirichletMultinomial(bags.alpha[j]).log_predictive(documents[:, j]) for j in range(2)]
+    np.testing.assert_allclose(bags.log_predictive(documents), sum(alone))
+
+
+def test_one_toss_is_the_coin():
+    x = [1, 0, 1, 1]
+    tosses, coin = BetaBinomial(2.0, 3.0, trials=1), BetaBernoulli(2.0, 3.0)
+    np.testing.assert_allclose(tosses.log_predictive(x), coin.log_predictive(x), rtol=1e-13)
+    assert tosses.log_evidence(tosses.statistics(x)) == pytest.approx(coin.log_evidence(coin.statistics(x)), rel=1e-13)
+
+
+def test_heads_may_be_missing_alone():
+    leaf = BetaBinomial(1.0, 1.0)
+    assert leaf.statistics([[NAN, 5], [1, 2]]) == leaf.statistics([[1, 2]])
+    np.testing.assert_allclose(leaf.log_predictive([[NAN, 5.0]]), 0, atol=1e-14)
+
+
+def test_the_predictive_is_wider_than_the_plug_in():
+    # Gamma(5, 2): mean 5/2; a negative binomial of variance mean (1 + 1/b) = 15/4, where a plugged-in Poisson has 5/2
+    counts = np.arange(200)
+    p = np.exp(GammaPoisson(5.0, 2.0).log_predictive(counts))
+    assert p.sum() == pytest.approx(1)
+    assert p @ counts == pytest.approx(2.5)
+    assert p @ (counts - 2.5) ** 2 == pytest.approx(3.75)
+    # Dirichlet(2, 1, 1): p([2, 3, 0]) = 5!/(2! 3!) (2·3)(1·2·3)/(4·5·6·7·8) = 3/56; plugged in 10 (1/2)² (1/4)³ = 5/128
+    bag = DirichletMultinomial([2.0, 1.0, 1.0])
+    assert np.exp(bag.log_predictive([[2, 3, 0]])) == pytest.approx(3 / 56)
+    plug_in = bag.log_likelihood_rows({"probability": bag.mean[None]}, np.array([[2, 3, 0]]))
+    assert np.exp(plug_in) == pytest.approx(5 / 128)
+
+
+def test_an_empty_document_has_probability_one():
+    bag = DirichletMultinomial([0.3, 1e-3, 1e4])
+    np.testing.assert_allclose(bag.log_predictive([[0, 0, 0]]), 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("a", [1e-3, 1.0, 1e5, 1e10])
+@pytest.mark.parametrize("x", [0, 1, 30, 10**6])
+def test_digits_at_large_counts(a, x):
+    mpmath.mp.dps = 40
+    b = a / 1000
+    exact = mpmath.log(mpmath.gammaprod([a + x], [a, x + 1])) + a * mpmath.log(b / (mpmath.mpf(b) + 1))
+    exact -= x * mpmath.log(mpmath.mpf(b) + 1)
+    assert GammaPoisson(a, b).log_predictive([x])[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-9 + 1e-14 * a)
+
+
+def test_weak_prior_follows_the_pooled_mean():
+    x, group = np.array([[4, 0], [6, 0], [2, 0]]), np.array([0, 1, 1])
+    statistics = GammaPoisson(1.0, 1.0).statistics(x, group, 2)
+    prior = GammaPoisson.weak(statistics)
+    np.testing.assert_allclose(prior.mean, [4, 1 / 3])  # a column of zeros: as if one event had been seen
+    np.testing.assert_array_equal(prior.concentration, [1, 1])
+    empty = GammaPoisson.weak(GammaPoisson(1.0, 1.0).statistics(x[:0], group[:0], 2))
+    np.testing.assert_array_equal(empty.mean, [1, 1])
+
+
+ERRORS = [
+    (GammaPoisson(1.0, 1.0), [0, 1.5], "value 1.5 in row 1 is not a count"),
+    (GammaPoisson(1.0, 1.0), [0, -1], "value -1 in row 1 is not a count"),
+    (GammaPoisson(1.0, 1.0), [[0, 1], [1, np.inf]], "feature 1: value inf in row 1 is infinite"),
+    (GammaPoisson(1.0, 1.0), ["many"], "takes numbers"),
+    (BetaBinomial(1.0, 1.0, 3), [1, 4], "value 4 in row 1 is more than the tosses"),
+    (BetaBinomial(1.0, 1.0, [3, 5]), [[3, 4], [4, 4]], "feature 0: value 4 in row 1 is more than the tosses"),
+    (BetaBinomial(1.0, 1.0, 3), [0.5], "value 0.5 in row 0 is not a count"),
+    (BetaBinomial(1.0, 1.0), [[1, 2], [3, 2]], "feature 0: value 3 in row 1 is more than the tosses"),
+    (BetaBinomial(1.0, 1.0), [[1, NAN]], "feature 1: row 0 has heads but no number of tosses"),
+    (BetaBinomial(1.0, 1.0), [[1, 2.5]], "feature 1: value 2.5 in row 0 is not a count"),
+    (BetaBinomial(1.0, 1.0), [[1, 2, 3]], "expected pairs"),
+    (BetaBinomial(1.0, 1.0), [1, 2], "2 axes or more"),
+    (DirichletMultinomial(1.0, 2), [[1, 2], [NAN, 2]], "feature 0: row 1 is partly missing"),
+    (DirichletMultinomial(1.0, 2), [[1, -2]], "feature 1: value -2 in row 0 is not a count"),
+    (DirichletMultinomial(1.0, 2), [[1, 2, 3]], "expected documents of 2 words, got 3 columns"),
+]
+
+
+@pytest.mark.parametrize("leaf, rows, message", ERRORS)
+def test_rows_that_are_refused(leaf, rows, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        leaf.statistics(rows)
+    with pytest.raises((ValueError, TypeError), match=message):
+        leaf.log_predictive(rows)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: GammaPoisson(0.0, 1.0), "concentration must be positive"),
+        (lambda: BetaBinomial(1.0, 1.0, 0), "trials must be whole numbers >= 1"),
+        (lambda: BetaBinomial(1.0, 1.0, 2.5), "trials must be whole numbers >= 1"),
+        (lambda: BetaBinomial(1.0, 1.0, "ten"), "trials must be whole numbers >= 1"),
+        (lambda: DirichletMultinomial(1.0), "give categories="),
+        (lambda: DirichletMultinomial([1.0, 2.0], 3), "alpha has 2 entries for 3 categories"),
+        (lambda: DirichletMultinomial(1.0, 3, length=-1), "length must be a whole number"),
+    ],
+)
+def test_hyperparameters_that_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# -- naive Bayes ------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def mixed():
+    """A naive Bayes model of all the counts and a Gaussian, with rows that have gaps."""
+    rng = np.random.default_rng(5)
+    t = np.repeat([0, 1], [14, 30])
+    tosses = rng.integers(0, 9, len(t))
+    x = {
+        "calls": rng.poisson(np.array([[1.0, 5.0], [3.0, 4.0]])[t]).astype(float),
+        "days": rng.binomial(7, np.array([0.3, 0.6])[t]).astype(float),
+        "coin": np.stack([rng.binomial(tosses, np.array([0.8, 0.4])[t]), tosses], -1).astype(float),
+        "words": rng.multinomial(tosses, np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]])[t]).astype(float),
+        "height": rng.normal(t),
+    }
+    for rows in x.values():
+        rows[rng.random(len(t)) < 0.2] = NAN
+    model = NaiveBayes(
+        DirichletCategorical(1.0, ["ham", "spam"]),
+        {
+            "calls": GammaPoisson([1.0, 2.0], 0.5),
+            "days": BetaBinomial(1.0, 2.0, trials=7),
+            "coin": BetaBinomial(1.0, 1.0),
+            "words": DirichletMultinomial(1.0, ["cheap", "now", "meeting"]),
+            "height": NormalInverseGamma(0.0, 0.1, 1.0, 1.0),
+        },
+        columns={"calls": ("calls", "texts"), "words": ("cheap", "now", "meeting")},
+    )
+    return model, x, t
+
+
+def test_naive_bayes_programs_agree():
+    model, x, t = mixed()
+    params = model.update(model.statistics(x, t)).draw(np.random.default_rng(0))
+    by_rows, by_statistics, gradient = densities(model, (x, t), params)
+    assert by_rows == pytest.approx(by_statistics, rel=1e-12)
+    assert all(np.isfinite(v).all() for v in gradient.values())
+
+
+@pytest.mark.slow
+def test_nuts_is_exact():
+    model, x, t = mixed()
+    statistics = model.statistics(x, t)
+    exact, draws = fit(model, statistics), fit(model, statistics, NUTS(700, 300, 2), seed=3)
+    posterior = exact.model
+    means = {"classes.probability": posterior.classes.mean} | {
+        f"{name}.{site}": posterior.leaves[name].mean
+        for name, site in [
+            ("calls", "mean"),
+            ("days", "probability"),
+            ("coin", "probability"),
+            ("words", "probability"),
+            ("height", "mean"),
+        ]
+    }
+    assert means.keys() | {"height.variance"} == draws.sites.keys()
+    for site, mean in means.items():
+        chains = draws.sites[site].reshape(*draws.sites[site].shape[:2], -1)
+        for j, value in enumerate(np.ravel(mean)):
+            size = array_stats.ess(chains[..., j], chain_axis=0, draw_axis=1)
+            assert size > 400, site
+            assert abs(chains[..., j].mean() - value) < 5 * chains[..., j].std() / size**0.5, site
+    np.testing.assert_allclose(*(softmax(p.log_predictive(x), axis=1) for p in (draws, exact)), atol=0.02)
+    tree = draws.to_arviz()
+    assert tree.posterior["words.probability"].coords["words.category"].values.tolist() == ["cheap", "now", "meeting"]
+
+
+# -- the estimator ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def documents():
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1, 2], [12, 20, 9])
+    topics = rng.dirichlet(np.ones(6), 3)
+    return np.stack([rng.multinomial(rng.integers(0, 15), topics[k]) for k in y]), y
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
+def test_smoothing_of_multinomial_nb_is_map(documents, alpha):
+    X, y = documents
+    theirs = MultinomialNB(alpha=alpha).fit(X, y)
+    bag = {tuple(range(6)): DirichletMultinomial(1 + alpha, 6)}
+    ours = NaiveBayesClassifier(bag, priors=np.exp(theirs.class_log_prior_), inference="map").fit(X, y)
+    (site,) = (s for s in ours.posterior_.params if s != "classes.probability")
+    np.testing.assert_allclose(np.log(ours.posterior_.params[site]), theirs.feature_log_prob_, rtol=1e-10)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-10)
+
+
+def test_multinomial_for_all_columns(documents):
+    X, y = documents
+    names = [f"w{j}" for j in range(6)]
+    table = pd.DataFrame(X, columns=names)
+    whole = NaiveBayesClassifier("multinomial").fit(table, y)
+    (bag,) = whole.model_.leaves.values()
+    assert bag == DirichletMultinomial(1.0, names)
+    for features in ({tuple(names): "multinomial"}, {tuple(names): DirichletMultinomial(1.0, names)}):
+        same = NaiveBayesClassifier(features).fit(table, y)
+        np.testing.assert_allclose(whole.predict_proba(table), same.predict_proba(table), rtol=1e-12)
+        assert whole.log_evidence_ == pytest.approx(same.log_evidence_)
+    # the exact predictive of each class by SciPy
+    words = [[stats.dirichlet_multinomial(1 + X[y == k].sum(0), x.sum()).logpmf(x) for k in range(3)] for x in X]
+    expected = softmax(np.log(np.bincount(y) + 1) + words, axis=1)
+    np.testing.assert_allclose(whole.predict_proba(table), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match="column 'w0': a bag of one word says nothing"):
+        NaiveBayesClassifier({"w0": "multinomial"}).fit(table, y)
+
+
+def test_laplace_smoothing_is_the_exact_predictive():
+    rng = np.random.default_rng(8)
+    y = np.repeat([0, 1], [9, 14])
+    X = rng.integers(0, 4, (23, 5))
+    theirs = CategoricalNB(alpha=1.0, min_categories=4).fit(X, y)
+    features = {tuple(range(5)): DirichletCategorical(np.ones((5, 4)))}
+    ours = NaiveBayesClassifier(features, priors=np.exp(theirs.class_log_prior_)).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-10)
+    X = X > 1
+    theirs = BernoulliNB(alpha=1.0).fit(X, y)
+    ours = NaiveBayesClassifier(priors=np.exp(theirs.class_log_prior_)).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-10)
+    # the class probabilities smoothed too: MAP under Dirichlet(2) is the mean under Dirichlet(1)
+    smooth = NaiveBayesClassifier(features={tuple(range(5)): BetaBernoulli(2, 2)}, alpha=2.0, inference="map").fit(X, y)
+    np.testing.assert_allclose(smooth.predict_proba(X), NaiveBayesClassifier().fit(X, y).predict_proba(X), rtol=1e-10)
+
+
+def test_poisson_for_all_columns():
+    rng = np.random.default_rng(9)
+    y = np.repeat(["a", "b"], [6, 11])
+    X = rng.poisson(np.where(y == "a", 2.0, 6.0)[:, None], (17, 3)).astype(float)
+    X[rng.random(X.shape) < 0.15] = NAN
+    classifier = NaiveBayesClassifier("poisson").fit(X, y)
+    joint = np.tile(np.log([7.0, 12.0]), (17, 1))
+    for j in range(3):
+        m = np.nanmean(X[:, j])
+        for k, label in enumerate("ab"):
+            own = X[(y == label) & ~np.isnan(X[:, j]), j]
+            b = 1 / m + len(own)
+            joint[:, k] += np.nan_to_num(stats.nbinom(1 + own.sum(), b / (b + 1)).logpmf(X[:, j]))
+    expected = softmax(joint, axis=1)
+    np.testing.assert_allclose(classifier.predict_proba(X), expected, rtol=1e-10)
+    pieces = classifier._model(classifier.schema_, None)
+    codes = (y == "b").astype(int)
+    whole = pieces.statistics({"poisson": X[:5]}, codes[:5]) + pieces.statistics({"poisson": X[5:]}, codes[5:])
+    assert classifier._model(classifier.schema_, whole) == classifier.model_
+
+
+def test_mixed_table():
+    model, x, t = mixed()
+    table = pd.DataFrame(
+        {
+            "calls": x["calls"][:, 0],
+            "texts": x["calls"][:, 1],
+            "days": x["days"],
+            "heads": x["coin"][:, 0],
+            "tosses": x["coin"][:, 1],
+            **{word: x["words"][:, j] for j, word in enumerate(("cheap", "now", "meeting"))},
+            "height": x["height"],
+        }
+    )
+    features = {
+        ("calls", "texts"): GammaPoisson([1.0, 2.0], 0.5),
+        "days": BetaBinomial(1, 2, trials=7),
+        ("heads", "tosses"): BetaBinomial(1, 1),
+        ("cheap", "now", "meeting"): "multinomial",
+        "height": NormalInverseGamma(0.0, 0.1, 1.0, 1.0),
+    }
+    y = np.array(["ham", "spam"])[t]
+    classifier = NaiveBayesClassifier(features).fit(table, y)
+    posterior = model.update(model.statistics(x, t))
+    np.testing.assert_allclose(
+        classifier.posterior_.log_predictive(classifier.schema_.read(_table(table))),
+        posterior.log_predictive(x),
+        rtol=1e-12,
+    )
+    nothing = table.iloc[:1] * NAN
+    np.testing.assert_allclose(classifier.predict_proba(nothing), [posterior.classes.mean])
+    for column, value, message in [
+        ("calls", 0.5, "column 'calls': value 0.5 in row 3 is not a count"),
+        ("heads", 99, "column 'heads': value 99 in row 3 is more than the tosses"),
+        ("days", 8, "column 'days': value 8 in row 3 is more than the tosses"),
+        ("now", NAN, "column 'now': row 3 is partly missing"),
+    ]:
+        wrong = table.fillna(0)
+        wrong.loc[3, column] = value
+        with pytest.raises(ValueError, match=message):
+            classifier.fit(wrong, y)
+
+
+def _table(frame):
+    from bayesgen.schema import Table
+
+    return Table(frame)
+
+
+def test_one_prior_holds_for_every_column_of_a_tuple():
+    X, y = np.array([[0, 3], [1, 2], [4, 0], [6, 1]]), [0, 0, 1, 1]
+    scalar = NaiveBayesClassifier({(0, 1): GammaPoisson(1.0, 0.5)}).fit(X, y)
+    arrays = NaiveBayesClassifier({(0, 1): GammaPoisson(np.ones(2), 0.5)}).fit(X, y)
+    assert scalar.posterior_.model == arrays.posterior_.model
+    assert scalar.model_.leaves["x0+x1"].batch_shape == (2,)
+
+
+def test_discretised_continuous_features():
+    rng = np.random.default_rng(11)
+    y = np.repeat([0, 1], 60)
+    X = np.where(y[:, None] == 0, rng.normal(size=(120, 2)), rng.normal(size=(120, 2)) ** 2 * 2)
+    bins = KBinsDiscretizer(6, encode="ordinal", strategy="uniform")
+    declared = {(0, 1): DirichletCategorical(np.ones((2, 6)))}
+    pipeline = make_pipeline(bins, NaiveBayesClassifier(declared)).fit(X, y)
+    assert pipeline.score(X, y) > 0.7
+    inside = np.array([[X[:, 0].min(), X[:, 1].max()]])
+    assert pipeline.predict_proba(inside).sum() == pytest.approx(1)
+    # bins nobody fell into at fit: declared above, unknown to the categories learned from the rows
+    gap = np.array([[0.0], [0.1], [0.9], [1.0]])
+    learned = make_pipeline(bins, NaiveBayesClassifier("categorical")).fit(gap, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="is not one of the categories"):
+        learned.predict([[0.5]])
+    learned.set_params(naivebayesclassifier__unseen="missing")
+    np.testing.assert_allclose(learned.predict_proba([[0.5]]), [[0.5, 0.5]])

@@ -1,0 +1,440 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from laws import SAMPLER, z_scores
+from mpmath import matrix, mp
+from scipy import stats
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.linear_model import Lasso, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import check_estimator
+
+from bayesgen import LinearRegressor, fit, program
+from bayesgen.models import LaplaceLinearRegression, LinearRegression, LinearRegressionKnownVariance
+from bayesgen.posterior import Draws
+
+ROOT = np.array([[2.0, 0, 0], [0.3, 1.0, 0], [-0.5, 0.4, 0.7]])
+UNKNOWN = LinearRegression([1.0, -0.5, 0.2], ROOT, 1.5, 0.8, columns=("a", "b"))
+KNOWN = LinearRegressionKnownVariance([1.0, -0.5, 0.2], ROOT, 0.6, columns=("a", "b"))
+ROBUST = LaplaceLinearRegression([0.5, 0.5], 3.0, columns=("a", "b"))
+LASSO = LaplaceLinearRegression([0.05, 0.05], 3.0, noise="normal", prior="laplace")
+BOTH = LaplaceLinearRegression([0.05, 0.05], 3.0, noise="laplace", prior="laplace")
+CONJUGATE = pytest.mark.parametrize("model", [UNKNOWN, KNOWN], ids=["unknown", "known"])
+EVERY = pytest.mark.parametrize(
+    "model", [UNKNOWN, KNOWN, ROBUST, LASSO, BOTH], ids=["unknown", "known", "robust", "lasso", "both"]
+)
+
+
+def rows(n, seed=0, D=2):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, D)) @ np.tril(rng.normal(size=(D, D)) + 2 * np.eye(D))
+    return x, 1 + x @ rng.normal(size=D) + 0.7 * rng.standard_normal(n)
+
+
+def params(statistics_or_draws):
+    return {k: np.asarray(v) for k, v in statistics_or_draws.items()}
+
+
+# -- the algebra -------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_is_that_of_the_joint_distribution_of_the_targets():
+    # without the weights the targets are one vector: Student-t, or Normal, about Zm with I + ZVZ'
+    x, t = rows(7)
+    z = np.column_stack([np.ones(7), x])
+    spread = np.eye(7) + z @ ROOT @ ROOT.T @ z.T
+    joint = stats.multivariate_t(z @ UNKNOWN.mean, 0.8 / 1.5 * spread, df=3.0)
+    np.testing.assert_allclose(UNKNOWN.log_evidence(UNKNOWN.statistics(x, t)), joint.logpdf(t), rtol=1e-12)
+    joint = stats.multivariate_normal(z @ KNOWN.mean, 0.36 * np.eye(7) + z @ ROOT @ ROOT.T @ z.T)
+    np.testing.assert_allclose(KNOWN.log_evidence(KNOWN.statistics(x, t)), joint.logpdf(t), rtol=1e-12)
+
+
+def test_evidence_is_the_integral_of_likelihood_times_prior():
+    # the trapezoid rule converges faster than any power for a smooth integrand that vanishes at the ends
+    x, t = rows(6, D=1)
+    prior = LinearRegression([0.5, -0.2], [[1.5, 0], [0.4, 0.8]], 2.0, 1.2)
+    statistics = prior.statistics(x, t)
+    centre = prior.update(statistics)
+    log_variance, du = np.linspace(-6, 9, 300, retstep=True)
+    step, dz = np.linspace(-9, 9, 61, retstep=True)
+    variance = np.exp(log_variance)[:, None, None]
+    unit = np.stack(np.meshgrid(step, step, indexing="ij"), -1) @ centre.factor.T
+    w = centre.mean + np.sqrt(variance)[..., None] * unit
+    volume = variance * variance * np.linalg.det(centre.factor) * du * dz**2
+    log_prior = (
+        stats.invgamma(2.0, scale=1.2).logpdf(variance)
+        + stats.multivariate_normal([0, 0], prior.factor @ prior.factor.T).logpdf(
+            (w - prior.mean) / np.sqrt(variance)[..., None]
+        )
+        - np.log(variance)
+    )
+    residual = t - w[..., :1] - w[..., 1:] @ x.T
+    log_likelihood = stats.norm.logpdf(residual, scale=np.sqrt(variance)[..., None]).sum(-1)
+    integral = np.log((np.exp(log_prior + log_likelihood) * volume).sum())
+    np.testing.assert_allclose(prior.log_evidence(statistics), integral, rtol=1e-9)
+
+
+@CONJUGATE
+def test_predictive_is_an_evidence_ratio_and_learning_goes_in_steps(model):
+    (x, t), (new, s) = rows(20), rows(5, seed=1)
+    first, second = model.statistics(x[:8], t[:8]), model.statistics(x[8:], t[8:])
+    posterior, half = model.update(first + second), model.update(first)
+    again = half.update(second)
+    np.testing.assert_allclose(again.mean, posterior.mean, rtol=1e-11)
+    np.testing.assert_allclose(again.factor, posterior.factor, rtol=1e-9, atol=1e-12)
+    whole = model.log_evidence(first + second)
+    np.testing.assert_allclose(model.log_evidence(first) + half.log_evidence(second), whole, rtol=1e-12)
+    ratio = [model.log_evidence(first + second + model.statistics(new[[i]], s[[i]])) - whole for i in range(5)]
+    np.testing.assert_allclose(posterior.log_predictive((new, s)), ratio, rtol=1e-10)
+    empty = model.update(model.statistics(np.empty((0, 2)), []))
+    np.testing.assert_allclose(empty.log_predictive((new, s)), model.log_predictive((new, s)), rtol=1e-13)
+
+
+@CONJUGATE
+def test_predictive_is_a_mean_over_exact_draws(model):
+    x, t = rows(10)
+    new = rows(5, seed=1)
+    posterior = model.update(model.statistics(x, t))
+    draws = posterior.draw(np.random.default_rng(0), (20_000,))
+    ratio = np.exp(model.log_likelihood_rows(draws, model.check(new)) - posterior.log_predictive(new))
+    error = ratio.std(0) / np.sqrt(len(ratio))
+    assert (error < 0.1).all() and (np.abs(ratio.mean(0) - 1) < 5 * error).all()
+    averaged = Draws(model, {k: v[None] for k, v in draws.items()}).log_predictive(new)
+    np.testing.assert_allclose(averaged, posterior.log_predictive(new) + np.log(ratio.mean(0)), rtol=1e-10)
+    mean, variance = posterior.predictive_moments(new[0])
+    location = draws["intercept"][:, None] + draws["coefficients"] @ new[0].T
+    np.testing.assert_allclose(mean, location.mean(0), atol=5 * np.max(location.std(0)) / 141)
+    np.testing.assert_allclose(variance, draws["variance"].mean() + location.var(0), rtol=0.1)
+    with program.x64():
+        density = posterior.predictive(new[0]).log_prob(new[1])
+    np.testing.assert_allclose(density, posterior.log_predictive(new), rtol=1e-12)
+
+
+@EVERY
+def test_pieces_make_the_whole_and_a_weight_is_a_row_repeated(model):
+    x, t = rows(40)
+    weight = np.random.default_rng(0).integers(0, 4, 40).astype(float)
+    dirty = x.copy()
+    dirty[weight == 0] = np.nan
+    repeated = np.repeat(np.arange(40), weight.astype(int))
+    point = params(model.map(model.statistics(x[:7], t[:7]) + model.statistics(x[7:], t[7:])))
+    weighted, plain = model.statistics(dirty, t, weight), model.statistics(x[repeated], t[repeated])
+    for site, value in model.map(model.statistics(x, t)).items():
+        np.testing.assert_allclose(point[site], value, rtol=1e-7)
+        np.testing.assert_allclose(model.map(weighted)[site], model.map(plain)[site], rtol=1e-7)
+    np.testing.assert_allclose(model.log_likelihood(point, weighted), model.log_likelihood(point, plain), rtol=1e-12)
+
+
+@EVERY
+def test_likelihood_of_statistics_is_that_of_rows_and_of_the_program(model):
+    x, t = rows(15)
+    one = {"intercept": np.array(0.3), "coefficients": np.array([0.5, -1.0]), "variance": np.array(0.36)}
+    per_row = model.log_likelihood_rows({k: v[None] for k, v in one.items()}, model.check((x, t)))[0]
+    np.testing.assert_allclose(model.log_likelihood(one, model.statistics(x, t)), per_row.sum(), rtol=1e-12)
+    with program.x64():
+        sites = {k: v for k, v in one.items() if not (k == "variance" and model is KNOWN)}
+        conditioned = program.handlers.substitute(program.handlers.seed(model, 0), sites)
+        trace = program.handlers.trace(conditioned).get_trace(x, program.jnp.asarray(t))
+        program_rows = trace["t"]["fn"].log_prob(t)
+    np.testing.assert_allclose(per_row, program_rows, rtol=1e-12)
+
+
+def test_an_offset_costs_few_digits():
+    mp.dps = 60
+    x, t = rows(12, D=1)
+    x, t = x + 1e8, t + 1e6
+    model = LinearRegression([0.0, 0.0], np.diag([1e7, 10.0]), 1.0, 1.0)
+    posterior = model.update(model.statistics(x, t))
+    z = matrix([[1, mp.mpf(float(v))] for v in x[:, 0]])
+    y = matrix([mp.mpf(float(v)) for v in t])
+    precision = mp.diag([mp.mpf(10) ** -14, mp.mpf(10) ** -2]) + z.T * z
+    w = mp.lu_solve(precision, z.T * y)
+    residual = y - z * w
+    prior = w.T * mp.diag([mp.mpf(10) ** -14, mp.mpf(10) ** -2]) * w
+    beta = 1 + (sum(r * r for r in residual) + prior[0]) / 2
+    new = matrix([1, mp.mpf(float(x[0, 0] + 1))])
+    spread = (new.T * mp.lu_solve(precision, new))[0]
+    mean, variance = posterior.predictive_moments([[x[0, 0] + 1]])
+    # the columns' own spread is 1e-8 of their offset, so 1e-16 / 1e-8 is what float64 can know of it
+    np.testing.assert_allclose(mean - 1e6, float((new.T * w)[0] - 1000000), rtol=1e-6)
+    np.testing.assert_allclose(variance, float(beta / 6 * (1 + spread)), rtol=1e-6)
+
+
+# -- point estimates ---------------------------------------------------------------------------------------------------
+
+
+def test_maximum_likelihood_is_least_squares_with_divisor_n():
+    x, t = rows(30)
+    weight = np.random.default_rng(0).integers(0, 3, 30).astype(float)
+    z, root = np.column_stack([np.ones(30), x]), np.sqrt(weight)
+    w, squares, *_ = np.linalg.lstsq(z * root[:, None], t * root)
+    point = fit(UNKNOWN, (x, t, weight), "ml").params
+    np.testing.assert_allclose(np.append(point["intercept"], point["coefficients"]), w, rtol=1e-11)
+    np.testing.assert_allclose(point["variance"], squares[0] / weight.sum(), rtol=1e-11)
+    known = fit(KNOWN, (x, t, weight), "ml").params
+    np.testing.assert_allclose(known["coefficients"], w[1:], rtol=1e-11)
+    assert known["variance"] == 0.6**2
+
+
+def test_ridge_is_the_mode_under_a_normal_prior():
+    x, t = rows(50, D=4)
+    sigma, tau = 0.7, 0.3
+    prior = LinearRegressionKnownVariance(np.zeros(5), np.diag([1e7, *[tau] * 4]), sigma)
+    ridge = Ridge(sigma**2 / tau**2).fit(x, t)
+    point = fit(prior, (x, t), "map").params
+    np.testing.assert_allclose(point["coefficients"], ridge.coef_, atol=1e-8)
+    np.testing.assert_allclose(point["intercept"], ridge.intercept_, atol=1e-8)
+    # with an unknown variance V is in its units, and the penalty 1/s² whatever the noise
+    z = (x - x.mean(0)) / x.std(0)
+    for inference in ("exact", "map"):
+        ours = LinearRegressor(prior_scale=0.4, inference=inference).fit(x, t)
+        ridge = Ridge(1 / 0.4**2).fit(z, t)
+        np.testing.assert_allclose(ours.coef_ * x.std(0), ridge.coef_, atol=1e-8)
+        np.testing.assert_allclose(ours.predict(x), ridge.predict(z), atol=1e-8)
+
+
+@pytest.mark.parametrize("n, D", [(60, 8), (20, 50)])
+def test_lasso_is_the_mode_under_a_laplace_prior(n, D):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, D))
+    t = 3 + x[:, 0] * 2 - x[:, 1] + rng.normal(size=n)
+    ours = LinearRegressor(0.05, 1e6, prior="laplace", inference="map").fit(x, t)
+    z = (x - x.mean(0)) / x.std(0)
+    lasso = Lasso(np.sqrt(ours.variance_) / (n * 0.05), tol=1e-14, max_iter=10**6).fit(z, t)
+    np.testing.assert_allclose(ours.coef_ * x.std(0), lasso.coef_, atol=1e-6)
+    assert 0 < (lasso.coef_ == 0).sum() == (ours.coef_ == 0).sum()
+
+
+def test_mode_under_laplace_noise_and_prior_is_a_linear_programme():
+    x, t = rows(40, D=5)
+    model = LaplaceLinearRegression(np.full(5, 0.05), 1e6, prior="laplace")
+    point = model.map(model.statistics(x, t))
+    sigma = np.sqrt(point["variance"])
+    # given sigma: min √2/σ Σ|r| + Σ|b|/(τσ), r = r⁺ - r⁻, b = b⁺ - b⁻, and a free intercept
+    cost = np.r_[0.0, np.full(10, 1 / (0.05 * sigma)), np.full(80, np.sqrt(2) / sigma)]
+    equal = np.column_stack([np.ones(40), x, -x, np.eye(40), -np.eye(40)])
+    best = linprog(cost, A_eq=equal, b_eq=t, bounds=[(None, None)] + [(0, None)] * 90)
+    residual = t - point["intercept"] - x @ point["coefficients"]
+    ours = (np.sqrt(2) * np.abs(residual).sum() + np.abs(point["coefficients"]).sum() / 0.05) / sigma
+    np.testing.assert_allclose(ours, best.fun, rtol=1e-9)
+    np.testing.assert_allclose(point["coefficients"], best.x[1:6] - best.x[6:11], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [UNKNOWN, ROBUST, LASSO, BOTH], ids=["unknown", "robust", "lasso", "both"])
+def test_no_step_from_the_mode_is_uphill(model):
+    x, t = rows(30)
+    statistics, rng = model.statistics(x, t), np.random.default_rng(0)
+    best = params(model.map(statistics))
+
+    def log_density(point):
+        with program.x64():
+            prior, _ = program.numpyro.infer.util.log_density(model.latents, (), {}, point)
+        return float(prior) + float(model.log_likelihood(point, statistics))
+
+    top = log_density(best)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(20):
+            step = {k: np.asarray(v + size * rng.standard_normal(np.shape(v))) for k, v in best.items()}
+            step["variance"] = np.abs(step["variance"])
+            assert log_density(step) < top + 1e-8
+
+
+def test_two_roads_to_one_mode():
+    # both Normal: the search of one model must find the closed form of the other
+    x, t = rows(30)
+    search = LaplaceLinearRegression([0.5, 2.0], 3.0, 1.5, 2.0, 0.7, noise="normal", prior="normal")
+    closed = LinearRegression([1.5, 0, 0], np.diag([3.0, 0.5, 2.0]), 2.0, 0.7)
+    for site, value in closed.map(closed.statistics(x, t)).items():
+        np.testing.assert_allclose(search.map(search.statistics(x, t))[site], value, rtol=1e-9)
+
+
+def test_a_gross_outlier_moves_laplace_noise_little():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 30)[:, None]
+    t = 2 * x[:, 0] + 0.1 * rng.standard_normal(30)
+    t[-1] += 1000
+    robust = LinearRegressor(100.0, 100.0, noise="laplace", inference="map").fit(x, t)
+    assert abs(robust.coef_[0] - 2) < 0.3 < 100 < abs(LinearRegressor(100.0, 100.0).fit(x, t).coef_[0] - 2)
+
+
+# -- NUTS --------------------------------------------------------------------------------------------------------------
+
+
+def test_nuts_is_exact():
+    x, t = rows(25)
+    statistics = UNKNOWN.statistics(x, t)
+    draws = fit(UNKNOWN, statistics, SAMPLER, seed=0)
+    posterior = UNKNOWN.update(statistics)
+    a, b = posterior.alpha, posterior.beta
+    exact = posterior.expected()
+    for site, value in exact.items():
+        assert np.abs(z_scores(draws.sites[site], value)).max() < 5
+    second = (posterior.factor @ posterior.factor.T).diagonal()[1:] * exact["variance"] + posterior.mean[1:] ** 2
+    assert np.abs(z_scores(draws.sites["coefficients"] ** 2, second)).max() < 5
+    assert abs(z_scores(draws.sites["variance"] ** 2, b**2 / ((a - 1) * (a - 2)))) < 5
+    new = rows(5, seed=1)
+    np.testing.assert_allclose(draws.log_predictive(new), posterior.log_predictive(new), atol=0.05)
+
+
+@pytest.mark.slow
+def test_nuts_is_exact_where_the_variance_is_known():
+    x, t = rows(25)
+    posterior = KNOWN.update(KNOWN.statistics(x, t))
+    draws = fit(KNOWN, (x, t), SAMPLER, seed=0).sites["coefficients"]
+    assert np.abs(z_scores(draws, posterior.mean[1:])).max() < 5
+    assert np.abs(z_scores(draws**2, posterior.covariance.diagonal()[1:] + posterior.mean[1:] ** 2)).max() < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise, prior", [("laplace", "normal"), ("laplace", "laplace"), ("normal", "laplace")])
+def test_nuts_under_laplace_is_the_posterior_on_a_grid(noise, prior):
+    x, t = rows(12, D=1)
+    model = LaplaceLinearRegression([0.5], 2.0, 0.5, 2.0, 1.0, noise=noise, prior=prior)
+    draws = fit(model, (x, t), SAMPLER, seed=0)
+    ranges = ((-3, 4, 100), (-3, 5, 150), (-4, 4, 151))
+    u, a, b = (axis.ravel() for axis in np.meshgrid(*(np.linspace(*r) for r in ranges)))
+    grid = {"variance": np.exp(u), "intercept": a, "coefficients": b[:, None]}
+    sd = np.exp(u / 2)
+    family = stats.laplace if prior == "laplace" else stats.norm
+    log_density = u + stats.invgamma(2.0, scale=1.0).logpdf(np.exp(u)) + stats.norm(0.5, 2 * sd).logpdf(a)
+    log_density += family(0, 0.5 * sd).logpdf(b)
+    errors = stats.laplace if noise == "laplace" else stats.norm
+    scale = sd / np.sqrt(2) if noise == "laplace" else sd
+    log_density += sum(errors(0, scale).logpdf(t[i] - a - b * x[i, 0]) for i in range(12))
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    for site, value in grid.items():
+        for power in (1, 2):
+            exact = weight @ value**power
+            assert np.abs(z_scores(draws.sites[site] ** power, exact, (2e-3 * exact) ** 2)).max() < 5
+
+
+# -- the estimator -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"prior": "laplace", "inference": "map"}, {"inference": "ml"}])
+def test_standardising_is_undone(kwargs):
+    x, t = rows(40, D=3)
+    weight = np.random.default_rng(0).integers(0, 3, 40).astype(float)
+    centre = np.average(x, axis=0, weights=weight)
+    scale = np.sqrt(np.average((x - centre) ** 2, axis=0, weights=weight))
+    z, model = (x - centre) / scale, LinearRegressor(0.3, **kwargs)
+    ours = clone(model).fit(x, t, weight)
+    shift = np.average(t, weights=weight)  # by hand: as they are, with the intercept about 0
+    by_hand = clone(model).set_params(standardize=False).fit(z, t - shift, weight)
+    np.testing.assert_allclose(ours.predict(x), by_hand.predict(z) + shift, rtol=1e-7)
+    np.testing.assert_allclose(ours.coef_ * scale, by_hand.coef_, atol=1e-8)
+    np.testing.assert_allclose(x @ ours.coef_ + ours.intercept_, ours.predict(x), rtol=1e-9)
+    units = clone(model).fit(x * [1e3, 1e-6, -1] + [0, 5, 1e4], 7 * t - 3, weight)
+    np.testing.assert_allclose(units.predict(x * [1e3, 1e-6, -1] + [0, 5, 1e4]), 7 * ours.predict(x) - 3, rtol=1e-6)
+
+
+def test_repeated_rows_are_weights():
+    x, t = rows(30)
+    weight = np.random.default_rng(0).integers(0, 4, 30)
+    one = LinearRegressor().fit(x, t, weight)
+    two = LinearRegressor().fit(np.repeat(x, weight, 0), np.repeat(t, weight))
+    np.testing.assert_allclose(one.predict(x, return_std=True), two.predict(x, return_std=True), rtol=1e-11)
+    np.testing.assert_allclose(one.log_evidence_, two.log_evidence_, rtol=1e-11)
+
+
+def test_standard_deviations_and_draws_agree_with_the_predictive():
+    x, t = rows(40)
+    exact = LinearRegressor(random_state=0).fit(x, t)
+    mean, sd = exact.predict(x, return_std=True)
+    draws = clone(exact)
+    draws.fit(x, t).posterior_ = Draws(exact.model_, exact.posterior_.draws(0, (4, 5000)))
+    other_mean, other_sd = draws.predict(x, return_std=True)
+    np.testing.assert_allclose(other_mean, mean, atol=0.01)
+    np.testing.assert_allclose(other_sd, sd, rtol=0.02)
+    point = LinearRegressor(inference="ml").fit(x, t)
+    np.testing.assert_allclose(point.predict(x, return_std=True)[1], point.variance_**0.5)
+
+
+def test_arviz_tells_coefficients_of_the_columns_as_given():
+    import pandas as pd
+
+    x, t = rows(200)
+    model = LinearRegressor(random_state=0).fit(pd.DataFrame(x * 100 + 7, columns=["age", "height"]), t)
+    posterior = model.to_arviz().posterior
+    assert posterior.sizes == {"chain": 4, "draw": 1000, "feature": 2}
+    assert posterior.coords["feature"].values.tolist() == ["age", "height"]
+    error = posterior["coefficients"].std(("chain", "draw")) / np.sqrt(4000)
+    assert (np.abs(posterior["coefficients"].mean(("chain", "draw")) - model.coef_) < 5 * error).all()
+    error = posterior["intercept"].std() / np.sqrt(4000)
+    assert abs(posterior["intercept"].mean() - model.intercept_) < 5 * error
+    assert model.posterior_.to_arviz().posterior["coefficients"].dims == ("chain", "draw", "feature")
+
+
+def test_basis_expansion_is_a_pipeline():
+    x = np.linspace(-3, 3, 40)[:, None]
+    t = np.sin(x[:, 0])
+    curve = make_pipeline(PolynomialFeatures(5), LinearRegressor(1000.0)).fit(x, t)  # a constant column does no harm
+    assert np.abs(curve.predict(x) - t).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    "estimator", [LinearRegressor(), LinearRegressor(noise="laplace", prior="laplace", inference="map")], ids=str
+)
+def test_scikit_learn_contract(estimator):
+    check_estimator(estimator, on_skip=None)
+
+
+def test_closed_form_does_not_wait_for_a_compiler():
+    code = (
+        "import sys, numpy as np; from bayesgen import LinearRegressor, LogisticClassifier; x = np.eye(4)\n"
+        "LinearRegressor().fit(x, [1, 2, 3, 4]).predict(x, return_std=True)\n"
+        "LogisticClassifier(inference='map').fit(x, [0, 1, 2, 1]).predict_proba(x); assert 'jax' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+X, T = rows(10)
+SAME = np.column_stack([X, X[:, 0] - 2 * X[:, 1]])
+ERRORS = {
+    "missing": (
+        lambda: UNKNOWN.statistics([[1.0, 2.0], [3.0, np.nan]], [1, 2]),
+        "column 'b': the value in row 1 is NaN",
+    ),
+    "infinite": (lambda: LinearRegressor().fit([[1.0], [np.inf]], [1, 2]), r"column 'x0'.* row 1 is infinite \(inf\)"),
+    "missing target": (lambda: UNKNOWN.statistics(X, np.append(T[1:], np.nan)), "target is NaN .* row 9"),
+    "lengths": (lambda: UNKNOWN.statistics(X, T[1:]), "one value for each of the 10 rows"),
+    "width": (lambda: UNKNOWN.statistics(X[:, :1], T), "expected rows of 2 columns"),
+    "weight": (lambda: UNKNOWN.statistics(X, T, -T), "weight must hold one finite number >= 0"),
+    "factor": (lambda: LinearRegression([0, 0], np.ones((2, 2))), "factor must be lower triangular"),
+    "one mean": (lambda: LinearRegression([0], [[1]]), "mean must hold that of the intercept and of each"),
+    "names": (lambda: LinearRegression([0, 0], np.eye(2), columns=("a", "b")), "2 names for 1 columns"),
+    "noise": (lambda: LaplaceLinearRegression([1.0], noise="cauchy"), "noise must be one of"),
+    "collinear": (lambda: fit_ml(SAME, T), r"columns \['x[012]'\] are linear combinations"),
+    "constant": (lambda: fit_ml(X * [1, 0] + [0, 0.1], T), r"columns \['x1'\] are constant"),
+    "few rows": (lambda: fit_ml(X[:2], T[:2]), "maximum likelihood does not exist: columns"),
+    "exact fit": (lambda: fit_ml(X, X @ [1, 2]), "variance does not exist: the columns explain the target"),
+    "no ml": (lambda: LinearRegressor(noise="laplace", inference="ml").fit(X, T), "use 'map' or 'nuts'"),
+    "scale": (lambda: LinearRegressor(prior_scale=0).fit(X, T), "prior_scale must be a finite number > 0"),
+    "no weight": (lambda: LinearRegressor().fit(X, T, np.zeros(10)), "at least one non-zero"),
+    "evidence": (
+        lambda: LinearRegressor(noise="laplace", inference="map").fit(X, T).log_evidence_,
+        "closed form for normal noise",
+    ),
+    "exact": (lambda: LinearRegressor(noise="laplace").fit(X, T), "has no exact posterior"),
+}
+
+
+def fit_ml(x, t):
+    return LinearRegressor(inference="ml").fit(x, t)
+
+
+@pytest.mark.parametrize("call, message", ERRORS.values(), ids=ERRORS.keys())
+def test_errors_name_what_is_wrong(call, message):
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+        call()
+
+
+def test_a_constant_target_is_warned_of():
+    with pytest.warns(UserWarning, match="y is constant"):
+        model = LinearRegressor().fit(X, np.full(10, 3.0))
+    np.testing.assert_allclose(model.predict(X), 3.0)

@@ -1,0 +1,258 @@
+"""Every model is a NumPyro model function; and what importing and running do, and do not, to the process."""
+
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import laws
+import numpy as np
+import numpyro
+import pytest
+from jax import random
+from numpyro import handlers
+from numpyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
+from numpyro.infer.autoguide import AutoNormal
+from numpyro.infer.util import initialize_model
+from numpyro.optim import Adam
+
+CASES = [case for case in laws.CASES if laws.nuts_is_exact not in case.without or not case.model.conjugate]
+ROWS = 15
+by_case = pytest.mark.parametrize("case", laws.CASES, ids=[case.name for case in laws.CASES])
+with_unknowns = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+def floats32(data):
+    """What a user hands over where JAX is in single precision."""
+    return jax.tree_util.tree_map(lambda a: jnp.asarray(a, jnp.float32 if a.dtype.kind == "f" else None), data)
+
+
+def row_sites(case):
+    """Names and shapes of the observed sites, for n rows."""
+    if len(case.data(1)) == 1:
+        return {"x": case.data(ROWS)[0].shape}
+    return {f"{part}.x": laws.block(case.data(ROWS), part).shape for part in case.parts} | {"t": (ROWS,)}
+
+
+@by_case
+def test_prior_predictive(case):
+    draws = Predictive(case.model, num_samples=3)(random.PRNGKey(0), size=ROWS)
+    for site, shape in row_sites(case).items():
+        assert draws[site].shape == (3, *shape), site
+        assert jnp.isfinite(draws[site]).all()
+    for part, leaf in case.parts.items():
+        rows = np.asarray(draws[f"{part}.x" if part else "x"][0])
+        assert leaf.check(rows).shape == rows.shape  # what the program draws, the algebra takes
+
+
+@by_case
+def test_trace(case):
+    """Sites are named as in the algebra, plates as promised, and the data is observed."""
+    data = floats32(case.data(ROWS))
+    trace = handlers.trace(handlers.seed(case.model, random.PRNGKey(1))).get_trace(*data)
+    plates = {name for name, site in trace.items() if site["type"] == "plate"}
+    assert "obs" in plates
+    assert ("class" in plates) == (len(data) > 1)
+    assert all(name in ("obs", "class") or "feature" in name for name in plates), plates
+    observed = {name for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]}
+    assert observed == set(row_sites(case))
+    sites = {name for name, site in trace.items() if site["type"] in ("sample", "deterministic")}
+    assert sites - observed == set(laws.parameters(case, 1))
+    assert all(trace[name]["value"].dtype == jnp.float32 for name in sites - observed)  # the user's precision
+
+
+@with_unknowns
+def test_condition(case):
+    params = {k: jnp.asarray(v[0], jnp.float32) for k, v in laws.parameters(case, 1).items()}
+    conditioned = handlers.condition(case.model, params)
+    trace = handlers.trace(handlers.seed(conditioned, random.PRNGKey(0))).get_trace(size=4)
+    for name, value in params.items():
+        if trace[name]["type"] == "sample":
+            np.testing.assert_array_equal(trace[name]["value"], value)
+
+
+@by_case
+def test_gradients_are_finite_where_values_are_missing(case):
+    """A NaN masked after `log_prob` leaves a NaN gradient; replaced before, it does not."""
+    info = initialize_model(random.PRNGKey(0), case.model, model_args=floats32(case.data(ROWS, "entries")))
+    slope = jax.grad(info.potential_fn)(info.param_info.z)
+    assert all(jnp.isfinite(g).all() for g in jax.tree_util.tree_leaves(slope))
+
+
+@by_case
+def test_render(case):
+    graph = numpyro.render_model(case.model, model_args=floats32(case.data(ROWS)))
+    for site in row_sites(case):
+        assert site in graph.source
+
+
+MCMC_CASES = ["coin", "die", "normal", "gaussian plane", "naive Bayes", "full shared", "isotropic", "separation"]
+
+
+@pytest.fixture(scope="session", params=MCMC_CASES)
+def mcmc(request):
+    """A user's own MCMC, in the user's precision."""
+    case = next(case for case in laws.CASES if case.name == request.param)
+    sampler = MCMC(NUTS(case.model), num_warmup=200, num_samples=300, progress_bar=False)
+    sampler.run(random.PRNGKey(0), *floats32(case.data(25)))
+    return case, sampler.get_samples()
+
+
+def test_mcmc(mcmc):
+    """`MCMC(NUTS(model)).run(key, *data)`; the means are those of our own NUTS within its noise, and in float32."""
+    case, samples = mcmc
+    assert samples.keys() == laws.parameters(case, 1).keys()
+    assert all(v.dtype == jnp.float32 for v in samples.values())
+    if not case.model.conjugate:
+        return
+    exact = case.model.update(case.model.statistics(*case.data(25))).draw(case.rng, (5000,))
+    for site, values in exact.items():
+        # 300 draws with at least 50 effective ones: five standard errors are 0.7 standard deviations.
+        assert (np.abs(samples[site].mean(0) - values.mean(0)) <= 0.7 * values.std(0) + 1e-4).all(), site
+
+
+def test_posterior_predictive(mcmc):
+    case, samples = mcmc
+    draws = Predictive(case.model, samples)(random.PRNGKey(1), size=ROWS)
+    for site, shape in row_sites(case).items():
+        assert draws[site].shape == (300, *shape)
+
+
+@pytest.mark.parametrize("name", ["coin", "normals", "naive Bayes", "full"])
+def test_svi(name):
+    case = next(case for case in laws.CASES if case.name == name)
+    guide = AutoNormal(case.model)
+    svi = SVI(case.model, guide, Adam(0.02), Trace_ELBO())
+    result = svi.run(random.PRNGKey(0), 300, *floats32(case.data(25)), progress_bar=False)
+    assert np.isfinite(result.losses).all()
+    assert result.losses[-50:].mean() < result.losses[:50].mean()
+    median = guide.median(result.params)
+    assert median.keys() <= laws.parameters(case, 1).keys()
+
+
+# -- precision, and a clean process
+
+
+def run(code):
+    """Run code in a fresh process, warnings as errors; returns its output."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_float32_user_first_then_our_nuts():
+    """A float32 user MCMC must not poison a later float64 run of ours in the same process, nor the other way round."""
+    out = run("""
+        import numpy as np, jax, jax.numpy as jnp
+        from jax import random
+        from numpyro.infer import MCMC, NUTS
+        import bayesgen
+        from bayesgen.models import DirichletCategorical, GaussianDiscriminant, NormalInverseWishart
+
+        rng = np.random.default_rng(0)
+        x, t = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+        prior = NormalInverseWishart([0.0, 0.0], 1.0, 4.0, np.eye(2))
+        model = GaussianDiscriminant(DirichletCategorical(1.0, 2), prior)
+
+        def user():
+            mcmc = MCMC(NUTS(model), num_warmup=50, num_samples=50, progress_bar=False)
+            mcmc.run(random.PRNGKey(0), jnp.asarray(x), jnp.asarray(t))
+            return {v.dtype.name for v in mcmc.get_samples().values()}
+
+        assert user() == {"float32"}
+        draws = bayesgen.fit(model, (x, t), bayesgen.NUTS(400, 300, 2), seed=0)
+        assert {v.dtype.name for v in draws.sites.values()} == {"float64"}
+        assert user() == {"float32"}
+        assert not jax.config.jax_enable_x64 and jnp.zeros(1).dtype == jnp.float32
+        exact = bayesgen.fit(model, (x, t)).log_predictive(x)
+        print(np.abs(np.exp(draws.log_predictive(x)) - np.exp(exact)).max())
+    """)
+    assert float(out) < 0.02
+
+
+def test_importing_changes_nothing_of_jax():
+    run("""
+        import jax, numpyro
+        before = dict(jax.config.values), numpyro.__version__, jax.default_backend(), jax.device_count()
+        import bayesgen
+        from bayesgen import program
+        from bayesgen.models import BetaBernoulli
+        bayesgen.fit(BetaBernoulli(), [0, 1], bayesgen.NUTS(10, 10, 1), seed=0)
+        assert (dict(jax.config.values), numpyro.__version__, jax.default_backend(), jax.device_count()) == before
+    """)
+
+
+def test_closed_forms_need_no_compiler():
+    """The algebra half imports neither JAX nor NumPyro, nor what only pictures and draws need."""
+    out = run("""
+        import sys
+        import numpy as np
+        from bayesgen import GaussianDiscriminantClassifier, NaiveBayesClassifier, fit
+        from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseGamma, NormalInverseWishart
+
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+        for inference in ("ml", "map", "exact"):
+            NaiveBayesClassifier(inference=inference).fit(X, y).predict_proba(X)
+            for covariance in ("full", "diagonal", "isotropic"):
+                GaussianDiscriminantClassifier(covariance, inference=inference).fit(X, y).predict_proba(X)
+        fit(BetaBernoulli(), [0, 1]).draws(0)
+        hash(fit(NormalInverseGamma(0.0, 1.0, 1.0, 1.0), [0.0, 1.0]).model)
+        fit(DirichletCategorical(1.0, 3), [0, 1]).log_predictive([2])
+        print(*sorted({name.partition(".")[0] for name in sys.modules}))
+    """)
+    assert not {"jax", "jaxlib", "numpyro", "matplotlib", "arviz", "arviz_base", "arviz_stats", "xarray"} & set(
+        out.split()
+    )
+
+
+def test_jit_over_a_model_before_ours_is_used():
+    """JAX loaded by the user first, a model built, then jit over it: the class is a pytree by then."""
+    run("""
+        import jax, jax.numpy as jnp
+        from bayesgen.models import BetaBernoulli, NaiveBayes, DirichletCategorical
+
+        coin = BetaBernoulli([2.0, 3.0], 1.0)
+        assert float(jax.jit(lambda m: (m.a / (m.a + m.b)).sum())(coin)) > 1.41
+        bayes = NaiveBayes(DirichletCategorical(1.0, ["a", "b"]), {"x": coin})
+        assert len(jax.tree_util.tree_leaves(bayes)) == 3
+        assert jax.tree_util.tree_map(lambda v: v, bayes) == bayes
+    """)
+    run("""
+        from bayesgen.models import BetaBernoulli
+
+        coin = BetaBernoulli([2.0, 3.0], 1.0)  # built before JAX is there
+        import jax
+        BetaBernoulli()  # the next construction tells JAX
+        assert len(jax.tree_util.tree_leaves(coin)) == 2
+    """)
+
+
+def test_float64_in_threads():
+    """The x64 scope is of one thread: two fits side by side, and a float32 computation between them."""
+    run("""
+        import threading
+        import numpy as np, jax, jax.numpy as jnp
+        import bayesgen
+        from bayesgen.models import BetaBernoulli, NormalInverseGamma
+
+        found = {}
+
+        def work(name, model, x):
+            found[name] = bayesgen.fit(model, x, bayesgen.NUTS(50, 50, 2), seed=0).sites
+
+        threads = [
+            threading.Thread(target=work, args=("coin", BetaBernoulli(), [0, 1, 1])),
+            threading.Thread(target=work, args=("line", NormalInverseGamma(0.0, 1.0, 2.0, 2.0), [0.1, 1.0])),
+        ]
+        for thread in threads:
+            thread.start()
+        seen = {jnp.ones(2).dtype.name for _ in range(1000)}
+        for thread in threads:
+            thread.join()
+        assert seen == {"float32"}
+        assert {v.dtype.name for sites in found.values() for v in sites.values()} == {"float64"}
+    """)
