@@ -290,7 +290,9 @@ HARD = {
         BetaBernoulli(1e-3, 1e-3), BITS, [1],
         lambda x: mp_dirichlet([1e-3, 1e-3], [x.sum(), (~np.asarray(x, bool)).sum()]),
     ),
-    "coin, all heads": (BetaBernoulli(1e-3, 1e-3), np.ones(100_000), [1.0], lambda x: mp_dirichlet([1e-3, 1e-3], [len(x), 0])),
+    "coin, all heads": (
+        BetaBernoulli(1e-3, 1e-3), np.ones(100_000), [1.0], lambda x: mp_dirichlet([1e-3, 1e-3], [len(x), 0])
+    ),
     "die, tiny prior": (
         DirichletCategorical(1e-3, 4), CODES, [3], lambda x: mp_dirichlet([1e-3] * 4, np.bincount(x, minlength=4))
     ),
@@ -516,9 +518,11 @@ NO_ML = [
     (PLANE, ([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]],), "feature 1.*no two distinct values"),
     (PLANE, ([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0], [3.0, 6.0]],), "linearly dependent"),
     (GaussianDiscriminant(TWO, PLANE), ([[0.0, 1.0], [1.0, 1.5], [2.0, 0.0], [5.0, 5.0]], [0, 0, 0, 1]), "class 1"),
-    (GaussianDiscriminant(TWO, PLANE, shared=True), ([[0.0, 1.0], [1.0, 1.5], [5.0, 5.0]], [0, 0, 1]), "maximum likelihood"),
-    (GaussianDiscriminant(DirichletCategorical(1.0, ["a", "b"]), NormalInverseGamma([0.0, 0.0], 1.0, 1.0, 1.0), "diagonal",
-                          columns={"gaussian": ["u", "v"]}),
+    (GaussianDiscriminant(TWO, PLANE, shared=True), ([[0.0, 1.0], [1.0, 1.5], [5.0, 5.0]], [0, 0, 1]),
+     "maximum likelihood"),
+    (GaussianDiscriminant(
+        DirichletCategorical(1.0, ["a", "b"]), NormalInverseGamma([0.0, 0.0], 1.0, 1.0, 1.0), "diagonal",
+        columns={"gaussian": ["u", "v"]}),
      ([[0.0, 1.0], [1.0, 1.5], [2.0, 7.0], [5.0, 7.0]], [0, 0, 1, 1]), "class 'b', column 'v'"),
     (BAYES, ({"bit": [0, 1], "line": [0.0, 1.0]}, [0, 1]), "class 0, column 'line'"),
 ]  # fmt: skip
