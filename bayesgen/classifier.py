@@ -49,6 +49,8 @@ class _GenerativeClassifier(ClassifierMixin, BaseEstimator):
         inference = named(self.inference)
         validate_data(self, X, skip_check_array=True)
         table = Table(X)
+        if not len(table):
+            raise ValueError("X has 0 samples: there is nothing to learn from")
         y = column_or_1d(y, warn=True)
         if len(y) != len(table):
             raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")

@@ -182,11 +182,12 @@ class ExponentialFamily(Model):
 
     @contextlib.contextmanager
     def plates(self, groups: int | None = None, name: str = "", per_class: bool = False):
-        """Open the plates of the parameters: "class" outside, this leaf's features (``name``feature) inside."""
+        """Open the plates of the parameters: "class" (``name``class over features) outside, ``name``feature inside."""
         features = self.features(per_class)
         with contextlib.ExitStack() as stack:
             if groups is not None:
-                stack.enter_context(program.numpyro.plate("class", groups, dim=-1 - len(features)))
+                label = f"{name}class" if features else "class"  # a plate keeps one dim throughout a program
+                stack.enter_context(program.numpyro.plate(label, groups, dim=-1 - len(features)))
             for plate in _feature_plates(features, name):
                 stack.enter_context(plate)
             yield

@@ -12,9 +12,10 @@ import numpyro
 import pytest
 from jax import random
 from numpyro import handlers
+from numpyro.distributions import biject_to
 from numpyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
-from numpyro.infer.util import initialize_model
+from numpyro.infer.util import potential_energy
 from numpyro.optim import Adam
 
 CASES = [case for case in laws.CASES if laws.nuts_is_exact not in case.without or not case.model.conjugate]
@@ -53,8 +54,8 @@ def test_trace(case):
     trace = handlers.trace(handlers.seed(case.model, random.PRNGKey(1))).get_trace(*data)
     plates = {name for name, site in trace.items() if site["type"] == "plate"}
     assert "obs" in plates
-    assert ("class" in plates) == (len(data) > 1)
-    assert all(name in ("obs", "class") or "feature" in name for name in plates), plates
+    assert any(name.endswith("class") for name in plates) == (len(data) > 1)
+    assert all(name == "obs" or name.endswith("class") or "feature" in name for name in plates), plates
     observed = {name for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]}
     assert observed == set(row_sites(case))
     sites = {name for name, site in trace.items() if site["type"] in ("sample", "deterministic")}
@@ -75,8 +76,13 @@ def test_condition(case):
 @by_case
 def test_gradients_are_finite_where_values_are_missing(case):
     """A NaN masked after `log_prob` leaves a NaN gradient; replaced before, it does not."""
-    info = initialize_model(random.PRNGKey(0), case.model, model_args=floats32(case.data(ROWS, "entries")))
-    slope = jax.grad(info.potential_fn)(info.param_info.z)
+    data = floats32(case.data(ROWS, "entries"))
+    values = {k: jnp.asarray(v[0], jnp.float32) for k, v in laws.parameters(case, 1).items()}
+    z = {
+        name: biject_to(site["fn"].support).inv(site["value"])
+        for name, site in laws.sample_sites(case.model, values).items()
+    }
+    slope = laws.compiled(jax.grad(lambda z: potential_energy(case.model, data, {}, z)), z)(z)
     assert all(jnp.isfinite(g).all() for g in jax.tree_util.tree_leaves(slope))
 
 
@@ -119,7 +125,7 @@ def test_posterior_predictive(mcmc):
         assert draws[site].shape == (300, *shape)
 
 
-@pytest.mark.parametrize("name", ["coin", "normals", "naive Bayes", "full"])
+@pytest.mark.parametrize("name", ["coin", "naive Bayes", "full", "isotropic"])
 def test_svi(name):
     case = next(case for case in laws.CASES if case.name == name)
     guide = AutoNormal(case.model)
@@ -173,6 +179,27 @@ def test_float32_user_first_then_our_nuts():
     assert float(out) < 0.02
 
 
+def test_float32_use_of_a_part_first():
+    """JAX remembers a read-only array as it was first converted: the predictive in a user's own program is such a use."""
+    run("""
+        import numpy as np, jax.numpy as jnp, numpyro, numpyro.distributions as dist
+        from jax import random
+        from numpyro.infer import MCMC, NUTS
+        import bayesgen
+        from bayesgen.models import NormalInverseGamma
+
+        model, x = NormalInverseGamma([0.0, 1.0], 1.0, 2.0, 2.0), np.random.default_rng(0).normal(size=(30, 2))
+
+        def own(x):
+            numpyro.sample("shift", dist.Normal())
+            with numpyro.plate("rows", 30):
+                numpyro.sample("x", model.predictive().to_event(1), obs=x)
+
+        MCMC(NUTS(own), num_warmup=5, num_samples=5, progress_bar=False).run(random.PRNGKey(0), jnp.asarray(x))
+        assert bayesgen.fit(model, x, bayesgen.NUTS(10, 10, 1), seed=0).sites["mean"].dtype == float
+    """)
+
+
 def test_importing_changes_nothing_of_jax():
     run("""
         import jax, numpyro
@@ -204,9 +231,8 @@ def test_closed_forms_need_no_compiler():
         fit(DirichletCategorical(1.0, 3), [0, 1]).log_predictive([2])
         print(*sorted({name.partition(".")[0] for name in sys.modules}))
     """)
-    assert not {"jax", "jaxlib", "numpyro", "matplotlib", "arviz", "arviz_base", "arviz_stats", "xarray"} & set(
-        out.split()
-    )
+    unwanted = {"jax", "jaxlib", "numpyro", "matplotlib", "arviz", "arviz_base", "arviz_stats", "xarray"}
+    assert not unwanted & set(out.split())
 
 
 def test_jit_over_a_model_before_ours_is_used():
