@@ -180,7 +180,7 @@ def test_float32_user_first_then_our_nuts():
 
 
 def test_float32_use_of_a_part_first():
-    """JAX remembers a read-only array as it was first converted: the predictive in a user's own program is such a use."""
+    """JAX remembers a read-only array as first converted: the predictive in a user's own program is such a use."""
     run("""
         import numpy as np, jax.numpy as jnp, numpyro, numpyro.distributions as dist
         from jax import random

@@ -1,9 +1,10 @@
 """Tables as users bring them: column names, categories, gaps, unseen values, and what is refused."""
 
-import bayesgen as bg
 import numpy as np
 import pandas as pd
 import pytest
+
+import bayesgen as bg
 
 Y = np.array(["a", "b"] * 4)
 
