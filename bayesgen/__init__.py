@@ -1,6 +1,6 @@
 """Bayesian generative classifiers and the lecture models under them."""
 
-from bayesgen import data, decision, evaluation, models
+from bayesgen import boundary, data, decision, evaluation, models
 from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.inference import MAP, ML, NUTS, Exact, fit
 from bayesgen.posterior import Closed, Draws, Point
@@ -21,6 +21,7 @@ __all__ = [
     "NaiveBayesClassifier",
     "Point",
     "ProbitClassifier",
+    "boundary",
     "data",
     "decision",
     "evaluation",

@@ -6,12 +6,13 @@ forgets that x tells about θ, and is wrong for a generative model by up to 0.9 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesgen.model import Params
+from bayesgen.statistics import Statistics
 
 _CELLS = 1 << 21  # log densities held at a time: 16 MB
 
@@ -57,6 +58,10 @@ class Closed:
         """Exact independent draws, arranged as ``size`` = (chains, draws)."""
         return self.model.draw(generator(seed), size)
 
+    def with_class_prior(self, classes) -> "Closed":
+        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
+        return Closed(replace(self.model, classes=classes), self.log_evidence)
+
     def to_arviz(self, seed=None):
         """Exact draws as chains."""
         return _tree(self.model, self.draws(seed))
@@ -91,6 +96,12 @@ class Draws:
         count = len(next(iter(flat.values())))
         picked = generator(seed).integers(count, size=size)
         return {site: v[picked] for site, v in flat.items()}
+
+    def with_class_prior(self, classes):
+        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
+        site = f"{self.model.CLASSES}.probability"
+        known = np.broadcast_to(classes.probability, self.sites[site].shape)
+        return replace(self, model=replace(self.model, classes=classes), sites={**self.sites, site: known})
 
     def to_arviz(self, seed=None):
         """Return the draws as they are; there is nothing random to seed."""
@@ -129,11 +140,8 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     array, shape (n, K), or (n,) for a model without classes
     """
     count = len(next(iter(params.values())))
-    n = len(next(iter(x.values())) if isinstance(x, Mapping) else x)
     pieces = []
-    for start in range(0, max(n, 1), 8192):
-        rows = slice(start, start + 8192)
-        piece = {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
+    for piece in _pieces(x):
         step, done, top, total = 64, 0, -np.inf, 0.0
         while done < count:
             part = {site: v[done : done + step] for site, v in params.items()}
@@ -146,6 +154,17 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
         with np.errstate(divide="ignore"):
             pieces.append(np.where(np.isfinite(top), top, 0.0) + np.log(total / count))
     return np.concatenate(pieces, axis=-1).T
+
+
+def _pieces(x, size=8192):
+    """Yield rows a few thousand at a time; the arguments of a user's function are not rows, and stay whole."""
+    if isinstance(x, Statistics):
+        yield x
+        return
+    n = (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
+    for start in range(0, max(n, 1), size):
+        rows = slice(start, start + size)
+        yield {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
 
 
 def generator(seed) -> np.random.Generator:

@@ -2,6 +2,8 @@
 
 from typing import Any, Protocol
 
+from bayesgen.model import Model
+from bayesgen.models.function import FunctionModel
 from bayesgen.posterior import Posterior
 from bayesgen.statistics import Statistics
 
@@ -41,10 +43,12 @@ def fit(model, data, inference="exact", *, seed=None) -> Posterior:
 
     Parameters
     ----------
-    model : Model
-        Any model of `bayesgen.models`, or a leaf of one's own.
+    model : Model or callable
+        Any model of `bayesgen.models`, a leaf of one's own, or a NumPyro model function whose latents are continuous
+        (with "ml", "map" and "nuts"; the mode is taken over its sites as they are constrained).
     data : rows, tuple of the model's row arguments, or Statistics
-        What ``model.statistics`` takes.
+        What ``model.statistics`` takes; for a function its argument, a tuple of positional or a mapping of keyword
+        arguments.
     inference : str or Inference
         "ml", "map", "exact", "nuts", or an instance.
     seed : int, Generator or JAX key, optional
@@ -53,7 +57,8 @@ def fit(model, data, inference="exact", *, seed=None) -> Posterior:
     Returns
     -------
     Posterior
-        With ``log_predictive(x)``, ``draws()`` and ``to_arviz()``.
+        With ``log_predictive(x)``, ``draws()`` and ``to_arviz()``. Of a function, ``log_predictive(new_data)`` takes
+        its arguments anew, and averages the density of what it observes in the plate "obs", row by row.
 
     Examples
     --------
@@ -61,5 +66,20 @@ def fit(model, data, inference="exact", *, seed=None) -> Posterior:
     >>> posterior = fit(BetaBernoulli(2, 2), [1, 1])
     >>> posterior.log_predictive([1]).round(4)
     array([-0.4055])
+
+    A function of one's own:
+
+    >>> import numpyro, numpyro.distributions as dist
+    >>> def rate(counts):
+    ...     mean = numpyro.sample("mean", dist.LogNormal(0.0, 1.0))
+    ...     with numpyro.plate("obs", len(counts)):
+    ...         numpyro.sample("counts", dist.Poisson(mean), obs=counts)
+    >>> point = fit(rate, [2, 3, 1], "map")
+    >>> round(float(point.params["mean"]), 3), point.log_predictive([0]).round(3)
+    (1.526, array([-1.526]))
     """
+    if not isinstance(model, Model):
+        if not callable(model) or isinstance(model, type):
+            raise TypeError(f"model must be a model of bayesgen.models or a NumPyro model function, got {model!r}")
+        model, data = FunctionModel.of(model, data)
     return named(inference)(model, data, seed=seed)

@@ -109,6 +109,5 @@ def _negative_log_density(z, unravel, model, statistics, with_prior):
     joint, trace = log_density(model.story, (statistics,), {}, sites)
     if with_prior:
         return -(joint + model.log_volume(sites))
-    return -sum(
-        s["fn"].log_prob(s["value"]).sum() for s in trace.values() if s["type"] == "sample" and s["is_observed"]
-    )
+    seen = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
+    return -sum((s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum() for s in seen)

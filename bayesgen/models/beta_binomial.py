@@ -71,6 +71,8 @@ class BetaBinomial(BetaBernoulli):
         """Binomial(trials, probability); where tosses are a column, ``params`` hold them as "trials", (..., 1)."""
         if self.trials is not None:
             return program.dist.Binomial(program.jnp.asarray(self.trials), params["probability"])
+        if "trials" not in params:
+            self._need_trials("rows cannot be drawn")
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
     def predictive(self):

@@ -125,6 +125,33 @@ class ClassConditional(Model):
             leaf.observe(f"{name}.x", own, x.get(name), size, features, f"{name}.")
         return t
 
+    def sample_rows(self, params: Params, seed) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Draw one row for each draw of the parameters: from the posterior predictive where they are the posterior's.
+
+        Parameters
+        ----------
+        params : mapping to arrays (n, ...)
+            Draws.
+        seed : int
+            Source of randomness.
+
+        Returns
+        -------
+        t : int array, shape (n,)
+            Class codes.
+        x : mapping from leaf to array (n, ...)
+        """
+        jax = program.jax
+        with program.x64():
+            keys = jax.random.split(jax.random.PRNGKey(seed), len(self.leaves) + 1)
+            params = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
+            t = program.dist.Categorical(probs=params[f"{self.CLASSES}.probability"]).sample(keys[0])
+            x = {}
+            for (name, leaf), key in zip(self.leaves.items(), keys[1:], strict=True):
+                own = jax.vmap(leaf.take)(self.site(params, name), t)
+                x[name] = np.asarray(leaf.likelihood(own).sample(key))
+            return np.asarray(t), x
+
     # -- statistics and densities ------------------------------------------------------------------------------------
 
     def site(self, params: Params, name: str) -> Params:

@@ -1,0 +1,162 @@
+"""A NumPyro model function of a user's own, so that every inference here takes it as it takes a model of ours."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.model import Model, NoClosedForm
+from bayesgen.program import static
+from bayesgen.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments(Statistics):
+    """What a model function is called with: all of the data, for there is no smaller statistic of them.
+
+    Attributes
+    ----------
+    arrays : dict from position or name to array
+        The arguments that are numbers in bulk; JAX traces them.
+    constants : tuple of (position or name, value)
+        All others (None, numbers, text, functions): part of the program.
+    """
+
+    arrays: dict[str, np.ndarray]
+    constants: tuple = static()
+
+    @classmethod
+    def of(cls, data) -> "Arguments":
+        """Read a tuple of positional arguments, a mapping of keyword arguments, or the one argument."""
+        named = data if isinstance(data, Mapping) else dict(enumerate(data if isinstance(data, tuple) else (data,)))
+        arrays, constants = {}, []
+        for key, value in named.items():
+            if hasattr(value, "__array__") or isinstance(value, list | tuple):
+                array = np.asarray(value)
+                if array.dtype.kind not in "biuf":
+                    raise TypeError(f"argument {key!r} of the model holds {array.dtype} values; give it numbers")
+                arrays[str(key)] = array
+            else:
+                constants.append((str(key), value))
+        return cls(arrays, tuple(constants))
+
+    def call(self, function: Callable):
+        """Call ``function`` with them."""
+        values = {**self.arrays, **dict(self.constants)}
+        positions = sorted((key for key in values if key.isdigit()), key=int)
+        return function(*[values.pop(key) for key in positions], **values)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionModel(Model):
+    """A NumPyro model function with continuous latents; made by `bayesgen.fit`.
+
+    Attributes
+    ----------
+    function : callable
+        The function, as NumPyro takes it.
+    axes : tuple of (site, names)
+        Plates that each latent lies in, outermost first.
+    """
+
+    function: Callable = static()
+    axes: tuple = static(default=())
+
+    @classmethod
+    def of(cls, function: Callable, data) -> tuple["FunctionModel", Arguments]:
+        """Read the function by running it once on its data; a discrete latent is an error, as is a lack of data."""
+        arguments = Arguments.of(data)
+        with program.x64():
+            try:
+                trace = _trace(function, arguments)
+            except NotImplementedError as error:  # an improper prior
+                raise ValueError(
+                    f"{_name(function)} cannot be run forward ({error}): give every latent a proper prior"
+                ) from None
+        latents = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+        for name, site in latents.items():
+            if site["fn"].support.is_discrete:
+                raise ValueError(
+                    f"the latent {name!r} is discrete, and has no gradient: sum it out of the model (for a mixture, "
+                    "MixtureSameFamily), or observe it"
+                )
+        if not latents:
+            raise ValueError(f"{_name(function)} samples no latent: there is nothing to learn")
+        if not any(site["type"] == "sample" and site["is_observed"] for site in trace.values()):
+            raise ValueError(f"{_name(function)} observes nothing: pass the data, and give them to a site as obs=")
+        axes = tuple((name, _plates(site)) for name, site in latents.items())
+        return cls(function, axes), arguments
+
+    def __call__(self, *args, **kwargs):
+        """Run the function."""
+        return self.function(*args, **kwargs)
+
+    def story(self, statistics: Arguments) -> None:
+        """Run the function on its data."""
+        statistics.call(self.function)
+
+    def ml(self, statistics):
+        """No formula is known."""
+        raise NoClosedForm
+
+    map = ml
+
+    def check(self, x) -> Arguments:
+        """Return new data as the function's arguments."""
+        return Arguments.of(x)
+
+    def log_likelihood_rows(self, params, x: Arguments) -> np.ndarray:
+        """Log p(row | params) of what is observed in the plate "obs", for every draw: (draws, n)."""
+        jax, jnp = program.jax, program.jnp
+        latents = {name: params[name] for name, _ in self.axes}
+        local = [name for name, plates in self.axes if "obs" in plates]
+        if local:
+            raise ValueError(f"the latents {local} belong to the rows of the fit (plate 'obs'); new rows have none")
+
+        def density(draw):
+            trace = _trace(program.handlers.substitute(self.function, draw), x)
+            rows = [_by_row(site) for site in trace.values() if site["type"] == "sample" and site["is_observed"]]
+            rows = [r for r in rows if r is not None]
+            if not rows:
+                raise ValueError("log_predictive needs the new data observed in a plate named 'obs', one row each")
+            return sum(rows)
+
+        with program.x64():
+            arrays = {name: jnp.asarray(np.array(v)) for name, v in latents.items()}
+            return np.asarray(jax.vmap(density)(arrays))
+
+    def dims(self, site: str) -> tuple[str, ...]:
+        """Names of the leading axes of a site, behind those of the draws: its plates."""
+        return dict(self.axes).get(site, ())
+
+    def coords(self) -> dict[str, list]:
+        """No labels are known."""
+        return {}
+
+
+def _trace(function, arguments: Arguments) -> Mapping[str, Any]:
+    handlers = program.handlers
+    return handlers.trace(handlers.seed(lambda: arguments.call(function), 0)).get_trace()
+
+
+def _plates(site) -> tuple[str, ...]:
+    """Names of the plates of a site where they are all of its batch axes, so that names and axes agree."""
+    frames = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
+    full = [frame.dim for frame in frames] == list(range(-len(site["fn"].batch_shape), 0))
+    return tuple(frame.name for frame in frames) if full else ()
+
+
+def _by_row(site):
+    """Log density of an observed site by row of the plate "obs", all other axes summed; None outside that plate."""
+    frame = next((f for f in site["cond_indep_stack"] if f.name == "obs"), None)
+    if frame is None:
+        return None
+    density = site["fn"].log_prob(site["value"]) * (1.0 if site["scale"] is None else site["scale"])
+    rows = program.jnp.moveaxis(density, frame.dim, 0)
+    return rows.reshape(rows.shape[0], -1).sum(1)
+
+
+def _name(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
