@@ -2,9 +2,11 @@
 
 from bayesgen import boundary, data, decision, evaluation, models
 from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.inference import MAP, ML, NUTS, Exact, fit
+from bayesgen.evaluation import compare_evidence
+from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit
 from bayesgen.posterior import Closed, Draws, Point
 from bayesgen.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
+from bayesgen.storage import load
 
 __version__ = "0.1.0"
 
@@ -21,10 +23,13 @@ __all__ = [
     "NaiveBayesClassifier",
     "Point",
     "ProbitClassifier",
+    "SamplerWarning",
     "boundary",
+    "compare_evidence",
     "data",
     "decision",
     "evaluation",
     "fit",
+    "load",
     "models",
 ]

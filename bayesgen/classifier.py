@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.estimator import Estimator, class_codes, class_labels, existing
 from bayesgen.inference import named
+from bayesgen.inspection import Inspection
 from bayesgen.model import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
@@ -24,10 +25,11 @@ from bayesgen.models import (
     Separation,
 )
 from bayesgen.models.gaussian_discriminant import COVARIANCES
-from bayesgen.schema import Block, Schema, Table
+from bayesgen.posterior import generator
+from bayesgen.schema import SPARSE_FAMILIES, Block, Schema
 
 
-class _GenerativeClassifier(ClassifierMixin, BaseEstimator):
+class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
     """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
 
     def fit(self, X, y, sample_weight=None):
@@ -46,27 +48,65 @@ class _GenerativeClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        with self._whole():
+            table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
+            self.classes_, codes = class_codes(y)
+            schema = self._learn_schema(table)
+            self._learn(schema, self._statistics(schema, table, codes, weight))
+        return self
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Learn from more rows: pieces of the data, in any order, teach what the whole would.
+
+        The statistics of the rows add; prior ("weak" ones follow all the rows so far) and posterior are computed anew,
+        which under ML, MAP and exact costs the same after a million rows as after ten. NUTS samples again.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            NaN, None or NA where missing. Categories are those of the first call, with the unused ones of a pandas
+            category; or declare them by a leaf.
+        y : array, shape (n,)
+            Class labels.
+        classes : array, shape (K,), optional
+            Every class label there will be; needed at the first call.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> classifier = NaiveBayesClassifier().partial_fit([[1.0], [1.4]], ["a", "a"], classes=["a", "b"])
+        >>> classifier.partial_fit([[3.1], [2.9]], ["b", "b"]).predict([[3.0]])
+        array(['b'], dtype='<U1')
+        """
+        with self._whole():
+            first = not hasattr(self, "statistics_")
+            table, y, weight = existing(self._table(X, reset=first), class_labels(y), sample_weight)
+            if first and classes is None:
+                raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
+            if first:
+                self.classes_ = np.unique(classes)
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"classes are {self.classes_.tolist()} since the first call; got {list(classes)}")
+            _, codes = class_codes(y, self.classes_)
+            schema = self._learn_schema(table) if first else self.schema_
+            statistics = self._statistics(schema, table, codes, weight)
+            self._learn(schema, statistics if first else self.statistics_ + statistics)
+        return self
+
+    def _statistics(self, schema, table, codes, weight):
+        """Statistics of some rows, free of any prior."""
+        return self._model(schema, None).statistics(self._shape(schema.read(table)), codes, weight)
+
+    def _learn(self, schema, statistics):
         inference = named(self.inference)
-        validate_data(self, X, skip_check_array=True)
-        table = Table(X)
-        if not len(table):
-            raise ValueError("X has 0 samples: there is nothing to learn from")
-        y = column_or_1d(y, warn=True)
-        if len(y) != len(table):
-            raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
-        if any(v is None or v != v for v in y.tolist()):
-            raise ValueError("y contains missing labels; drop these rows (a class label is what is learned from)")
-        check_classification_targets(y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, y, ensure_non_negative=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        schema = self._learn_schema(table)
-        rows = self._shape(schema.read(table))
-        statistics = self._model(schema, None).statistics(rows, codes, sample_weight)
         model = self._model(schema, statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
-        return self
 
     # What the two classifiers differ in: how columns form blocks, which model they make, which rows it takes.
 
@@ -82,27 +122,28 @@ class _GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def _class_prior(self):
         labels = self.classes_.tolist()
-        if self.priors is None:
-            return DirichletCategorical(self.alpha, labels)
-        if np.shape(self.priors) != (len(labels),):
+        return DirichletCategorical(self.alpha, labels) if self.priors is None else self._known(self.priors)
+
+    def _known(self, priors):
+        labels = self.classes_.tolist()
+        if np.shape(priors) != (len(labels),):
             raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {labels}")
-        return KnownCategorical(self.priors, labels)
+        return KnownCategorical(priors, labels)
 
     def _read(self, X):
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._shape(self.schema_.read(Table(X), getattr(self, "unseen", "error")))
+        return self._shape(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
 
-    def _log_joint(self, X) -> np.ndarray:
-        return self.posterior_.log_predictive(self._read(X))
-
-    def predict_log_proba(self, X) -> np.ndarray:
-        """Log probability of each class, (n, K).
+    def predict_log_proba(self, X, priors=None) -> np.ndarray:
+        """Log probability of each class, (n, K); see `predict_proba`.
 
         The joint p(x, t = k | data) is averaged over the posterior first and normalised over k after. A row that every
         class gives probability 0 (a plug-in estimate can) gets the class prior, with a warning.
         """
-        joint = self._log_joint(X)
+        rows, posterior = self._read(X), self.posterior_
+        if priors is not None:
+            posterior = posterior.with_class_prior(self._known(priors))
+        joint = posterior.log_predictive(rows)
         lost = np.isneginf(joint).all(1)
         if lost.any():
             warnings.warn(
@@ -110,20 +151,59 @@ class _GenerativeClassifier(ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-            joint[lost] = self.posterior_.log_predictive(self._shape(self.schema_.nothing()))
+            joint[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
-    def predict_proba(self, X) -> np.ndarray:
-        """Probability of each class, (n, K), columns in the order of ``classes_``."""
-        return np.exp(self.predict_log_proba(X))
+    def predict_proba(self, X, priors=None) -> np.ndarray:
+        """Probability of each class, (n, K), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Rows; a missing entry is integrated out.
+        priors : array, shape (K,), optional
+            Class probabilities of the population to decide for, where they are not those of the data; the fit stays as
+            it is.
+        """
+        return np.exp(self.predict_log_proba(X, priors))
 
     def predict(self, X) -> np.ndarray:
         """Most probable class of each row; ties go to the first."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
 
     def score_samples(self, X):
         """Log density log p(x) of each row, (n,): low where nothing like it was seen."""
-        return logsumexp(self._log_joint(X), axis=1)
+        rows = self._read(X)
+        return logsumexp(self.posterior_.log_predictive(rows), axis=1)
+
+    def sample(self, n_samples: int = 1):
+        """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+            How many rows.
+
+        Returns
+        -------
+        X : DataFrame or array, shape (n_samples, columns)
+            A DataFrame where the fit had column names.
+        y : array, shape (n_samples,)
+            Class labels.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number >= 1, got {n_samples!r}")
+        rng = generator(self.random_state)
+        params = self.posterior_.draws(rng, (n_samples,))
+        codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
+        columns = self.schema_.write(rows)
+        if not hasattr(self, "feature_names_in_"):
+            return np.column_stack(list(columns.values())), self.classes_[codes]
+        import pandas as pd
+
+        return pd.DataFrame(columns), self.classes_[codes]
 
     @property
     def log_evidence_(self) -> float:
@@ -135,11 +215,6 @@ class _GenerativeClassifier(ClassifierMixin, BaseEstimator):
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
         return self.model_.log_evidence(self.statistics_)
-
-    def to_arviz(self):
-        """Draws of the posterior as an ArviZ `xarray.DataTree`; an exact posterior is drawn as chains."""
-        check_is_fitted(self)
-        return self.posterior_.to_arviz(self.random_state)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -217,6 +292,15 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     def _model(self, schema, statistics):
         leaves = {b.name: _leaf(b, statistics and statistics.leaves[b.name]) for b in schema.blocks}
         return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        mixed = not isinstance(self.features, str)
+        tags.input_tags.categorical = True
+        tags.input_tags.string = mixed or self.features in ("auto", "categorical")
+        tags.input_tags.sparse = mixed or self.features in SPARSE_FAMILIES
+        tags.input_tags.positive_only = not mixed and self.features in ("poisson", "multinomial")
+        return tags
 
 
 def _leaf(block: Block, statistics):
@@ -303,6 +387,8 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
             raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {self.covariance!r}")
         if isinstance(self.prior, str) and self.prior != "weak":
             raise ValueError(f"prior must be 'weak' or a model such as NormalInverseWishart(...), got {self.prior!r}")
+        if table.sparse:
+            raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
         return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),))
 
     def _shape(self, blocks):

@@ -1,4 +1,4 @@
-"""The command line: `bayesgen compare` reads a table, runs `bayesgen.comparison` and tells what came out."""
+"""The command line: compare inferences on a table, fit a classifier and save it, predict with a saved one."""
 
 import warnings
 from collections import defaultdict
@@ -14,6 +14,12 @@ from rich.text import Text
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
+_FILE = typer.Argument(
+    help="A CSV or Parquet file, or the name of a built-in data set: penguins, anes96. A file of that name wins."
+)
+_TARGET = typer.Option(help="Column of the classes.")
+_MODEL = typer.Option("nb", help="nb: naive Bayes on all columns; gda: Gaussian discriminant on the numbers.")
+
 
 @app.callback()
 def _main():
@@ -22,11 +28,9 @@ def _main():
 
 @app.command()
 def compare(
-    file: str = typer.Argument(
-        help="A CSV or Parquet file, or the name of a built-in data set: penguins, anes96. A file of that name wins."
-    ),
-    target: str = typer.Option(help="Column of the classes."),
-    model: str = typer.Option("nb", help="nb: naive Bayes on all columns; gda: Gaussian discriminant on the numbers."),
+    file: str = _FILE,
+    target: str = _TARGET,
+    model: str = _MODEL,
     inference: str = typer.Option("ml,map,exact,nuts", help="What to compare, with commas between."),
     folds: int = typer.Option(5, help="Folds of the stratified cross-validation."),
     output: Path | None = typer.Option(None, help="Folder for pictures, predictions.csv and posterior.nc."),
@@ -75,6 +79,95 @@ def compare(
         _fail(err, str(error))
 
 
+@app.command()
+def fit(
+    file: str = _FILE,
+    target: str = _TARGET,
+    model: str = _MODEL,
+    inference: str = typer.Option("exact", help="ml, map, exact or nuts."),
+    output: Path = typer.Option(Path("model.nc"), help="File to save the classifier to, for `bayesgen predict`."),
+    seed: int = typer.Option(0, help="Seed of NUTS."),
+):
+    """Learn a classifier from a table and save it; rows without a class are left out."""
+    from bayesgen import comparison
+
+    out, err = Console(), Console(stderr=True)
+    try:
+        how = _inference(inference.strip().lower())
+        table, source = _read(file)
+        prepared = comparison.prepare(table, target, model)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            classifier = comparison.estimator(prepared.X, model, how, seed).fit(prepared.X, prepared.y)
+        _tell_table(out, source, table, target, prepared, classifier.schema_)
+        for text in dict.fromkeys(str(warning.message) for warning in said):
+            _say(out, text, indent=2)
+        classifier.save(output)
+        _say(out, f"Written to {output}")
+    except (ValueError, TypeError, OSError) as error:
+        _fail(err, str(error))
+
+
+@app.command()
+def predict(
+    model: Path = typer.Argument(help="File of a saved estimator, by `bayesgen fit` or by its method save."),
+    file: str = typer.Argument(help="A CSV or Parquet file with the columns of the fit; others are ignored."),
+    output: Path = typer.Option(Path("predictions.csv"), help="File for the predictions, a row for each row."),
+    unseen: str = typer.Option("error", help="What a category is that was not there at fit: error, or missing."),
+):
+    """Predict the class of every row of a table, with the probability of each class."""
+    from bayesgen import storage
+
+    out, err = Console(), Console(stderr=True)
+    try:
+        if unseen not in ("error", "missing"):
+            raise ValueError(f"--unseen must be error or missing, got {unseen}")
+        estimator = storage.load(model)
+        if hasattr(estimator, "unseen"):
+            estimator.set_params(unseen=unseen)
+        X = _columns(estimator, file)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
+            predictions = _predictions(estimator, X)
+        predictions.to_csv(output, index=False)
+        _say(out, f"{file}: {len(X)} rows; written to {output}: {', '.join(predictions.columns)}")
+    except (ValueError, TypeError, OSError) as error:
+        _fail(err, str(error))
+
+
+def _columns(estimator, file):
+    """The columns of the fit from a file, those of labels as the text that was learned from."""
+    import pandas as pd
+
+    schema = getattr(estimator, "schema_", None)
+    columns = list(schema.columns if schema else estimator.model_.columns)
+    labels = [c for b in (schema.blocks if schema else ()) for c in b.columns if _texts(b.categories)]
+    table, _ = _read(file, dict.fromkeys(labels, str))
+    absent = [c for c in columns if c not in table.columns]
+    if absent:
+        raise ValueError(f"{file}: lacks the columns {', '.join(absent)} of the fit; it has {', '.join(table.columns)}")
+    for column in labels:
+        values = table[column].astype(object)
+        table[column] = values.where(values.isna(), values.map(str))
+    return pd.DataFrame(table[columns])
+
+
+def _texts(categories) -> bool:
+    return categories is not None and all(isinstance(c, str) for c in categories)
+
+
+def _predictions(estimator, X):
+    import numpy as np
+    import pandas as pd
+
+    if not hasattr(estimator, "predict_proba"):
+        mean, sd = estimator.predict(X, return_std=True)
+        return pd.DataFrame({"row": np.arange(len(X)), "prediction": mean, "sd": sd})
+    probability, classes = estimator.predict_proba(X), estimator.classes_
+    columns = {"row": np.arange(len(X)), "class": classes[probability.argmax(1)]}
+    return pd.DataFrame(columns | {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)})
+
+
 def _fail(console: Console, message: str) -> NoReturn:
     console.print(Text(f"Error: {' '.join(message.split())}"), soft_wrap=True)
     raise typer.Exit(2)
@@ -89,8 +182,11 @@ def _inference(name: str):
     return ways[name]
 
 
-def _read(name: str):
-    """Return the table, and where it came from. A file wins over a built-in data set of its name."""
+def _read(name: str, types=None):
+    """Return the table, and where it came from. A file wins over a built-in data set of its name.
+
+    ``types`` maps columns that are text in a CSV file, numbers as they may look, to str.
+    """
     import pandas as pd
 
     from bayesgen import data
@@ -102,7 +198,7 @@ def _read(name: str):
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
     parquet = path.suffix.lower() in (".parquet", ".pq")
     try:
-        return pd.read_parquet(path) if parquet else pd.read_csv(path, low_memory=False), name
+        return pd.read_parquet(path) if parquet else pd.read_csv(path, low_memory=False, dtype=types), name
     except pd.errors.EmptyDataError:
         raise ValueError(f"{name}: the file is empty") from None
     except (ValueError, OSError) as error:

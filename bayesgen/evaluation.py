@@ -6,14 +6,18 @@ Calibration asks whether what is given probability 0.7 happens in 70 % of the ca
 `reliability_table` shows it, `expected_calibration_error` and `brier_decomposition` measure it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from .decision import Codes, Floats, _mean, _truth_and_probability, _weights, cross_entropy, decide, squared_loss
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Strategy = Literal["uniform", "quantile"]
 
@@ -257,3 +261,73 @@ def _table(
         lower=np.where(frequency == 0, 0.0, betaincinv(a, b, 0.025)),
         upper=np.where(frequency == 1, 1.0, betaincinv(a, b, 0.975)),
     )
+
+
+def compare_evidence(classifiers: Mapping[str, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
+    """Posterior probabilities of fitted generative classifiers as models of the same rows and classes.
+
+    p(model | data) is proportional to p(model) p(X, y | model): covariance structures, priors and kinds of features can
+    be compared, exactly, where p(x) means the same of every column: counts may be Poisson or categorical, but a
+    probability is not comparable with a density, nor with a probability given the total of a bag of words. Under "weak"
+    priors, which follow the data, the evidence is an empirical Bayes quantity.
+
+    Parameters
+    ----------
+    classifiers : mapping from name to fitted classifier
+        With conjugate priors, all fitted to the same rows.
+    prior : array_like, shape (models,), optional
+        Prior probabilities of the models; default: all equal.
+
+    Returns
+    -------
+    DataFrame
+        By name, the most probable first: "log_evidence", "probability", and "log_bayes_factor" against the first.
+
+    Raises
+    ------
+    ValueError
+        Where classes, rows by class or columns differ, or a column's p(x) is of another kind.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = {name: GaussianDiscriminantClassifier(name).fit(X, y) for name in ("full", "diagonal", "isotropic")}
+    >>> compare_evidence(models)["probability"].round(3).to_dict()
+    {'full': 1.0, 'diagonal': 0.0, 'isotropic': 0.0}
+    """
+    import pandas as pd
+
+    if not classifiers:
+        raise ValueError("classifiers must hold one fitted classifier or more")
+    log_evidence = np.array([classifier.log_evidence_ for classifier in classifiers.values()])
+    (first, *others) = described = {name: _description(c) for name, c in classifiers.items()}
+    for name in others:
+        for what, mine in described[name].items():
+            theirs = described[first].get(what)
+            if mine != theirs:
+                raise ValueError(
+                    f"the evidences of {first!r} and {name!r} do not compare: "
+                    f"of {what} one says {theirs}, the other {mine}"
+                )
+    weights = np.ones(len(log_evidence)) if prior is None else np.asarray(prior, float)
+    if weights.shape != log_evidence.shape or not (weights >= 0).all() or not weights.sum() > 0:
+        raise ValueError(f"prior must hold one number >= 0 for each of the {len(log_evidence)} models")
+    with np.errstate(divide="ignore"):
+        log_joint = log_evidence + np.log(weights / weights.sum())
+    probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
+    table = pd.DataFrame({"log_evidence": log_evidence, "probability": probability}, index=list(classifiers))
+    table = table.iloc[np.argsort(-log_joint, kind="stable")]
+    return table.assign(log_bayes_factor=table["log_evidence"] - table["log_evidence"].iloc[0])
+
+
+def _description(classifier) -> dict[str, Any]:
+    """What has to agree between two classifiers whose evidences are compared."""
+    counts = dict(zip(classifier.classes_.tolist(), classifier.statistics_.classes.sums.tolist(), strict=True))
+    columns = {
+        f"column {column!r}": classifier.model_.leaves[block.name].measure
+        for block in classifier.schema_.blocks
+        for column in block.columns
+    }
+    return {"the rows by class": counts, "the columns": sorted(columns)} | columns

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 
 from bayesgen import program
 from bayesgen.program import Record
-from bayesgen.statistics import Statistics, Sums, group_sum
+from bayesgen.statistics import Statistics, Sums, finite, group_sum, pieces
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
 
+_INFINITE = "is infinite; replace it, or give NaN where the value is missing"
 LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
 
 
@@ -84,6 +86,14 @@ class Model(Record):
         """Log p(all rows | params). NumPy or JAX."""
         raise TypeError(f"{type(self).__name__} does not define log_likelihood()")
 
+    def row_density(self, params: Params):
+        """Return `log_likelihood_rows` of ``params`` as a function of rows alone, for many pieces of rows."""
+        return lambda x: self.log_likelihood_rows(params, x)
+
+    def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
+        """Log p(row | params) for every leading index of ``params`` and every row."""
+        raise TypeError(f"{type(self).__name__} does not define log_likelihood_rows()")
+
     def log_volume(self, params: Params):
         """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
         return 0.0
@@ -121,6 +131,10 @@ class ExponentialFamily(Model):
     """
 
     event_dim: ClassVar[int] = 0
+    measure: ClassVar[str] = (
+        "density"  # what p(x) is: a "density", or a "probability"; evidences compare where it is the same
+    )
+    takes_sparse: ClassVar[bool] = False  # whether rows may be a sparse array (n, columns)
     site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter beside class and feature
 
     def __post_init__(self):
@@ -230,8 +244,20 @@ class ExponentialFamily(Model):
         """The log base measure log h(x) of each entry, (n, features...)."""
         return np.zeros(x.shape[: x.ndim - self.event_dim])
 
-    def check(self, x) -> np.ndarray:
-        """Return the rows as an array, NaN where missing, or raise what is wrong with them."""
+    def check(self, x) -> Any:
+        """Return the rows as an array, NaN where missing, or raise what is wrong with them.
+
+        Sparse rows stay sparse, in CSR, where the leaf takes them.
+        """
+        x = self.shaped(x)
+        if not finite(x.data if sparse.issparse(x) else x):
+            self._require(x, lambda part: ~np.isinf(part), _INFINITE)
+        return x
+
+    def shaped(self, x) -> Any:
+        """Do the first half of `check`, which looks at types and shapes but not at the entries."""
+        if sparse.issparse(x):
+            return self._shaped_like(self._csr(x))
         x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.isMaskedArray(x) else x)
         if x.dtype.kind not in "biuf":
             try:
@@ -242,18 +268,51 @@ class ExponentialFamily(Model):
                 raise TypeError(f"{type(self).__name__} takes numbers, got {x.dtype} values") from None
         if x.ndim < 1 + self.event_dim:
             raise DataError(f"expected an array of rows with {1 + self.event_dim} axes or more, got shape {x.shape}")
-        if x.dtype.kind == "f" and np.isinf(x).any():
-            self._refuse(x, np.isinf(x), "is infinite; replace it, or give NaN where the value is missing")
+        return self._shaped_like(x)
+
+    def _csr(self, x):
+        """Sparse rows in canonical CSR, without a copy where they are that already."""
+        if not self.takes_sparse:
+            raise TypeError(
+                f"{type(self).__name__} takes dense rows, got a sparse {type(x).__name__}; give it x.toarray(), or "
+                "model counts and bits by GammaPoisson, DirichletMultinomial or BetaBernoulli, which take sparse rows"
+            )
+        if x.ndim != 2 or x.dtype.kind not in "biuf":
+            raise TypeError(f"{type(self).__name__} takes sparse rows (n, columns) of numbers, got {x.dtype} {x.shape}")
+        rows = sparse.csr_array(x)
+        if not rows.has_canonical_format:  # an entry stored in parts
+            rows = rows.copy()
+            rows.sum_duplicates()
+        return rows
+
+    def _shaped_like(self, x):
         features = x.shape[1 : x.ndim - self.event_dim]
         own = self.batch_shape[len(self.batch_shape) - len(features) :]
         if len(own) == len(features) and any(a not in (1, b) for a, b in zip(own, features, strict=True)):
             raise DataError(f"rows have {features} features where the model has {own}")
         return x
 
-    def _refuse(self, x, bad, problem: str):
-        """Raise for the first entry where ``bad``."""
+    def _require(self, x, good, problem: str):
+        """Raise for the first entry that is neither ``good`` nor NaN, looking at a piece of the rows at a time."""
+        values = x.data if sparse.issparse(x) else x
+        for piece in pieces(len(values), math.prod(values.shape[1:]), 1 << 17, 1 << 17):
+            right = good(values[piece])
+            if right.all():
+                continue
+            right |= np.isnan(values[piece])
+            if right.all():
+                continue
+            if not sparse.issparse(x):
+                self._refuse(x[piece], ~right, problem, piece.start)
+            i = piece.start + int(right.argmin())
+            row, place = int(np.searchsorted(x.indptr, i, "right")) - 1, int(x.indices[i])
+            raise DataError(f"value {values[i]:g} in row {row} {problem}", feature=place)
+
+    def _refuse(self, x, bad, problem: str, start: int = 0):
+        """Raise for the first entry where ``bad``; ``x`` begins with row ``start``."""
         row, *place = np.argwhere(bad)[0]
-        raise DataError(f"value {x[row, *place]:g} in row {row} {problem}", feature=place[-1] if place else None)
+        value = x[row, *place]
+        raise DataError(f"value {value:g} in row {start + row} {problem}", feature=place[-1] if place else None)
 
     def missing(self, x) -> np.ndarray:
         """Which entries carry nothing, (n, features...): NaN scalars, vectors of NaN only."""
@@ -276,12 +335,17 @@ class ExponentialFamily(Model):
         """
         x = self.check(x)
         weight = check_weight(weight, len(x))
-        w = np.ones(len(x)) if weight is None else weight
-        seen = ~self.missing(x) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
-        with np.errstate(invalid="ignore"):
-            rows = np.where(seen[..., None] > 0, self.T(x) * seen[..., None], 0.0)
-            base = np.where(seen > 0, self.log_base(x) * seen, 0.0)
-        return Sums(group_sum(rows, group, groups), base.sum())
+        result = None
+        for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
+            part = x[piece]
+            w = np.ones(len(part)) if weight is None else weight[piece]
+            seen = ~self.missing(part) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
+            with np.errstate(invalid="ignore"):
+                rows = np.where(seen[..., None] > 0, self.T(part) * seen[..., None], 0.0)
+                base = np.where(seen > 0, self.log_base(part) * seen, 0.0)
+            new = Sums(group_sum(rows, None if group is None else group[piece], groups), base.sum())
+            result = new if result is None else result + new
+        return result  # type: ignore[return-value]
 
     def log_likelihood(self, params: Params, statistics: Statistics):
         """Log p(all rows | params) = natural . total + log h: no rows needed. NumPy or JAX."""
@@ -400,6 +464,11 @@ def log_or_floor(p):
     """Return log p, or the finite `LOG_ZERO` where p is 0, with a gradient that is finite too. NumPy or JAX."""
     xp = p.__array_namespace__()
     return xp.where(p > 0, xp.log(xp.where(p > 0, p, 1.0)), LOG_ZERO)
+
+
+def over_rows(value, groups, x):
+    """A hyperparameter for every group and every entry of a row of ``x``, (groups, entries)."""
+    return np.broadcast_to(value, (*groups, *x.shape[1:])).reshape(math.prod(groups), math.prod(x.shape[1:]))
 
 
 def first(bad) -> dict[str, int]:

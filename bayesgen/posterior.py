@@ -5,6 +5,7 @@ average the *joint* density over the posterior and only then may one normalise o
 forgets that x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ import numpy as np
 from bayesgen.model import Params
 from bayesgen.statistics import Statistics
 
-_CELLS = 1 << 21  # log densities held at a time: 16 MB
+_CELLS = 1 << 20  # log densities held at a time: 8 MB
 
 
 class Posterior(Protocol):
@@ -62,9 +63,13 @@ class Closed:
         """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
         return Closed(replace(self.model, classes=classes), self.log_evidence)
 
+    def as_draws(self, seed=None) -> "Draws":
+        """Four chains of a thousand draws."""
+        return Draws(self.model, self.draws(seed))
+
     def to_arviz(self, seed=None):
         """Exact draws as chains."""
-        return _tree(self.model, self.draws(seed))
+        return tree(self.as_draws(seed))
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,13 @@ class Draws:
         known = np.broadcast_to(classes.probability, self.sites[site].shape)
         return replace(self, model=replace(self.model, classes=classes), sites={**self.sites, site: known})
 
+    def as_draws(self, seed=None) -> "Draws":
+        """Return itself; there is nothing random to seed."""
+        return self
+
     def to_arviz(self, seed=None):
-        """Return the draws as they are; there is nothing random to seed."""
-        return _tree(self.model, self.sites, self.sample_stats)
+        """Return the draws as they are."""
+        return tree(self)
 
 
 @dataclass(frozen=True)
@@ -140,23 +149,26 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     array, shape (n, K), or (n,) for a model without classes
     """
     count = len(next(iter(params.values())))
-    pieces = []
-    for piece in _pieces(x):
-        step, done, top, total = 64, 0, -np.inf, 0.0
-        while done < count:
-            part = {site: v[done : done + step] for site, v in params.items()}
-            density = model.log_likelihood_rows(part, piece)
-            new = np.maximum(top, density.max(0))
-            anchor = np.where(np.isfinite(new), new, 0.0)  # exp(-inf - -inf) is NaN
-            total = total * np.exp(top - anchor) + np.exp(density - anchor).sum(0)
-            top, done = new, done + step
-            step = max(64, int(_CELLS / max(density[0].size, 1)))
-        with np.errstate(divide="ignore"):
-            pieces.append(np.where(np.isfinite(top), top, 0.0) + np.log(total / count))
-    return np.concatenate(pieces, axis=-1).T
+    parts = list(pieces(x, 1024))
+    tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
+    step, done = 16, 0
+    while done < count:  # draws outside, so that what does not depend on rows is worked out once
+        density_of = model.row_density({site: v[done : done + step] for site, v in params.items()})
+        done += step
+        for i, part in enumerate(parts):
+            density = density_of(part)
+            top = np.maximum(tops[i], density.max(0))
+            anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
+            step = max(1, _CELLS // max(density[0].size, 1)) if i == 0 else step
+            density = density - anchor
+            totals[i] = totals[i] * np.exp(tops[i] - anchor) + np.exp(density, out=density).sum(0)
+            tops[i] = top
+    with np.errstate(divide="ignore"):
+        result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
+    return np.concatenate(result, axis=-1).T
 
 
-def _pieces(x, size=8192):
+def pieces(x, size=8192):
     """Yield rows a few thousand at a time; the arguments of a user's function are not rows, and stay whole."""
     if isinstance(x, Statistics):
         yield x
@@ -180,16 +192,51 @@ def generator(seed) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def _tree(model, sites: Params, sample_stats: Mapping[str, np.ndarray] | None = None):
+def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
+    """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
+
+    ``groups`` are more groups, whose arrays have the axes (chain, draw, "obs"), or ("obs") in "observed_data".
+    """
     from arviz_base import from_dict
 
     def safe(name):
         return name.replace("/", "_")  # netCDF and DataTree keep "/" for groups
 
-    groups: dict[str, Any] = {"posterior": {safe(site): np.asarray(v) for site, v in sites.items()}}
-    if sample_stats:
-        groups["sample_stats"] = dict(sample_stats)
-    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in sites}
-    tree = from_dict(groups, dims=dims, coords={safe(dim): labels for dim, labels in model.coords().items()})
-    tree.attrs["inference_library"] = "bayesgen"
-    return tree
+    model = draws.model
+    content: dict[str, Any] = {name: {safe(site): np.asarray(v) for site, v in draws.sites.items()}}
+    if draws.sample_stats:
+        content["sample_stats"] = dict(draws.sample_stats)
+    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in draws.sites}
+    dims |= {variable: ["obs"] for group in (groups or {}).values() for variable in group}
+    coords = {safe(dim): labels for dim, labels in model.coords().items()}
+    result = from_dict(content | dict(groups or {}), dims=dims, coords=coords)
+    result.attrs["inference_library"] = "bayesgen"
+    return result
+
+
+def groups_of_rows(draws: Draws, rows, codes, rng: np.random.Generator) -> dict[str, dict[str, np.ndarray]]:
+    """ArviZ's groups of a classifier that speak of rows, checked, and of their classes.
+
+    "log_likelihood" of every draw, "joint" log p(x_i, t_i | θ) of a generative model and "conditional"
+    log p(t_i | x_i, θ); "posterior_predictive" classes "t", drawn given x_i; and "observed_data".
+    """
+    lead = next(iter(draws.sites.values())).shape[:2]
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in draws.sites.items()}
+    count, n = math.prod(lead), len(codes)
+    joint, conditional, t = np.empty((count, n)), np.empty((count, n)), np.empty((count, n), int)
+    done = 0
+    for piece in pieces(rows, max(1, _CELLS // count)):
+        density = draws.model.log_likelihood_rows(flat, piece)  # (draws, K, rows)
+        part = slice(done, done := done + density.shape[-1])
+        joint[:, part] = density[:, codes[part], np.arange(density.shape[-1])]
+        top = density.max(1)
+        cumulative = np.exp(density - top[:, None]).cumsum(1)
+        conditional[:, part] = joint[:, part] - top - np.log(cumulative[:, -1])
+        t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
+    likelihood = {"joint": joint} if hasattr(draws.model, "classes") and hasattr(draws.model, "leaves") else {}
+    likelihood = {name: v.reshape(*lead, n) for name, v in (likelihood | {"conditional": conditional}).items()}
+    return {
+        "log_likelihood": likelihood,
+        "posterior_predictive": {"t": t.reshape(*lead, n)},
+        "observed_data": {"t": np.asarray(codes)},
+    }

@@ -32,7 +32,7 @@ _lock = threading.RLock()
 _records: list[type] = []
 _registered: set[type] = set()
 
-__all__ = ["Record", "dist", "handlers", "jax", "jnp", "numpyro", "static", "x64"]
+__all__ = ["Record", "build", "dist", "handlers", "jax", "jnp", "numpyro", "static", "x64"]
 
 
 def __getattr__(name: str) -> Any:
@@ -53,6 +53,11 @@ def _register() -> None:
             if cls not in _registered:
                 _registered.add(cls)
                 register_pytree_node(cls, _flatten, _unflattener(cls))
+
+
+def records() -> tuple[type, ...]:
+    """Every class of records there is."""
+    return tuple(_records)
 
 
 def _flatten(record: "Record") -> tuple[list, tuple]:
@@ -78,6 +83,25 @@ def _unflattener(cls: type):
 def x64():
     """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched."""
     return sys.modules[__name__].jax.enable_x64(True)
+
+
+def build(function, *arguments, once: bool = False):
+    """Compile ``function`` for the shapes of ``arguments``; ``once`` is for what is dearer to optimise than to run.
+
+    The compiler takes twice as long with its newer emitter of fused loops, and what it makes of these programs of small
+    arrays is no faster. A compiler that knows no such choice is left to its own.
+    """
+    module = sys.modules[__name__]
+    lowered = module.jax.jit(function).lower(*arguments)
+    options: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
+    if once:
+        options |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    try:
+        return lowered.compile(compiler_options=options)
+    except module.jax.errors.JaxRuntimeError as error:
+        if "No such compile option" not in str(error):
+            raise
+        return lowered.compile()
 
 
 def static(**kwargs) -> Any:

@@ -6,65 +6,52 @@ They model p(y | x) and have nothing to say of x: a missing value is an error, a
 import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from bayesgen.estimator import Estimator, class_codes, class_labels, existing
 from bayesgen.inference import named
+from bayesgen.inspection import ProbabilityDraws
 from bayesgen.models.discriminative import complete
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.posterior import Closed, Draws
-from bayesgen.schema import Table
 from bayesgen.statistics import moments
 
 
-class _Regression(BaseEstimator):
+class _Regression(Estimator):
     """Shared by the estimators: reading, standardising, and undoing it."""
 
     def _rows(self, X, y, sample_weight):
-        """Rows that exist (weight > 0), standardised, with their target and weights (None: all 1)."""
+        """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
         for name in ("prior_scale", "intercept_scale"):
             value = getattr(self, name)
             if np.ndim(value) or not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-        self._columns, x = self._numbers(X, reset=True)
-        if len(y) != len(x):
-            raise ValueError(f"X has {len(x)} rows and y has {len(y)}; they must be of one length")
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, y, ensure_non_negative=True)
-        x = complete(x, self._columns, sample_weight)
-        if sample_weight is not None:
-            x, y, sample_weight = (a[sample_weight > 0] for a in (x, y, sample_weight))
-        if not len(x):
-            raise ValueError("no row has a weight above 0: sample_weight must hold at least one non-zero number")
+        table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
+        x = complete(self._numbers(table), table.columns)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
         if self.standardize:
-            columns = moments(x, weight=sample_weight)
+            columns = moments(x, weight=weight)
             variance = columns.scatter / columns.n
             self.centre_ = columns.mean
             self.scale_ = np.sqrt(np.where(variance > columns.resolution(), variance, 1.0))
-        return self._standardised(x), y, sample_weight
+        return table.columns, self._standardised(x), y, weight
 
-    def _numbers(self, X, reset):
-        """Names of the columns, and the rows as numbers, NaN where missing."""
-        if hasattr(X, "__dataframe__") or hasattr(X, "__arrow_c_stream__"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            table = Table(X)
-            return table.columns, table.numbers(table.columns)
-        if np.ma.isMaskedArray(X):
-            X = np.ma.filled(np.ma.asarray(X, float), np.nan)
-        x = validate_data(self, X, reset=reset, dtype=float, ensure_all_finite=False)
-        return tuple(f"x{j}" for j in range(x.shape[1])), x
+    def _numbers(self, table):
+        if table.sparse:
+            raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
+        return table.numbers(table.columns)
 
     def _standardised(self, x):
         return (x - self.centre_) / self.scale_
 
     def _read(self, X):
         check_is_fitted(self)
-        return self._standardised(complete(self._numbers(X, reset=False)[1], self._columns))
+        columns = self.model_.columns
+        return self._standardised(complete(self._numbers(self._table(X, reset=False).named(columns)), columns))
 
     def _learn(self, inference, model, z, y, weight):
         self.model_ = model
@@ -173,26 +160,30 @@ class LinearRegressor(RegressorMixin, _Regression):
         -------
         self
         """
+        with self._whole():
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X, y, sample_weight):
         inference = named(self.inference)
         y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=float, input_name="y")
-        z, y, weight = self._rows(X, y, sample_weight)
+        columns, z, y, weight = self._rows(X, y, sample_weight)
         own = moments(y[:, None], weight=weight)
         location = own.mean[0] if self.standardize else 0.0
         beta = own.scatter[0] / own.n[0]
         if beta <= own.resolution()[0]:
-            warnings.warn("y is constant: the prior of the noise variance takes the scale 1", UserWarning, stacklevel=2)
+            warnings.warn("y is constant: the prior of the noise variance takes the scale 1", UserWarning, stacklevel=3)
             beta = 1.0
         scales = np.full(z.shape[1], float(self.prior_scale))
         if self.noise == self.prior == "normal":
             mean, factor = np.append(location, 0 * scales), np.diag(np.append(self.intercept_scale, scales))
-            model = LinearRegression(mean, factor, 1.0, beta, columns=self._columns)
+            model = LinearRegression(mean, factor, 1.0, beta, columns=columns)
         else:
-            kinds = {"noise": self.noise, "prior": self.prior, "columns": self._columns}
+            kinds = {"noise": self.noise, "prior": self.prior, "columns": columns}
             model = LaplaceLinearRegression(scales, self.intercept_scale, location, 1.0, beta, **kinds)
         sites = self._learn(inference, model, z, y, weight)
         self.coef_, self.intercept_ = sites["coefficients"], float(sites["intercept"])
         self.variance_ = float(sites["variance"])
-        return self
 
     def predict(self, X, return_std=False):
         """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
@@ -216,7 +207,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         return self.model_.log_evidence(self.statistics_)
 
 
-class _LinearClassifier(ClassifierMixin, _Regression):
+class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
     """Shared by the classifiers."""
 
     def fit(self, X, y, sample_weight=None):
@@ -235,29 +226,26 @@ class _LinearClassifier(ClassifierMixin, _Regression):
         -------
         self
         """
-        inference = named(self.inference)
-        y = column_or_1d(y, warn=True)
-        if any(v is None or v != v for v in y.tolist()):
-            raise ValueError("y contains missing labels (NaN); drop these rows")
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        z, codes, weight = self._rows(X, codes, sample_weight)
-        present = np.unique(codes)
-        if len(present) < 2:
-            raise ValueError(
-                f"y holds one class only, {classes[present].tolist()}: what tells classes apart needs two of them"
-            )
-        self.classes_ = classes
-        model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(classes.tolist()))
-        sites = self._learn(inference, model, z, codes, weight)
-        self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
-        if 1 < len(model.scored) < len(classes):  # the pinned class
-            self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
-            self.intercept_ = np.append(self.intercept_, 0.0)
+        with self._whole():
+            self._fit(X, class_labels(y), sample_weight)
         return self
 
-    def _model(self, scales, classes):
+    def _fit(self, X, y, sample_weight):
+        inference = named(self.inference)
+        columns, z, y, weight = self._rows(X, y, sample_weight)
+        self.classes_, codes = class_codes(y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds one class only, {self.classes_.tolist()}: what tells classes apart needs two of them"
+            )
+        model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
+        sites = self._learn(inference, model, z, codes, weight)
+        self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
+        if 1 < len(model.scored) < len(self.classes_):  # the pinned class
+            self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
+            self.intercept_ = np.append(self.intercept_, 0.0)
+
+    def _model(self, scales, classes, columns):
         raise NotImplementedError
 
     def predict_log_proba(self, X) -> np.ndarray:
@@ -335,8 +323,8 @@ class LogisticClassifier(_LinearClassifier):
         self.inference = inference
         self.random_state = random_state
 
-    def _model(self, scales, classes):
-        options = {"classes": classes, "columns": self._columns, "symmetric": bool(self.symmetric)}
+    def _model(self, scales, classes, columns):
+        options = {"classes": classes, "columns": columns, "symmetric": bool(self.symmetric)}
         return LogisticRegression(scales, self.intercept_scale, **options)
 
 
@@ -381,13 +369,13 @@ class ProbitClassifier(_LinearClassifier):
         self.inference = inference
         self.random_state = random_state
 
-    def _model(self, scales, classes):
+    def _model(self, scales, classes, columns):
         if len(classes) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y holds "
                 f"{len(classes)} classes; use LogisticClassifier"
             )
-        return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=self._columns)
+        return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

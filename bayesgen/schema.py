@@ -3,14 +3,21 @@
 A block is a set of columns of one family, handed to one leaf as an array (n, columns), or (n,) for a single column.
 """
 
+import copy
+import datetime
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
 
 FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson", "multinomial")
+SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _RESERVED = "classes"
+_REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -39,98 +46,141 @@ class Block:
 
 
 class Table:
-    """A uniform view of a DataFrame (pandas, polars, pyarrow: by narwhals) or an array: columns by name."""
+    """Rows as users bring them, their columns by name; nothing is converted before it is asked for.
+
+    Parameters
+    ----------
+    X : table
+        A DataFrame of pandas, polars or pyarrow (by narwhals), an array or what NumPy makes one of, a masked array
+        (masked is missing), a 2-D xarray DataArray, or a SciPy sparse matrix.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns; x0, x1, ... where they have none.
+    place : dict
+        Position of each column.
+    native : DataFrame, array or csr_array
+        The rows.
+    """
 
     def __init__(self, X):
-        if hasattr(X, "__dataframe__") or hasattr(X, "__arrow_c_stream__"):
-            import narwhals as nw
-
-            self._frame = nw.from_native(X, eager_only=True)
-            self.columns = tuple(str(c) for c in self._frame.columns)
-            self._names = dict(zip(self.columns, self._frame.columns, strict=True))
-            self._array = None
+        self.native, self._frame = X, None
+        if sparse.issparse(X):
+            self.native = sparse.csr_array(check_array(X, accept_sparse="csr", ensure_all_finite=False))
+            if not self.native.has_canonical_format:  # an entry written in parts is their sum
+                self.native = self.native.copy()
+                self.native.sum_duplicates()
+        elif (frame := _frame(X)) is None:
+            self.native = _array(X)
         else:
-            from sklearn.utils import check_array
-
-            kind = getattr(np.asarray(X), "dtype", np.dtype(object)).kind
-            X = np.ma.filled(np.ma.asarray(X, float), np.nan) if np.ma.isMaskedArray(X) else X
-            X = check_array(X, dtype=None if kind in "OUSb" else "numeric", ensure_all_finite=False)
-            self._frame, self._array = None, X
-            self.columns = tuple(f"x{j}" for j in range(X.shape[1]))
-        if len(set(self.columns)) < len(self.columns):
-            twice = sorted({c for c in self.columns if self.columns.count(c) > 1})
+            self._frame, self.native = frame, frame.to_native()
+        names = [f"x{j}" for j in range(self.native.shape[1])] if self._frame is None else self._frame.columns
+        self._names = names  # the frame's own, which need not be strings
+        self.place = {str(name): j for j, name in enumerate(names)}
+        self.columns = tuple(self.place)
+        if len(self.columns) < len(names):
+            twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
             raise ValueError(f"column names must be distinct; {twice} appear more than once")
+        if not names or not len(self):
+            what = "samples" if names else "features"
+            raise ValueError(f"X has 0 {what}: at least one row and one column are needed, got {self.native.shape}")
 
     def __len__(self):
-        return len(self._frame) if self._frame is not None else len(self._array)
+        return self.native.shape[0]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are a sparse matrix."""
+        return sparse.issparse(self.native)
+
+    def named(self, columns) -> "Table":
+        """The same rows under other names of the columns, one for each."""
+        if len(columns) != len(self.columns):
+            raise ValueError(f"X has {len(self.columns)} columns where {len(columns)} were learned from")
+        if columns != self.columns and set(columns) == self.place.keys():  # scikit-learn knows names of strings only
+            raise ValueError(f"X has the columns {list(self.columns)}; those of fit came in the order {list(columns)}")
+        result = copy.copy(self)
+        result.columns, result.place = tuple(columns), {name: j for j, name in enumerate(columns)}
+        return result
+
+    def rows(self, chosen: np.ndarray) -> "Table":
+        """The rows where ``chosen`` (n,) is true."""
+        return Table(self.native[chosen] if self._frame is None else self._frame[np.flatnonzero(chosen)].to_native())
 
     def _series(self, column: str):
         assert self._frame is not None
-        return self._frame.get_column(self._names[column])
+        return self._frame.get_column(self._names[self.place[column]])
+
+    def _dtype(self, column: str) -> str:
+        """What the column holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
+        if self._frame is None:
+            kind = self.native.dtype.kind
+        else:
+            import narwhals as nw
+
+            dtype = self._series(column).dtype
+            if dtype == nw.Boolean or dtype.is_numeric():
+                return "b" if dtype == nw.Boolean else "f"
+            if dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
+                _refuse(column, dtype if dtype != nw.Unknown else self._series(column).to_native().dtype)
+            kind = "O" if dtype == nw.Object else "U"
+        if kind == "O":
+            return _object_kind(self.labels(column), column)
+        return {"b": "b", "f": "f", "i": "f", "u": "f"}.get(kind, "O")
 
     def family(self, column: str) -> str:
         """Family that the column's type suggests."""
-        if self._array is not None:
-            kind = self._array.dtype.kind
-            if kind == "O":
-                kind = _object_kind(self._array[:, self.columns.index(column)])
-            return {"b": "bernoulli", "f": "gaussian", "i": "gaussian", "u": "gaussian"}.get(kind, "categorical")
-        import narwhals as nw
-
-        dtype = self._series(column).dtype
-        if dtype == nw.Boolean:
-            return "bernoulli"
-        if dtype.is_numeric():
-            return "gaussian"
-        if dtype.is_temporal() or dtype.is_nested() or dtype == nw.Binary:
+        if self.sparse:
             raise TypeError(
-                f"column {column!r} holds {dtype}, which no feature model takes; convert it to numbers or "
-                "to categories, or drop it"
+                f"X is sparse, and its type does not tell its features: give features= one of {list(SPARSE_FAMILIES)}, "
+                "or a mapping from every column (or tuple of columns) to one"
             )
-        return "categorical"
+        return {"b": "bernoulli", "f": "gaussian", "O": "categorical"}[self._dtype(column)]
 
-    def numbers(self, columns) -> np.ndarray:
-        """Float (or integer, or bool) array (n, columns), NaN where missing."""
-        if self._array is not None:
-            whole = tuple(columns) == self.columns
-            block = self._array if whole else self._array[:, [self.columns.index(c) for c in columns]]
-            if block.dtype.kind not in "OUS":
-                return block
-            return np.stack([_to_float(block[:, j], c) for j, c in enumerate(columns)], axis=1)
-        return np.stack([self._number(c) for c in columns], axis=1)
+    def numbers(self, columns) -> Any:
+        """Array (n, columns) of floats (or integers, or bools), NaN where missing; csr_array of a sparse matrix."""
+        places = [self.place[c] for c in columns]
+        if self._frame is None and self.native.dtype.kind in "biuf":
+            if places == list(range(places[0], places[0] + len(places))):
+                return self.native[:, places[0] : places[0] + len(places)]  # of an array a view, no copy
+            return self.native[:, places]
+        result = np.empty((len(self), len(columns)))
+        for j, column in enumerate(columns):
+            result[:, j] = self._number(column)
+        return result
 
     def _number(self, column) -> np.ndarray:
-        import narwhals as nw
-
-        series = self._series(column)
-        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-            return series.cast(nw.Float64).to_numpy().astype(float)
-        return _to_float(self.labels(column), column)
-
-    def labels(self, column: str) -> np.ndarray:
-        """The column's values as they are: an array (n,), None or NaN where missing."""
-        if self._array is not None:
-            return self._array[:, self.columns.index(column)]
-        series = self._series(column)
-        return np.asarray(series.to_list(), dtype=object) if not series.dtype.is_numeric() else series.to_numpy()
-
-    def categories(self, column: str) -> tuple:
-        """Declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
-        if self._frame is not None:
+        if self._dtype(column) != "O" and self._frame is not None:
             import narwhals as nw
 
             series = self._series(column)
+            if series.dtype != nw.Object:
+                return (series if series.dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
+        return _to_float(self.labels(column), column)
+
+    def labels(self, column: str) -> np.ndarray:
+        """The column's values as they are: an array (n,), None, NaN or NA where missing."""
+        if self.sparse:
+            raise TypeError(f"X is sparse, and column {column!r} is categorical: give X.toarray()")
+        if self._frame is None:
+            values = self.native[:, self.place[column]]
+            return values.astype(object) if values.dtype.kind in "US" else values
+        series = self._series(column)
+        if series.dtype.is_numeric() or not series.implementation.is_pyarrow():
+            return series.to_numpy()
+        return np.array(series.to_list(), dtype=object)
+
+    def categories(self, column: str) -> tuple:
+        """Declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
+        self._dtype(column)
+        if self._frame is not None:
+            series = self._series(column)
             if hasattr(series.dtype, "categories"):
                 return tuple(series.dtype.categories)
-            if series.dtype == nw.Categorical and hasattr(series.to_native(), "cat"):
-                levels = getattr(series.to_native().cat, "categories", None)  # pandas knows the unused ones too
-                if levels is not None:
-                    return tuple(levels.tolist())
-        values = self.labels(column)
-        if values.dtype.kind in "biuf":
-            found = np.unique(values[values == values]).tolist()
-            return tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in found)
-        distinct = {v for v in values.tolist() if not _is_missing(v)}
+            if series.implementation.is_pandas() and hasattr(series.to_native(), "cat"):
+                return tuple(series.to_native().cat.categories.tolist())
+        distinct = _factorize(self.labels(column), column)[1]
         try:
             return tuple(sorted(distinct))
         except TypeError:
@@ -138,53 +188,109 @@ class Table:
 
     def codes(self, column: str, categories: tuple, unseen: str) -> np.ndarray:
         """Position of each value among ``categories``, NaN where missing; ``unseen`` says what a new value is."""
-        values = self.labels(column)
+        self._dtype(column)
         position = {label: float(code) for code, label in enumerate(categories)}
-        if values.dtype.kind in "biuf":
-            distinct, inverse = np.unique(values, return_inverse=True)
-            values, spread = distinct, inverse
-        else:
-            spread = slice(None)
-        result = np.array([np.nan if _is_missing(v) else position.get(v, -1.0) for v in values.tolist()], dtype=float)
-        result = result[spread]
-        if (result < 0).any():
-            if unseen != "missing":
-                row = int(np.argmax(result < 0))
-                raise ValueError(
-                    f"column {column!r}: {self.labels(column)[row]!r} in row {row} is not one of the "
-                    f"categories {list(categories)}; give unseen='missing' to treat it as missing, or "
-                    "declare the category at fit"
-                )
-            result[result < 0] = np.nan
-        return result
+        codes, distinct = _factorize(self.labels(column), column)
+        new = [value not in position for value in distinct]
+        if any(new) and unseen != "missing":
+            row = int(np.argmax(np.append(new, False)[codes]))
+            raise ValueError(
+                f"column {column!r}: {distinct[codes[row]]!r} in row {row} is not one of the categories "
+                f"{list(categories)}; declare it at the first fit, by a pandas category or DirichletCategorical(1.0, "
+                "categories=[...]), or give unseen='missing' to predict as if it were missing"
+            )
+        return np.array([*(position.get(value, np.nan) for value in distinct), np.nan])[codes]
 
 
-def _is_missing(value) -> bool:
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
-        return True
+def _frame(X):
+    """A narwhals DataFrame, or None for what is no DataFrame; a single column is refused."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    if hasattr(X, "to_pandas") and hasattr(X, "dims"):  # an xarray DataArray; its last coordinate names the columns
+        X = X.to_pandas() if X.ndim == 2 else X.to_numpy()
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        raise ValueError(
+            f"X is a single column, a {type(X).__name__}, where a table is expected. Reshape your data: X.to_frame() "
+            "is a table of one column"
+        )
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _object_kind(values) -> str:
-    kinds = {type(v) for v in values.tolist() if not _is_missing(v)}
+def _array(X) -> np.ndarray:
+    """A 2-D array, None or NaN where something is missing; numbers stay numbers beside strings."""
+    if np.ma.isMaskedArray(X):
+        numbers = X.dtype.kind in "iuf"
+        X = np.where(np.ma.getmaskarray(X), np.nan if numbers else None, X.data if numbers else X.data.astype(object))
+    elif not isinstance(X, np.ndarray):
+        array = np.asarray(X)
+        X = np.asarray(X, dtype=object) if array.dtype.kind in "US" and isinstance(X, list | tuple) else array
+    X = check_array(X, dtype=None, ensure_all_finite=False)
+    if X.dtype.kind in "mMV":
+        raise TypeError(f"X holds {X.dtype}, which no feature model takes; convert it to numbers or to categories")
+    return X
+
+
+def _refuse(column, kind):
+    raise TypeError(
+        f"column {column!r} holds {kind}, which no feature model takes; convert it to numbers or to categories, or "
+        "drop it"
+    )
+
+
+def _observed(values) -> np.ndarray:
+    """The values of an array of objects that are not missing."""
+    import pandas as pd
+
+    return values[~pd.isna(values)]
+
+
+def _object_kind(values, column) -> str:
+    kinds = set(map(type, _observed(values)))
+    for kind in kinds:
+        if issubclass(kind, _REFUSED) and not issubclass(kind, float):
+            _refuse(column, f"{kind.__name__} values")
     if kinds and all(issubclass(k, bool | np.bool_) for k in kinds):
         return "b"
     return "f" if kinds and all(issubclass(k, int | float | np.number) for k in kinds) else "O"
 
 
 def _to_float(values, column) -> np.ndarray:
+    """Objects that are numbers, as floats."""
+    import pandas as pd
+
+    missing = pd.isna(values)
+    result = np.full(len(values), np.nan)
+    text = next((v for v in values[~missing] if isinstance(v, str | bytes)), None)
     try:
-        if any(isinstance(v, str) for v in values.tolist()):
+        if text is not None:
             raise ValueError
-        return np.array([np.nan if _is_missing(v) else float(v) for v in values.tolist()])
-    except (TypeError, ValueError):
-        sample = next(v for v in values.tolist() if isinstance(v, str) or not _is_missing(v))
+        result[~missing] = values[~missing].astype(float)
+    except ValueError:
         raise ValueError(
-            f"column {column!r} holds {sample!r}, which is not a number; declare it categorical, convert it, or drop it"
+            f"column {column!r} holds {text!r}, which is not a number; declare it categorical, convert it, or drop it"
         ) from None
+    except TypeError as error:
+        raise TypeError(f"column {column!r}: {error}") from None
+    return result
+
+
+def _factorize(values, column) -> tuple[np.ndarray, list]:
+    """Code of each value, -1 where missing, and the distinct values in the order of their codes."""
+    import pandas as pd
+
+    try:
+        codes, distinct = pd.factorize(values)
+    except TypeError as error:
+        raise TypeError(f"column {column!r} holds values that cannot be categories: {error}") from None
+    if distinct.dtype.kind == "f":
+        if np.isinf(distinct).any():
+            raise ValueError(f"column {column!r} holds an infinite value; give NaN where it is missing")
+        if (distinct == np.floor(distinct)).all():  # 1.0 beside a gap is the category 1
+            distinct = distinct.astype(int)
+    return codes, distinct.tolist()
 
 
 @dataclass(frozen=True)
@@ -209,13 +315,15 @@ class Schema:
         chosen: dict[tuple[str, ...], Any] = {}
         if isinstance(features, Mapping):
             for key, leaf in features.items():
-                chosen[_column_names(key, table.columns)] = leaf
+                chosen[_column_names(key, table)] = leaf
         elif features != "auto" and features not in FAMILIES:
             raise ValueError(
                 f"features must be 'auto', one of {list(FAMILIES)}, or a mapping from column to leaf; got {features!r}"
             )
         if features == "multinomial":  # one bag of all words
             chosen[table.columns] = features
+        if table.sparse:
+            _check_sparse(chosen, features)
         named = [c for key in chosen for c in key]
         taken = set(named)
         if len(taken) < len(named):
@@ -228,29 +336,54 @@ class Schema:
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Rows as one array a block, NaN where missing."""
-        result = {}
+        table, result = table.named(self.columns), {}
         for block in self.blocks:
             if block.categories is not None:
                 columns = [table.codes(c, block.categories, unseen) for c in block.columns]
                 rows = np.stack(columns, axis=1)
             else:
                 rows = table.numbers(block.columns)
-            result[block.name] = rows[:, 0] if block.single else rows
+            if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
+                rows = rows.toarray()[:, 0] if sparse.issparse(rows) else rows[:, 0]
+            result[block.name] = rows
         return result
+
+    def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Columns by name from one array a block, codes as the categories they stand for: the way back of `read`."""
+        result = {}
+        for block in self.blocks:
+            values = rows[block.name].reshape(-1, len(block.columns))
+            if block.categories is not None:
+                values = np.asarray(block.categories)[values.astype(np.intp)]
+            result |= {column: values[:, j] for j, column in enumerate(block.columns)}
+        return {column: result[column] for column in self.columns}
 
     def nothing(self) -> dict[str, np.ndarray]:
         """One row with every entry missing."""
         return {b.name: np.full((1,) if b.single else (1, len(b.columns)), np.nan) for b in self.blocks}
 
 
-def _column_names(key, columns) -> tuple[str, ...]:
-    names = tuple(
-        columns[k] if isinstance(k, int) and -len(columns) <= k < len(columns) else str(k)
-        for k in (key if isinstance(key, tuple) else (key,))
-    )
-    absent = [name for name in names if name not in columns]
+def _check_sparse(chosen, features):
+    """Refuse the families to which a sparse matrix would have to be made dense."""
+    for family in [*chosen.values(), features]:
+        if isinstance(family, str) and family in FAMILIES and family not in SPARSE_FAMILIES:
+            raise TypeError(
+                f"X is sparse, which {family!r} features cannot be: a 0 of theirs is a value like any other. Sparse "
+                f"are {list(SPARSE_FAMILIES)}; give X.toarray() for others"
+            )
+
+
+def _column_names(key, table) -> tuple[str, ...]:
+    """Names of the columns of a key of ``features``; an integer that is no name is a position."""
+
+    def name(k):
+        count = len(table.columns)
+        return table.columns[k] if isinstance(k, int) and str(k) not in table.place and -count <= k < count else str(k)
+
+    names = tuple(name(k) for k in (key if isinstance(key, tuple) else (key,)))
+    absent = [name for name in names if name not in table.place]
     if absent:
-        raise ValueError(f"features names the columns {absent}, which X does not have; it has {list(columns)}")
+        raise ValueError(f"features names the columns {absent}, which X does not have; it has {list(table.columns)}")
     return names
 
 
@@ -269,7 +402,8 @@ def _blocks(chosen, table):
         if not isinstance(leaf, str):
             vector = getattr(leaf, "event_dim", 0) > 0
             categories = None if vector else getattr(leaf, "categories", None)
-            yield Block(name("+".join(key)), key, len(key) == 1 and not vector, leaf, categories)
+            single = len(key) == 1 and not vector and not getattr(leaf, "batch_shape", ())
+            yield Block(name("+".join(key)), key, single, leaf, categories)
         elif leaf not in FAMILIES:
             raise ValueError(f"column {key[0]!r}: features must give a leaf or one of {list(FAMILIES)}, got {leaf!r}")
         elif leaf == "multinomial":

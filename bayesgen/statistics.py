@@ -7,14 +7,14 @@ data set add to those of the whole; arrays carry an optional leading axis of gro
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.program import Record
 
-_CHUNK = 4096  # rows worked on at a time: a few hundred kB, which stay in the cache
+_ROWS = 8192  # rows worked on at a time, and entries: a few MB, which stay in the cache
+_CELLS = 1 << 19
 
 
 class Statistics(Record):
@@ -22,6 +22,10 @@ class Statistics(Record):
 
     def __add__(self, other):
         return NotImplemented  # the other side may know; else Python says which two types do not add
+
+    def __sub__(self, other):
+        """Statistics of the rows that are left where those of ``other``, which are among them, are taken out."""
+        return NotImplemented
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,11 @@ class Sums(Statistics):
         if not isinstance(other, Sums) or self.sums.shape != other.sums.shape:
             return super().__add__(other)
         return Sums(self.sums + other.sums, self.base + other.base)
+
+    def __sub__(self, other):
+        if not isinstance(other, Sums) or self.sums.shape != other.sums.shape:
+            return super().__sub__(other)
+        return Sums(self.sums - other.sums, self.base - other.base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +117,24 @@ class Moments(Statistics):
         # Where one side is empty its mean is a meaningless 0; between is 0 there, and share picks the other side.
         return Moments(n, self.mean + share * delta, self.scatter + other.scatter + between * square)
 
+    def __sub__(self, other):
+        """Undo `__add__`: the step of Chan, Golub and LeVeque solved for the part that is left."""
+        if not isinstance(other, Moments) or self.scatter.shape != other.scatter.shape:
+            return super().__sub__(other)
+        n = self.n - other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        delta = self.mean - other.mean
+        between = self.n * share
+        if self.vector:
+            share, between = share[..., None], between[..., None, None]
+            square = delta[..., :, None] * delta[..., None, :]
+        else:
+            square = delta * delta
+        left = (n > 0)[..., None] if self.vector else n > 0
+        scatter = self.scatter - other.scatter - between * square
+        scatter = np.where(left[..., None] if self.vector else left, scatter, 0.0)
+        return Moments(n, np.where(left, self.mean + share * delta, 0.0), scatter)
+
     def sum_groups(self) -> "Moments":
         """Merge the leading axis of groups."""
         total = Moments(self.n[0], self.mean[0], self.scatter[0])
@@ -160,13 +187,94 @@ class Rows(Statistics):
         return Rows({name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()})
 
 
+def pieces(count: int, width: int, cells: int = _CELLS, rows: int = _ROWS):
+    """Yield slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
+    step = max(16, min(rows, cells // max(width, 1)))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def product_rows(width: int) -> int:
+    """How many rows a piece has in a matrix product of ``width`` multiplications a row.
+
+    OpenBLAS shares a product among threads from 2^18 multiplications on. Where rows are short it then waits for its
+    threads longer than it computes (tenfold where the cores are busy), so a piece stays below that.
+    """
+    rows = (1 << 18) // max(width, 1)
+    return rows if rows >= 1024 else _ROWS
+
+
+def finite(x) -> bool:
+    """Whether all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err towards False."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
+
+
+def membership(group, groups: int, weight=None, dtype=float):
+    """Sparse matrix (groups, n) of weights at each row's group; times rows it is their sum by group, in one pass."""
+    data = np.ones(len(group), dtype) if weight is None else weight
+    return sparse.csc_array((data, group, np.arange(len(group) + 1)), shape=(groups, len(group)))
+
+
+def grouping(count: int, group, groups) -> tuple[np.ndarray, int, tuple[int, ...]]:
+    """Codes and number of groups, where no groups are one group; the shape in front of the result."""
+    if group is None:
+        return np.zeros(count, np.intp), 1, ()
+    return np.asarray(group), groups, (groups,)
+
+
+def weights_of(codes, groups: int, weight=None):
+    """Sum of weights (without: number of rows) of each group."""
+    return np.bincount(codes, weight, groups).astype(float)
+
+
+def with_data(x, data):
+    """Sparse rows with the entries of ``x`` and other values."""
+    return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
+
+
+def sparse_pieces(x, cells: int = 1 << 18):
+    """Yield slices of CSR rows with some 2^18 entries each."""
+    return pieces(x.shape[0], max(1, x.nnz // max(x.shape[0], 1)), cells, x.shape[0])
+
+
+def sparse_sum(x, codes, groups: int, weight=None, values=None, cells: int = 1 << 21):
+    """Sum CSR rows (n, columns) by group: a dense (groups, columns), in one pass over what is stored.
+
+    ``values`` replace the stored ones. A few groups are a product with their members; many would touch too much memory
+    at every entry, so there each entry adds to its own cell.
+    """
+    x = x if values is None else with_data(x, values)
+    total, step = np.zeros((groups, x.shape[1])), max(1, cells // groups)
+    if groups > 4:
+        step = max(1, int(cells * x.shape[0] / max(x.nnz, 1)))
+    for start in range(0, x.shape[0], step):
+        rows = slice(start, min(start + step, x.shape[0]))
+        w = np.ones(rows.stop - start) if weight is None else weight[rows]
+        if groups > 4:
+            stored, length = slice(x.indptr[start], x.indptr[rows.stop]), np.diff(x.indptr[start : rows.stop + 1])
+            cell = np.repeat(codes[rows] * x.shape[1], length)
+            cell += x.indices[stored]
+            data = x.data[stored] if weight is None else x.data[stored] * np.repeat(w, length)
+            total += np.bincount(cell, data, total.size).reshape(total.shape)
+        else:
+            member = np.zeros((len(w), groups))
+            member[np.arange(len(w)), codes[rows]] = w
+            total += ((x if len(w) == x.shape[0] else x[rows]).T @ member).T
+    return total
+
+
 def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments:
-    """Accumulate `Moments` of the rows of ``x`` in one pass, two-pass exact within cache-sized chunks, merged by Chan.
+    """Accumulate `Moments` of the rows of ``x`` in one pass.
+
+    Rows are taken about the running mean of their group, which follows them: sums of squares then cancel by no more
+    than the rows of one piece, whatever the offset. The first entry of a group is its first mean, so a constant column
+    is exactly 0 throughout.
 
     Parameters
     ----------
     x : array, shape (n, features...), or (n, D) with ``vector``
-        NaN is missing: an entry where features are scalars, a whole row (all entries) where they are vectors.
+        NaN is missing: an entry where features are scalars, a whole row where they are vectors.
     group : int array, shape (n,), optional
         Class code of each row.
     groups : int, optional
@@ -177,49 +285,78 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
         Keep the full scatter matrix.
     """
     features = x.shape[1:]
-    columns = x.reshape(len(x), math.prod(features))
-    codes = np.zeros(len(x), np.intp) if group is None else group
-    count = groups or 1
-    total: list[Any] = [None] * count
-    for start in range(0, len(x), _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        order = np.argsort(codes[chunk], kind="stable")
-        bounds = np.searchsorted(codes[chunk][order], np.arange(count + 1))
-        for k in np.flatnonzero(np.diff(bounds)):
-            rows = order[bounds[k] : bounds[k + 1]]
-            piece = _segment(columns[chunk][rows], None if weight is None else weight[chunk][rows], vector)
-            total[k] = piece if total[k] is None else total[k] + piece
-    dim = columns.shape[1]
-    empty = Moments(np.zeros(() if vector else dim), np.zeros(dim), np.zeros((dim, dim) if vector else dim))
-    total = [piece or empty for piece in total]
-    lead = () if group is None else (count,)
-    n, mean, scatter = (np.stack([getattr(p, name) for p in total]) for name in ("n", "mean", "scatter"))
+    rows = x.reshape(len(x), math.prod(features))
+    codes, count, lead = grouping(len(x), group, groups)
+    dim = rows.shape[1]
+    n = np.zeros(count if vector else (count, dim))
+    mean = np.zeros((count, dim))
+    scatter = np.zeros((count, dim, dim) if vector else (count, dim))
+    add = _add_vectors if vector else _add_scalars
+    with np.errstate(invalid="ignore", over="ignore"):
+        for piece in pieces(len(rows), dim, rows=product_rows(dim * dim) if vector else _ROWS):
+            part, own, w = rows[piece], codes[piece], None if weight is None else weight[piece]
+            if w is not None and not w.all():  # a row of weight 0 does not exist, nor does what is written in it
+                part, own, w = part[w > 0], own[w > 0], w[w > 0]
+            add(n, mean, scatter, part, own, w)
     if vector:
         return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, dim, dim))
     return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
 
 
-def _segment(z, weight, vector) -> Moments:
-    """Moments of some rows of one group; ``z`` (rows, columns) is a fresh copy."""
-    z = z.astype(float, copy=False)
-    w = np.ones((len(z), 1))
-    if weight is not None:  # a row of weight 0 does not exist, nor does what is written in it
-        z, w = z[weight > 0], weight[weight > 0, None]
-    missing = np.isnan(z)
-    if vector:
-        missing = missing.any(1, keepdims=True)
-    if missing.any():
-        w = np.where(missing, 0.0, w)
-        z = np.where(missing, 0.0, z)
-    seen = w > 0
-    # About the first entry seen a constant column is exactly 0, so that rounding leaves it no false spread.
-    pilot = np.take_along_axis(z, seen.argmax(0)[None], 0)[0] if len(z) else np.zeros(z.shape[1])
-    z = (z - pilot) * seen
-    n = np.broadcast_to(w.sum(0), (1,) if vector else z.shape[1:])
-    offset = np.divide((w * z).sum(0), n, out=np.zeros(z.shape[1]), where=n > 0)
-    z = (z - offset) * seen
-    scatter = z.T @ (w * z) if vector else np.einsum("ij,ij->j", z, w * z)
-    return Moments(n.reshape(()) if vector else n, pilot + offset, scatter)
+def _add_scalars(n, mean, scatter, x, codes, weight):
+    """Add rows to the moments (groups, columns), in place."""
+    count = len(n)
+    size = weights_of(codes, count, weight)
+    new = np.flatnonzero((size > 0) & (n == 0).any(1))
+    if len(new):
+        _start(n, mean, x, codes, new)
+    member = membership(codes, count, weight)
+    z = mean.take(codes, 0)
+    np.subtract(x, z, out=z)
+    total, size = member @ z, size[:, None]
+    if np.isnan(total).any():
+        missing = np.isnan(x)
+        z[missing] = 0.0
+        total, size = member @ z, member @ (~missing).astype(float)
+    n += size
+    step = np.divide(total, n, out=np.zeros_like(total), where=n > 0)
+    mean += step
+    z *= z
+    scatter += np.maximum(member @ z - total * step, 0.0)
+
+
+def _start(n, mean, x, codes, groups):
+    """Make the first entry seen the mean of what is empty in some groups."""
+    first = np.empty(len(n), np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    for k in groups:
+        entry = x[first[k]].astype(float)
+        if np.isnan(entry).any():
+            own = x[codes == k]
+            entry = np.take_along_axis(own, (~np.isnan(own)).argmax(0)[None], 0)[0]
+        np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
+
+
+def _add_vectors(n, mean, scatter, x, codes, weight):
+    """Add rows to the moments (groups, D, D), in place; a row with a missing entry counts nothing."""
+    if not finite(x):
+        seen = ~np.isnan(x).any(1)
+        x, codes, weight = x[seen], codes[seen], None if weight is None else weight[seen]
+    order = np.argsort(codes.astype(np.min_scalar_type(len(n))), kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(n) + 1))
+    sorted_rows = x.take(order, 0).astype(float, copy=False)
+    for k in np.flatnonzero(np.diff(bounds)):
+        segment = slice(bounds[k], bounds[k + 1])
+        z, w = sorted_rows[segment], None if weight is None else weight[order[segment]]
+        if n[k] == 0:
+            mean[k] = z[0]
+        z -= mean[k]
+        total = z.sum(0) if w is None else w @ z
+        n[k] += len(z) if w is None else w.sum()
+        if w is not None:
+            z *= np.sqrt(w)[:, None]
+        mean[k] += total / n[k]
+        scatter[k] += z.T @ z - total[:, None] * (total / n[k])
 
 
 def group_sum(rows, group=None, groups=None):
@@ -227,8 +364,7 @@ def group_sum(rows, group=None, groups=None):
     if group is None:
         return rows.sum(0)
     flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    onehot = sparse.csc_array((np.ones(len(flat)), group, np.arange(len(flat) + 1)), shape=(groups, len(flat)))
-    return (onehot @ flat).reshape(groups, *rows.shape[1:])
+    return (membership(group, groups) @ flat).reshape(groups, *rows.shape[1:])
 
 
 def patterns(observed):

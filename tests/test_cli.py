@@ -5,13 +5,14 @@ import xarray as xr
 from test_comparison import mixed
 from typer.testing import CliRunner
 
+import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
 
 
-def run(*arguments):
+def run(*arguments, command="compare"):
     """Exit code, and standard output and error with runs of blanks made one."""
-    result = CliRunner().invoke(app, ["compare", *map(str, arguments)])
+    result = CliRunner().invoke(app, [command, *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     assert "\x1b" not in result.output
@@ -163,7 +164,96 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, argume
     assert words in result.stderr
 
 
-def test_help_names_the_command():
+# -- fit and predict
+
+
+@pytest.mark.parametrize("model", ["nb", "gda"])
+def test_fit_and_predict(tmp_path, model):
+    table = data.load("penguins").iloc[::3]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    saved, written = tmp_path / "model.nc", tmp_path / "predictions.csv"
+    code, out, err = run(
+        tmp_path / "few.csv", "--target", "species", "--model", model, "--output", saved, command="fit"
+    )
+    assert (code, err) == (0, "")
+    assert "species, 3 classes: Adelie 5" in out and f"Written to {saved}" in out
+    classifier = bg.load(saved)
+    # columns in another order, one more, none of the target
+    table = table.drop(columns="species").assign(extra=1)[::-1]
+    table[table.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
+    code, out, err = run(saved, tmp_path / "new.csv", "--output", written, command="predict")
+    assert (code, err) == (0, "")
+    assert f"{len(table)} rows; written to {written}: row, class, p_Adelie, p_Chinstrap, p_Gentoo" in out
+    predictions = pd.read_csv(written)
+    columns = list(classifier.feature_names_in_)
+    want = classifier.predict_proba(pd.read_csv(tmp_path / "new.csv")[columns])
+    np.testing.assert_allclose(predictions.filter(like="p_"), want, rtol=1e-12)
+    assert predictions["class"].tolist() == classifier.classes_[want.argmax(1)].tolist()
+
+
+def test_labels_that_look_like_numbers_stay_text(tmp_path):
+    rows = pd.DataFrame({"code": ["1", "2", "x"] * 6, "t": ["a", "b", "b"] * 6})
+    rows.to_csv(tmp_path / "train.csv", index=False)
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    (tmp_path / "new.csv").write_text("code,note\n1,p\n,q\n2,r\n")  # pandas alone would read 1.0, NaN, 2.0
+    code, _, err = run(tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict")
+    assert (code, err) == (0, "")
+    assert pd.read_csv(tmp_path / "p.csv")["class"].tolist() == ["a", "b", "b"]
+
+
+def test_an_unseen_category_is_an_error_or_missing(tmp_path):
+    mixed().to_csv(tmp_path / "train.csv", index=False)
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    mixed().assign(colour="mauve").to_csv(tmp_path / "new.csv", index=False)
+    call = (tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
+    code, _, err = run(*call, command="predict")
+    assert code == 2 and "column 'colour': 'mauve' in row 0 is not one of the categories" in err
+    assert not (tmp_path / "p.csv").exists()
+    assert run(*call, "--unseen", "missing", command="predict")[0] == 0
+
+
+def test_predict_with_a_regression_fitted_in_python(tmp_path):
+    X = pd.DataFrame({"u": np.arange(9.0), "v": np.arange(9.0) ** 2})
+    line = bg.LinearRegressor().fit(X, X["u"] + np.sin(X["v"]))
+    line.save(tmp_path / "line.nc")
+    X.to_parquet(tmp_path / "new.parquet")
+    code, _, _ = run(tmp_path / "line.nc", tmp_path / "new.parquet", "--output", tmp_path / "p.csv", command="predict")
+    mean, sd = line.predict(X, return_std=True)
+    predictions = pd.read_csv(tmp_path / "p.csv")
+    assert code == 0
+    np.testing.assert_allclose(predictions[["prediction", "sd"]], np.column_stack([mean, sd]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("fit nowhere.csv --target t", "nowhere.csv: no such file"),
+        ("fit good.csv --target y", "no column 'y'"),
+        ("fit good.csv --target t --inference vb", "no inference 'vb'"),
+        ("fit one.csv --target t --inference ml", "class 'b', column 'x': maximum likelihood does not exist"),
+        ("fit good.csv --target t --output nowhere/model.nc", "nowhere"),
+        ("predict nowhere.nc good.csv", "nowhere.nc"),
+        ("predict good.csv good.csv", "good.csv: not a file that an estimator of bayesgen was saved to"),
+        ("predict model.nc nowhere.csv", "nowhere.csv: no such file"),
+        ("predict model.nc other.csv", "other.csv: lacks the columns x of the fit; it has z"),
+        ("predict model.nc good.csv --unseen drop", "--unseen must be error or missing"),
+        ("predict model.nc words.csv", "column 'x' holds 'p', which is not a number"),
+    ],
+)
+def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(FILES["good.csv"])
+    (tmp_path / "one.csv").write_text("x,t\n1,a\n2,a\n2.5,b\n")
+    (tmp_path / "other.csv").write_text("z\n1\n")
+    (tmp_path / "words.csv").write_text("x\np\n")
+    bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save("model.nc")
+    code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
+    assert code == 2
+    assert err.startswith("Error: ") and words in err
+    assert not (tmp_path / "predictions.csv").exists()
+
+
+def test_help_names_the_commands():
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    assert "compare" in result.stdout
+    assert all(command in result.stdout for command in ("compare", "fit", "predict"))

@@ -2,7 +2,7 @@
 
 from bayesgen.inference.base import Inference, fit, named
 from bayesgen.inference.exact import Exact
-from bayesgen.inference.nuts import NUTS
+from bayesgen.inference.nuts import NUTS, SamplerWarning
 from bayesgen.inference.point import MAP, ML
 
-__all__ = ["MAP", "ML", "NUTS", "Exact", "Inference", "fit", "named"]
+__all__ = ["MAP", "ML", "NUTS", "Exact", "Inference", "SamplerWarning", "fit", "named"]

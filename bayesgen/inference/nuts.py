@@ -1,12 +1,16 @@
 """NUTS on the sufficient statistics: a gradient costs the same for a hundred rows and for a million.
 
-NumPyro's ``MCMC.run`` traces and compiles at every call, which takes seconds where sampling takes a fraction. So the
-whole run of one chain is one jitted function of (key, model, statistics): compiled once per shape, then called from one
-thread a chain, for XLA releases the interpreter lock. Nothing global is set: no device count, no flag, no precision.
+NumPyro's ``MCMC.run`` traces and compiles at every call, which takes seconds where sampling takes a fraction. So its
+kernel runs in blocks of `BLOCK` iterations, one jitted function of (state, model, statistics): compiled once per shape,
+then called from one thread a chain, for XLA releases the interpreter lock. Between blocks a bar moves, and an interrupt
+keeps what is done. Nothing global is set: no device count, no flag, no precision.
 """
 
+import contextlib
 import os
 import threading
+import warnings
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,18 +20,21 @@ from bayesgen import program
 from bayesgen.inference.base import summarise
 from bayesgen.posterior import Draws, generator
 
-_STATS = {  # NumPyro's name -> ArviZ's
-    "diverging": "diverging",
-    "accept_prob": "acceptance_rate",
-    "num_steps": "n_steps",
-    "energy": "energy",
-    "potential_energy": "lp",
-}
+BLOCK = 50  # iterations between two looks at the clock: some milliseconds
+_PRIOR_DRAWS = 100  # that a start and a first scale are taken from
+_KEPT = 32  # compiled programs; a small model's takes some megabytes
+
+
+class SamplerWarning(UserWarning):
+    """Draws of a sampler that do not represent the posterior well; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class NUTS:
     """The no-U-turn sampler of NumPyro, in float64, chains side by side.
+
+    Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
+    (Ctrl-C) after the warm-up returns the draws so far, with a warning.
 
     Parameters
     ----------
@@ -37,12 +44,15 @@ class NUTS:
         Chains, each with its own key.
     target_accept : float
         Acceptance probability the step size is adapted to.
+    progress : bool, optional
+        Whether to show a bar over all draws; by default where the standard error is a terminal.
     """
 
     num_samples: int = 1000
     num_warmup: int = 1000
     num_chains: int = 4
     target_accept: float = 0.8
+    progress: bool | None = None
 
     def __post_init__(self):
         for name, least in (("num_samples", 1), ("num_warmup", 0), ("num_chains", 1)):
@@ -56,84 +66,221 @@ class NUTS:
         """Return `Draws` of (chains, draws); the same seed gives the same draws, bit for bit, on one machine."""
         statistics = summarise(model, data)
         seeds = generator(seed).integers(2**31, size=self.num_chains)
-        with program.x64():
-            run = _compiled(self, model, statistics)
-        with ThreadPoolExecutor(min(self.num_chains, os.cpu_count() or 1)) as threads:
-            chains = list(threads.map(run, seeds))
-        sites, stats = ({name: np.stack([c[i][name] for c in chains]) for name in chains[0][i]} for i in (0, 1))
-        stats = {_STATS[name]: value for name, value in stats.items()}
-        return Draws(model, sites, stats | {"lp": -stats["lp"]})
+        total, stop = self.num_warmup + self.num_samples, threading.Event()
+        with _bar(self.progress, self.num_chains * total) as advance:
+            with program.x64():
+                begin, block = _compiled(self, model, statistics)
+
+            def chain(seed):
+                blocks = []
+                with program.x64():  # of this thread alone
+                    state = begin(seed)
+                    for done in range(0, total, BLOCK):
+                        if stop.is_set():
+                            break
+                        state, *results = block(state)
+                        if done + BLOCK > self.num_warmup:
+                            blocks.append(program.jax.tree_util.tree_map(np.asarray, results))
+                        advance(min(BLOCK, total - done))
+                skip = self.num_warmup % BLOCK if blocks else 0
+                join = lambda *parts: np.concatenate(parts)[skip : skip + self.num_samples]  # noqa: E731
+                return program.jax.tree_util.tree_map(join, *blocks) if blocks else None
+
+            with ThreadPoolExecutor(min(self.num_chains, os.cpu_count() or 1)) as threads:
+                runs = [threads.submit(chain, seed) for seed in seeds]
+                try:
+                    chains = [run.result() for run in runs]
+                except BaseException as error:
+                    stop.set()
+                    if not isinstance(error, KeyboardInterrupt):
+                        raise
+                    chains = [run.result() for run in runs]
+                    if any(c is None for c in chains):
+                        raise
+        sites, stats, z = _stack(chains)
+        count = len(z[0])
+        if count < self.num_samples:
+            _warn(f"interrupted: {count} of {self.num_samples} draws a chain are kept")
+        for problem in _problems(self, stats, z):
+            _warn(problem)
+        return Draws(model, sites, stats)
+
+
+def _stack(chains):
+    """Stack the results of chains, cut to the shortest, which an interrupt leaves."""
+    least = min(len(z) for *_, z in chains)
+    return program.jax.tree_util.tree_map(lambda *parts: np.stack([p[:least] for p in parts]), *chains)
+
+
+def _warn(problem):
+    warnings.warn(f"NUTS: {problem}", SamplerWarning, stacklevel=4)
+
+
+def _problems(settings: NUTS, stats, z):
+    """Yield what is wrong with draws, judged by the unconstrained latents ``z`` (chains, draws, latents)."""
+    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+
+    diverging, chains, count = int(stats["diverging"].sum()), *z.shape[:2]
+    if diverging:
+        yield (
+            f"{diverging} of {chains * count} draws diverged: a corner of the posterior is left out; raise "
+            f"target_accept (now {settings.target_accept:g}) towards 1, or give priors that keep out of it"
+        )
+    if count >= 4 and z.shape[2]:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rhat, effective = np.nanmax(split_gelman_rubin(z)), np.nanmin(effective_sample_size(z))
+        longer = f"raise num_warmup (now {settings.num_warmup}) and num_samples (now {settings.num_samples})"
+        if rhat > 1.01:
+            yield f"R-hat is {rhat:.3f}, above 1.01: the chains have not met; {longer}"
+        elif effective < 100 * chains:
+            yield f"{effective:.0f} effective draws, fewer than 100 a chain: averages are rough; {longer}"
+
+
+@contextlib.contextmanager
+def _bar(shown: bool | None, total: int):
+    """Show a bar on the standard error; gives the function that moves it."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, force_terminal=shown)  # asked for, it shows in a pipe too
+    if not console.is_terminal:  # a disabled bar still prints a line
+        yield lambda steps: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("NUTS", total=total)
+        yield lambda steps: bar.advance(task, steps)
 
 
 _lock = threading.Lock()
-_programs: dict = {}
+_programs: OrderedDict = OrderedDict()
+
+
+def kept(kind, make):
+    """Return what ``make()`` gives, kept by ``kind`` for the next call; two threads do not make it twice."""
+    with _lock:
+        if kind not in _programs:
+            _programs[kind] = make()
+            if len(_programs) > _KEPT:
+                _programs.popitem(last=False)
+        _programs.move_to_end(kind)
+        return _programs[kind]
+
+
+def shapes(*trees) -> tuple:
+    """What a compiled program depends on: structure, shapes and types of its arguments."""
+    leaves, structure = program.jax.tree_util.tree_flatten(trees)
+    return structure, tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves)
 
 
 def _compiled(settings: NUTS, model, statistics):
-    """Return the run of one chain from its seed, compiled once per shape; chains are not to compile it twice."""
+    """Return the start of a chain, from its seed, and its block of iterations, each compiled once per shape."""
     jax = program.jax
-    key = jax.random.PRNGKey(0)
     # Copies: JAX remembers the conversion of a read-only array, and a user's float32 program may have asked for one.
     model, statistics = jax.tree_util.tree_map(np.array, (model, statistics))
-    leaves, structure = jax.tree_util.tree_flatten((model, statistics))
-    shapes = tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves)
-    kind = (settings.num_warmup, settings.num_samples, settings.target_accept, structure, shapes)
-    with _lock:
-        if kind not in _programs:
-            # The start is cheap to run and dear to optimise: samplers of every prior, used once.
-            cheap = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-            begin = jax.jit(start, compiler_options=cheap).lower(key, model, statistics).compile()
-            chain = jax.jit(_chain, static_argnums=0)
-            chain = chain.lower(settings, key, *begin(key, model, statistics), model, statistics).compile()
-            _programs[kind] = begin, chain
-        begin, chain = _programs[kind]
+    first, kernel = starter(model, statistics), (settings.num_warmup, settings.target_accept)
 
-    def run(seed):
-        with program.x64():  # of this thread alone
-            first, second = jax.random.split(jax.random.PRNGKey(seed))
-            result = chain(second, *begin(first, model, statistics), model, statistics)
-            return jax.tree_util.tree_map(np.asarray, result)
+    def begin(*arguments):
+        return _kernel(*kernel, *arguments)[0]
 
-    return run
+    def make():
+        key, z = jax.random.PRNGKey(0), first(0)
+        state = jax.eval_shape(begin, key, *z, model, statistics)
+        block = program.build(lambda *a: _block(*kernel, *a), state, model, statistics)
+        return program.build(begin, key, *z, model, statistics, once=True), block
+
+    starting, block = kept((*kernel, *shapes(model, statistics)), make)
+    return (
+        lambda seed: starting(jax.random.PRNGKey(seed), *first(seed + 1), model, statistics),
+        lambda state: block(state, model, statistics),
+    )
 
 
-def _chain(settings: NUTS, key, z, scale, model, statistics):
-    """Run one chain from the unconstrained point ``z``; returns draws and sampler statistics."""
+def _kernel(num_warmup, target_accept, key, z, scale, model, statistics):
+    """Return NumPyro's NUTS state at the unconstrained point ``z``, and the function that moves it."""
     from numpyro import infer
 
-    kernel = infer.NUTS(
-        potential_fn=lambda z: infer.util.potential_energy(model.story, (statistics,), {}, z),
+    init, move = infer.hmc.hmc(
+        potential_fn_gen=lambda model, statistics: (
+            lambda z: infer.util.potential_energy(model.story, (statistics,), {}, z)
+        ),
+        algo="NUTS",
+    )
+    state = init(
+        z,
+        num_warmup,
         inverse_mass_matrix=scale,
         regularize_mass_matrix=False,
-        target_accept_prob=settings.target_accept,
+        target_accept_prob=target_accept,
+        model_args=(model, statistics),
+        rng_key=key,
     )
-    mcmc = infer.MCMC(kernel, num_warmup=settings.num_warmup, num_samples=settings.num_samples, progress_bar=False)
-    mcmc.run(key, init_params=z, extra_fields=tuple(_STATS))
+    return state, lambda state: move(state, (model, statistics))
+
+
+def _block(num_warmup, target_accept, state, model, statistics):
+    """Move a chain by `BLOCK` iterations: its state, the draws of every site, the sampler's statistics, and z."""
+    from numpyro import infer
+
+    jax = program.jax
+    # The kernel keeps its schedule in the closure that a start makes; this start is otherwise unused.
+    _, move = _kernel(
+        num_warmup, target_accept, state.rng_key, state.z, state.adapt_state.inverse_mass_matrix, model, statistics
+    )
+
+    def step(state, _):
+        state = move(state)
+        stats = {
+            "diverging": state.diverging,
+            "acceptance_rate": state.accept_prob,
+            "n_steps": state.num_steps,
+            "step_size": state.adapt_state.step_size,
+            "energy": state.energy,
+            "lp": -state.potential_energy,
+        }
+        return state, (state.z, stats)
 
     def constrain(z):
         return infer.util.constrain_fn(model.story, (statistics,), {}, z, return_deterministic=True)
 
-    return program.jax.vmap(constrain)(mcmc.get_samples()), mcmc.get_extra_fields()
+    state, (z, stats) = jax.lax.scan(step, state, length=BLOCK)
+    return state, jax.vmap(constrain)(z), stats, jax.vmap(lambda z: jax.flatten_util.ravel_pytree(z)[0])(z)
 
 
-def start(key, model, statistics, draws=100):
-    """Where a chain starts, and the squared spread of every unconstrained latent, both from draws of the prior.
+def starter(model, statistics):
+    """Return the function from a seed to where a chain starts, and the squared spread of each unconstrained latent.
 
-    Adaptation starts from these spreads instead of 1, and is not shrunk towards a fixed 1e-3, so that the units of a
-    column do not matter: with spreads of 1e-3 and 1e2 side by side a draw costs 124 leapfrog steps without, 7 with.
+    Both come from draws of the prior, exact ones where the model has them. Adaptation starts from these spreads instead
+    of 1, and is not shrunk towards a fixed 1e-3, so that the units of a column do not matter: with spreads of 1e-3 and
+    1e2 side by side a draw costs 124 leapfrog steps without, 7 with.
     """
+    jax = program.jax
+
+    def values(seed):
+        if not getattr(model, "conjugate", False):
+            return {}
+        return dict(model.draw(np.random.default_rng(seed), (_PRIOR_DRAWS,)))
+
+    def make():
+        return program.build(_start, jax.random.PRNGKey(0), values(0), model, statistics, once=True)
+
+    run = kept(("start", *shapes(model, statistics)), make)
+    return lambda seed: run(jax.random.PRNGKey(seed), values(seed), model, statistics)
+
+
+def _start(key, values, model, statistics):
     from numpyro import handlers, infer
 
     jax, jnp = program.jax, program.jnp
 
-    def unconstrained(key):
-        trace = handlers.trace(handlers.seed(model.story, key)).get_trace(statistics)
+    def unconstrained(key, values):
+        story = handlers.substitute(handlers.seed(model.story, key), values)
+        trace = handlers.trace(story).get_trace(statistics)
         sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
         return {name: infer.util.biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
 
-    values = jax.vmap(unconstrained)(jax.random.split(key, draws))
+    z = jax.vmap(unconstrained)(jax.random.split(key, _PRIOR_DRAWS), values)
     ravel = jax.flatten_util.ravel_pytree
-    flat = jax.vmap(lambda z: ravel(z)[0])(values)
-    _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], values))
+    flat = jax.vmap(lambda z: ravel(z)[0])(z)
+    _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], z))
     low, high = jnp.quantile(flat, jnp.array([0.25, 0.75]), axis=0)  # robust: a prior may have no variance
     return unravel(jnp.median(flat[:15], axis=0)), ((high - low) / 1.35) ** 2

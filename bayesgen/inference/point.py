@@ -50,25 +50,29 @@ def _maximise(model, statistics, with_prior: bool):
     """
     from scipy.optimize import minimize
 
-    from bayesgen.inference.nuts import start
+    from bayesgen.inference.nuts import kept, shapes, starter
 
     jax = program.jax
     with program.x64():
         model, statistics = jax.tree_util.tree_map(np.array, (model, statistics))  # as in NUTS
-        z, spread = start(jax.random.PRNGKey(0), model, statistics)
-        z, unravel = jax.flatten_util.ravel_pytree(z)
-        z, scale = np.asarray(z), np.sqrt(np.asarray(spread))
-        evaluate, curve, constrain = _programs()
+        origin, spread = starter(model, statistics)(0)
+        scale = np.sqrt(np.asarray(spread))
 
-        def objective(step):
-            value, slope = evaluate(z + scale * step, unravel, model, statistics, with_prior)
-            return float(value), scale * np.asarray(slope)
+        def make():
+            arguments = np.zeros_like(scale), origin, model, statistics
+            density = program.build(lambda *a: _derivatives(with_prior, *a), *arguments)
+            return density, program.build(_sites, *arguments, once=True)
 
-        def hessian(step):
-            return np.outer(scale, scale) * np.asarray(curve(z + scale * step, unravel, model, statistics, with_prior))
+        density, sites = kept(("point", with_prior, *shapes(model, statistics)), make)
+
+        @functools.lru_cache(maxsize=1)
+        def at(step):
+            """Value, gradient and Hessian at a step, in units of the prior's spread."""
+            value, slope, curvature = density(scale * np.array(step), origin, model, statistics)
+            return float(value), scale * np.asarray(slope), np.outer(scale, scale) * np.asarray(curvature)
 
         def decrement(step):
-            slope, curvature = objective(step)[1], hessian(step)
+            _, slope, curvature = at(tuple(step))
             if not np.linalg.eigvalsh(curvature)[0] > 0:
                 return np.inf
             return slope @ np.linalg.solve(curvature, slope) / 2
@@ -79,33 +83,44 @@ def _maximise(model, statistics, with_prior: bool):
 
         options = {"gtol": 0.0, "maxiter": 500, "initial_trust_radius": 1.0, "max_trust_radius": 100.0}
         best = minimize(
-            objective, np.zeros_like(z), jac=True, hess=hessian, method="trust-exact", callback=enough, options=options
+            lambda step: at(tuple(step))[:2],
+            np.zeros_like(scale),
+            jac=True,
+            hess=lambda step: at(tuple(step))[2],
+            method="trust-exact",
+            callback=enough,
+            options=options,
         )
         if not decrement(best.x) < 1e-6:
             kind = "posterior mode" if with_prior else "maximum likelihood estimate"
             raise ValueError(f"no {kind} was found: it may not exist. Use 'nuts', or a proper prior with 'map'")
-        sites = constrain(unravel(z + scale * best.x), model, statistics)
-        return {name: np.asarray(value) for name, value in sites.items()}
+        found = sites(scale * best.x, origin, model, statistics)
+        return {name: np.asarray(value) for name, value in found.items()}
 
 
-@functools.cache
-def _programs():
-    """Return the compiled negative log density with its gradient, its Hessian, and the map to sites."""
-    jax = program.jax
-    slope = jax.jit(jax.value_and_grad(_negative_log_density), static_argnums=(1, 4))
-    return slope, jax.jit(jax.hessian(_negative_log_density), static_argnums=(1, 4)), jax.jit(_constrain)
-
-
-def _constrain(z, model, statistics):
+def _sites(step, origin, model, statistics):
+    """Every site at ``step`` from the unconstrained point ``origin``."""
     from numpyro.infer.util import constrain_fn
 
-    return constrain_fn(model.story, (statistics,), {}, z, return_deterministic=True)
+    z, unravel = program.jax.flatten_util.ravel_pytree(origin)
+    return constrain_fn(model.story, (statistics,), {}, unravel(z + step), return_deterministic=True)
 
 
-def _negative_log_density(z, unravel, model, statistics, with_prior):
+def _derivatives(with_prior, *arguments):
+    """Negative log density, its gradient and its Hessian in the step: one program, as it is compiling that costs."""
+
+    def slope(step):
+        value, gradient = program.jax.value_and_grad(_negative_log_density)(step, *arguments[1:], with_prior)
+        return gradient, (value, gradient)
+
+    curvature, (value, gradient) = program.jax.jacfwd(slope, has_aux=True)(arguments[0])
+    return value, gradient, curvature
+
+
+def _negative_log_density(step, origin, model, statistics, with_prior):
     from numpyro.infer.util import log_density
 
-    sites = _constrain(unravel(z), model, statistics)
+    sites = _sites(step, origin, model, statistics)
     joint, trace = log_density(model.story, (statistics,), {}, sites)
     if with_prior:
         return -(joint + model.log_volume(sites))

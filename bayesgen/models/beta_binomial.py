@@ -44,7 +44,12 @@ class BetaBinomial(BetaBernoulli):
     0.643
     """
 
+    takes_sparse = False
+
     trials: Any = static(default=None)
+
+    statistics = Conjugate.statistics
+    log_likelihood_rows = Conjugate.log_likelihood_rows
 
     def __post_init__(self):
         super().__post_init__()
@@ -56,6 +61,11 @@ class BetaBinomial(BetaBernoulli):
                 raise ValueError(f"BetaBinomial: trials must be a number or one number a feature, got {trials.shape}")
             fixed = tuple(int(n) for n in trials) if trials.ndim else int(trials)
             object.__setattr__(self, "trials", fixed)
+
+    @property
+    def measure(self):  # type: ignore[override]
+        """Of the heads; given the tosses, where these are a column."""
+        return "probability" if self.trials is not None else "probability given the tosses"
 
     @property
     def event_dim(self):  # type: ignore[override]

@@ -17,7 +17,7 @@ from bayesgen import program
 from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params, check_weight
 from bayesgen.models.dirichlet_categorical import _Categorical
 from bayesgen.program import static
-from bayesgen.statistics import Statistics, Sums
+from bayesgen.statistics import Statistics, Sums, finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,12 @@ class Grouped(Statistics):
             return super().__add__(other)
         leaves = {name: mine + other.leaves[name] for name, mine in self.leaves.items()}
         return Grouped(self.classes + other.classes, leaves)
+
+    def __sub__(self, other):
+        if not isinstance(other, Grouped) or self.leaves.keys() != other.leaves.keys():
+            return super().__sub__(other)
+        leaves = {name: mine - other.leaves[name] for name, mine in self.leaves.items()}
+        return Grouped(self.classes - other.classes, leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +151,7 @@ class ClassConditional(Model):
         with program.x64():
             keys = jax.random.split(jax.random.PRNGKey(seed), len(self.leaves) + 1)
             params = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
-            t = program.dist.Categorical(probs=params[f"{self.CLASSES}.probability"]).sample(keys[0])
+            t = program.dist.CategoricalProbs(params[f"{self.CLASSES}.probability"]).sample(keys[0])
             x = {}
             for (name, leaf), key in zip(self.leaves.items(), keys[1:], strict=True):
                 own = jax.vmap(leaf.take)(self.site(params, name), t)
@@ -182,10 +188,11 @@ class ClassConditional(Model):
         """
         x, count = self.blocks(x), len(self.class_names)
         t = self.classes.check(t)
-        if np.isnan(t).any():
+        if not finite(t):
             raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
         t = t.astype(np.intp)
-        lengths = {name: len(rows) for name, rows in x.items()} | {"t": len(t)}
+        lengths = {name: len(rows) if isinstance(rows, list | tuple) else rows.shape[0] for name, rows in x.items()}
+        lengths["t"] = len(t)
         if len(set(lengths.values())) > 1:
             raise ValueError(f"all rows must be of one length, got {lengths}")
         weight = check_weight(weight, len(t))
@@ -206,11 +213,21 @@ class ClassConditional(Model):
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
         """Log p(x_i, t_i = k | params) for rows checked by `check`; (draws, K, n)."""
+        return self.row_density(params)(x)
+
+    def row_density(self, params: Params):
+        """Return `log_likelihood_rows` as a function of rows; leaves prepare what does not depend on rows."""
         with np.errstate(divide="ignore"):
-            result = np.log(params[f"{self.CLASSES}.probability"])[..., None]
-        for name, leaf in self.leaves.items():
-            result = result + leaf.log_likelihood_rows(self.site(params, name), x[name])
-        return result
+            classes = np.log(params[f"{self.CLASSES}.probability"])[..., None]
+        leaves = {name: leaf.row_density(self.site(params, name)) for name, leaf in self.leaves.items()}
+
+        def density(x):
+            result = classes
+            for name, leaf in leaves.items():
+                result = result + leaf(x[name])
+            return result
+
+        return density
 
     # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
 
@@ -231,11 +248,10 @@ class ClassConditional(Model):
 
     def log_predictive(self, x) -> np.ndarray:
         """Log p(x, t = k) with the parameters integrated out, (n, K)."""
-        x = self.check(x)
+        x = self.blocks(x)
         with np.errstate(divide="ignore"):
             result = np.log(self.classes.mean)
-        for name, leaf in self.leaves.items():
-            density = leaf.log_predictive(x[name])
+        for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             result = result + density.reshape(len(density), math.prod(density.shape[1:]))
         return result
 

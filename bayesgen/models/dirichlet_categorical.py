@@ -8,21 +8,25 @@ After counts n_v: posterior Dirichlet(alpha + n); predictive (alpha_v + n_v) / s
 Laplace smoothing is the predictive (the posterior mean) under alpha = 1. (Murphy 2012, section 3.4.)
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import gammaln, xlogy
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, first, hyperparameter, log_or_floor
+from bayesgen.model import Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor
 from bayesgen.program import static
+from bayesgen.statistics import Sums, grouping, pieces
 
 
 class _Categorical(Conjugate):
     """What categorical features share, whatever their prior: codes 0..V-1 and their likelihood."""
 
     site_dims = {"probability": ("category",)}
+    measure = "probability"
     categories: Any
 
     def likelihood(self, params):
@@ -48,16 +52,71 @@ class _Categorical(Conjugate):
 
     def check(self, x):
         """Entries are codes 0..V-1, or NaN where missing."""
-        x = super().check(x)
-        count = len(self.categories)
-        bad = (x == x) & ((x < 0) | (x >= count) | (x != np.floor(x)))
-        if bad.any():
-            self._refuse(x, bad, f"is not a category code 0..{count - 1}")
+        x, count = self.shaped(x), len(self.categories)
+        if x.dtype.kind == "f" or not x.size:
+            self._require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
+        elif x.min() < 0 or x.max() >= count:
+            self._refuse(x, (x < 0) | (x >= count), self._not_a_code)
         return x
 
+    @property
+    def _not_a_code(self):
+        return f"is not a category code 0..{len(self.categories) - 1}"
+
+    def _cells(self, x, entries):
+        """Yield pieces of rows (n, entries): the slice, each code's place in a table (entries, V), what is missing.
+
+        A missing entry is at the end of the table, entries V.
+        """
+        count = len(self.categories)
+        offset = np.arange(entries) * count
+        for piece in pieces(len(x), entries, 1 << 18):
+            part = x[piece].reshape(-1, entries)
+            with np.errstate(invalid="ignore"):
+                cells = part.astype(np.intp)
+            right = not cells.size or (cells.min() >= 0 and cells.max() < count)
+            missing = None
+            if not right or (part.dtype.kind == "f" and not (cells == part).all()):
+                missing = np.isnan(part)
+                if not (missing | ((cells == part) & (cells >= 0) & (cells < count))).all():
+                    self.check(x)  # which raises, and says where
+            cells += offset
+            if missing is not None:
+                cells[missing] = entries * count
+            yield piece, cells
+
+    def statistics(self, x, group=None, groups=None, weight=None):
+        """Count categories by group, all in one `bincount`; see `ExponentialFamily.statistics`."""
+        x = self.shaped(x)
+        weight, (codes, count, lead) = check_weight(weight, len(x)), grouping(len(x), group, groups)
+        entries, size = math.prod(x.shape[1:]), len(self.categories)
+        width = entries * size + 1
+        total = np.zeros(count * width)
+        for piece, cells in self._cells(x, entries):
+            if count > 1:
+                cells += (codes[piece] * width)[:, None]
+            w = None if weight is None else np.repeat(weight[piece], entries)
+            total += np.bincount(cells.ravel(), w, len(total))
+        total = total.reshape(count, width)[:, :-1]
+        return Sums(total.reshape(*lead, *x.shape[1:], size), np.float64(0))
+
     def log_predictive(self, x):
-        """Log p(x); for one trial the plug-in of the mean is exact."""
-        return self.log_likelihood_rows({"probability": self.mean}, self.check(x)).T
+        """Log p(x); for one trial the plug-in of the mean is exact. A sum of entries looked up in a table."""
+        x = self.shaped(x)
+        with np.errstate(divide="ignore"):
+            table = np.log(self.mean)
+        entries, size = math.prod(x.shape[1:]), len(self.categories)
+        groups = table.shape[: max(table.ndim - x.ndim, 0)]
+        table = np.broadcast_to(table, (*groups, *x.shape[1:], size)).reshape(math.prod(groups), entries * size)
+        table = np.ascontiguousarray(np.pad(table, [(0, 0), (0, 1)]).T)
+        result = np.empty((len(x), table.shape[1]))
+        for piece, cells in self._cells(x, entries):
+            rows = np.arange(0, cells.size + 1, entries)
+            # A row of ones at the cells, times the table: a compiled look-up and sum.
+            result[piece] = (
+                sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(table))) @ table
+            )
+        return result.reshape(len(x), *groups)
 
 
 @dataclass(frozen=True, eq=False)

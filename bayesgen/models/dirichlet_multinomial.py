@@ -10,17 +10,27 @@ which the plug-in of the mean misses; an empty document has probability 1. Evide
 cancel between classes; MAP (alpha_v + n_v - 1) / (A + n - V); ML n_v / n. (Murphy 2012, sections 3.4 and 3.5.)
 """
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError
+from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
-from bayesgen.models.gamma_poisson import log_ways, over_rows
+from bayesgen.models.gamma_poisson import (
+    log_factorial,
+    log_multichoose,
+    log_ways,
+    missing,
+    positive,
+    rows_of,
+    spectrum,
+    whole,
+)
 from bayesgen.program import static
+from bayesgen.statistics import Sums, finite, grouping, membership, pieces, sparse_sum, with_data
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +56,12 @@ class DirichletMultinomial(DirichletCategorical):
     array([0.222, 1.   ])
     """
 
+    takes_sparse = True
+
     length: int = static(default=100)
 
     event_dim = 1
+    measure = "probability given the total"
 
     def __post_init__(self):
         super().__post_init__()
@@ -84,22 +97,68 @@ class DirichletMultinomial(DirichletCategorical):
 
     def check(self, x):
         """Entries are 0, 1, 2, ...; a document is missing as a whole, NaN in every entry."""
-        x = Conjugate.check(self, x)
-        count = len(self.categories)
-        if x.shape[-1] != count:
-            raise DataError(f"expected documents of {count} words, got {x.shape[-1]} columns")
-        bad = (x == x) & ((x < 0) | (x != np.floor(x)))
-        if bad.any():
-            self._refuse(x, bad, "is not a count: a bag of words holds whole numbers >= 0")
-        gone = np.isnan(x)
-        gone &= ~gone.all(-1, keepdims=True)
-        if gone.any():
-            row, *_, word = np.argwhere(gone)[0]
-            raise DataError(
-                f"row {row} is partly missing: a bag of words is missing as a whole; give 0 for a word not in it",
-                feature=int(word),
-            )
+        x, count = Conjugate.check(self, x), len(self.categories)
+        self._require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
+        if sparse.issparse(x):
+            gone = missing(x)
+            times = np.diff(gone.indptr)
+            partly = np.flatnonzero((times > 0) & (times < count))
+            if len(partly):
+                raise self._partly(partly[0], gone.indices[gone.indptr[partly[0]]])
+        elif not finite(x):
+            gone = np.isnan(x)
+            gone &= ~gone.all(-1, keepdims=True)
+            if gone.any():
+                row, *_, word = np.argwhere(gone)[0]
+                raise self._partly(row, word)
         return x
+
+    def shaped(self, x):
+        """Rows have V entries."""
+        x = super().shaped(x)
+        if x.shape[-1] != len(self.categories):
+            raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")
+        return x
+
+    @staticmethod
+    def _partly(row, word):
+        problem = f"row {row} is partly missing: a bag of words is missing as a whole; give 0 for a word not in it"
+        return DataError(problem, feature=int(word))
+
+    def statistics(self, x, group=None, groups=None, weight=None):
+        """Sum the counts by group; see `ExponentialFamily.statistics`."""
+        x = self.shaped(x)
+        known = spectrum(x.data) if sparse.issparse(x) else None
+        x = self.check(x) if known is None else x
+        if x.ndim > 2:
+            return Conjugate.statistics(self, x, group, groups, weight)
+        weight, (codes, count, lead) = check_weight(weight, x.shape[0]), grouping(x.shape[0], group, groups)
+        sums, base = np.zeros((count, x.shape[1])), 0.0
+        if sparse.issparse(x):
+            counts = positive(x) if known is None else x
+            sums += sparse_sum(counts, codes, count, weight)
+            if weight is None and known is not None:
+                base = log_factorial(counts.sum(1)).sum() - known @ log_factorial(np.arange(len(known)))
+            else:
+                base = _log_coefficient(counts, weight)
+        else:
+            for piece in pieces(len(x), x.shape[1]):
+                part, w = x[piece], None if weight is None else weight[piece]
+                part = (part if finite(part) else np.nan_to_num(part)).astype(float, copy=False)
+                sums += membership(codes[piece], count, w) @ part
+                base += _log_coefficient(part, w)
+        return Sums(sums.reshape(*lead, -1), np.float64(base))
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        if not sparse.issparse(x):
+            return super().log_likelihood_rows(params, x)
+        eta, counts = self.natural(params), positive(x)
+        result = (counts @ eta.reshape(-1, x.shape[1]).T).T
+        lengths = log_factorial(counts.sum(1)) - with_data(counts, log_factorial(counts.data)).sum(1)
+        result = result + lengths
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*eta.shape[:-1], x.shape[0])
 
     def update(self, statistics):
         """Add the counts."""
@@ -113,8 +172,20 @@ class DirichletMultinomial(DirichletCategorical):
         """Log probability of the Dirichlet-multinomial; a term per word that occurs, so a missing document has none."""
         x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
-        counts = np.nan_to_num(x)
-        lengths = counts.sum(-1)
-        words = log_ways(over_rows(self.alpha, groups, x), counts.reshape(len(x), math.prod(x.shape[1:])))
-        total = over_rows(self.alpha.sum(-1), groups, lengths)
-        return (words - log_ways(total, lengths.reshape(len(x), total.shape[1]))).reshape(len(x), *groups)
+        alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
+        result = np.zeros((x.shape[0], len(alpha)))
+        for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
+            own = alpha[:, *bag]
+            ways = log_ways(own, entries=x.nnz if sparse.issparse(x) else x.size)
+            for piece in rows_of(x):
+                counts = positive(x[piece, *bag])
+                lengths, place = np.unique(counts.sum(1), return_inverse=True)
+                result[piece] += ways(counts) - log_multichoose(own.sum(1), lengths[:, None])[place]
+        return result.reshape(x.shape[0], *groups)
+
+
+def _log_coefficient(x, weight):
+    """Weighted sum of log N!/∏ x_v! over rows of counts, dense or CSR."""
+    words = with_data(x, log_factorial(x.data)) if sparse.issparse(x) else log_factorial(x)
+    rows = log_factorial(x.sum(1)) - words.sum(1)
+    return rows.sum() if weight is None else weight @ rows

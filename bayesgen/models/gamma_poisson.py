@@ -14,10 +14,24 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy import sparse
 from scipy.special import betaln, gammaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, first, hyperparameter, log_or_floor
+from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor, over_rows
+from bayesgen.statistics import (
+    Sums,
+    finite,
+    grouping,
+    membership,
+    pieces,
+    sparse_pieces,
+    sparse_sum,
+    weights_of,
+    with_data,
+)
+
+_LEVELS = 8  # counts up to here are products of as many factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +53,12 @@ class GammaPoisson(Conjugate):
     (2.5, 2.25)
     """
 
+    takes_sparse = True
+
     concentration: np.ndarray = hyperparameter(positive=True)
     rate: np.ndarray = hyperparameter(positive=True)
+
+    measure = "probability"
 
     @classmethod
     def weak(cls, statistics) -> Self:
@@ -81,10 +99,48 @@ class GammaPoisson(Conjugate):
     def check(self, x):
         """Entries are 0, 1, 2, ..., or NaN where missing."""
         x = super().check(x)
-        bad = (x == x) & ((x < 0) | (x != np.floor(x)))
-        if bad.any():
-            self._refuse(x, bad, "is not a count: a Poisson feature is a whole number >= 0")
+        self._require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
         return x
+
+    def statistics(self, x, group=None, groups=None, weight=None):
+        """Sum rows, events and -log x! by group; see `ExponentialFamily.statistics`."""
+        x = self.shaped(x)
+        known = spectrum(x.data) if sparse.issparse(x) else None
+        x = self.check(x) if known is None else x
+        weight, (codes, count, lead) = check_weight(weight, x.shape[0]), grouping(x.shape[0], group, groups)
+        features = x.shape[1:]
+        seen = np.broadcast_to(weights_of(codes, count, weight)[:, None], (count, math.prod(features)))
+        if sparse.issparse(x):
+            if not finite(x.data):
+                seen = seen - sparse_sum(missing(x), codes, count, weight)
+            events = sparse_sum(positive(x), codes, count, weight)
+            base = sum(
+                log_factorials(x[piece], None if weight is None else weight[piece]) for piece in sparse_pieces(x)
+            )
+        else:
+            base, events = 0.0, np.zeros(seen.shape)
+            for piece in pieces(len(x), len(events[0])):
+                part, w = x[piece].reshape(-1, len(events[0])), None if weight is None else weight[piece]
+                member = membership(codes[piece], count, w)
+                if not finite(part):
+                    seen = seen - member @ np.isnan(part).astype(float)
+                    part = np.nan_to_num(part)
+                events += member @ part.astype(float)
+                base += log_factorials(part, w)
+        sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
+        return Sums(sums.reshape(*lead, *features, 2), np.float64(-base))
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        if not sparse.issparse(x):
+            return super().log_likelihood_rows(params, x)
+        eta, counts, gaps = self.natural(params), positive(x), missing(x)
+        lead = eta.shape[: max(eta.ndim - 2, 0)]
+        none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
+        result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
+        result -= with_data(counts, log_factorial(counts.data)).sum(1)
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*lead, x.shape[0])
 
     def update(self, statistics):
         """Add events and rows."""
@@ -107,10 +163,15 @@ class GammaPoisson(Conjugate):
         x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
-        x = x.reshape(len(x), a.shape[1])
-        counts, seen = np.nan_to_num(x), 1.0 - np.isnan(x)
-        linear = seen @ (a * np.log1p(1 / b)).T + counts @ np.log1p(b).T
-        return (log_ways(a, counts) - linear).reshape(len(x), *groups)
+        none = (a * np.log1p(1 / b)).T
+        result = np.empty((x.shape[0], len(a)))
+        ways = log_ways(a, -np.log1p(b), x.nnz if sparse.issparse(x) else x.size)
+        for piece in rows_of(x):
+            part = x[piece] if x.ndim == 2 else x[piece].reshape(-1, a.shape[1])
+            result[piece] = ways(positive(part)) - none.sum(0)
+            if not finite(part.data if sparse.issparse(part) else part):
+                result[piece] += (missing(part) if sparse.issparse(part) else np.isnan(part)) @ none
+        return result.reshape(x.shape[0], *groups)
 
     def mode(self):
         """(concentration - 1) / rate; none where the concentration is below 1."""
@@ -134,17 +195,100 @@ class GammaPoisson(Conjugate):
         return {"mean": rng.gamma(self.concentration, 1 / self.rate, (*size, *self.batch_shape))}
 
 
-def over_rows(value, groups, x):
-    """A hyperparameter for every group and every entry of a row of ``x``, (groups, entries)."""
-    return np.broadcast_to(value, (*groups, *x.shape[1:])).reshape(math.prod(groups), math.prod(x.shape[1:]))
+def whole(x):
+    """Which entries are counts 0, 1, 2, ...."""
+    return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
 
 
-def log_ways(a, counts):
-    """Sum of `log_multichoose` over the nonzero entries of each row, (n, groups), for ``a`` (groups, entries)."""
-    row, entry = np.nonzero(counts)
-    times = counts[row, entry]
-    ways = [np.bincount(row, log_multichoose(own[entry], times), len(counts)) for own in a]
-    return np.stack(ways, axis=1)
+def rows_of(x):
+    """Slices of rows, dense or CSR."""
+    return sparse_pieces(x) if sparse.issparse(x) else pieces(len(x), math.prod(x.shape[1:]))
+
+
+def spectrum(counts):
+    """How often each count below 4096 occurs in a vector; None where an entry is not such a count."""
+    result = np.zeros(1 << 12, np.intp)
+    for piece in pieces(len(counts), 1, rows=1 << 15):
+        with np.errstate(invalid="ignore"):
+            whole_part = counts[piece].astype(np.intp)
+        right = whole_part.min() >= 0 and whole_part.max() < len(result)
+        if not right or not (counts.dtype.kind != "f" or (whole_part == counts[piece]).all()):
+            return None
+        result += np.bincount(whole_part, minlength=len(result))
+    return result
+
+
+def log_factorials(x, weight=None):
+    """Weighted sum of log x! over rows of counts, dense or CSR; NaN counts nothing."""
+    values = log_factorial(np.nan_to_num(x.data if sparse.issparse(x) else x))
+    if weight is None:
+        return values.sum()
+    return weight @ (with_data(x, values) if sparse.issparse(x) else values).sum(1)
+
+
+def missing(x):
+    """Where CSR rows hold a NaN, as ones in CSR."""
+    if finite(x.data):
+        return sparse.csr_array(x.shape)
+    place = np.isnan(x.data)
+    indptr = np.concatenate([[0], np.cumsum(place)])[x.indptr]
+    return sparse.csr_array((np.ones(indptr[-1]), x.indices[place], indptr), shape=x.shape)
+
+
+def log_ways(a, slope=0.0, entries: int = 0):
+    """Return a function of counts in CSR, all > 0: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
+
+    Parameters
+    ----------
+    a, slope : array, shape (groups, columns)
+        Hyperparameters.
+    entries : int
+        How many counts there will be. Where they are many, those up to 8 are looked up in a table of every column and
+        count, (8 columns, groups): one sparse product, with the place in the table as column.
+    """
+    groups, columns = a.shape
+    levels = _LEVELS if entries * groups > a.size else 0
+    table = np.empty((levels, columns, groups))
+    total = np.zeros((columns, groups))
+    for i in range(levels):
+        total += np.log(a.T + i) + np.transpose(slope) - np.log(i + 1)
+        table[i] = total
+    table, slope = table.reshape(-1, groups), np.broadcast_to(slope, a.shape)
+
+    def ways(x):
+        times = x.data.astype(np.intp)
+        few = times <= levels
+        result = np.zeros((x.shape[0], groups))
+        if levels:
+            place = np.where(few, (times - 1) * columns + x.indices, 0)
+            result += sparse.csr_array((few.astype(float), place, x.indptr), (x.shape[0], len(table))) @ table
+        if not few.all():
+            row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[~few]
+            times, column = x.data[~few], x.indices[~few]
+            for k in range(groups):
+                terms = log_multichoose(a[k, column], times) + times * slope[k, column]
+                result[:, k] += np.bincount(row, terms, x.shape[0])
+        return result
+
+    return ways
+
+
+def log_factorial(x):
+    """Log x! of every count; looked up where counts are small."""
+    top = x.max(initial=0)
+    if not top < 1 << 12:
+        return gammaln(x + 1.0)
+    return gammaln(np.arange(1.0, top + 2))[x.astype(np.intp)]
+
+
+def positive(x):
+    """Counts in CSR without what is missing or 0, which have no part in a sum of gammas; ``x`` dense or CSR."""
+    rows = sparse.csr_array(x)
+    if all((rows.data[piece] > 0).all() for piece in pieces(rows.nnz, 1)):
+        return rows
+    rows = with_data(rows, np.nan_to_num(rows.data)).copy()
+    rows.eliminate_zeros()
+    return rows
 
 
 def log_multichoose(a, x):

@@ -80,8 +80,11 @@ class Gaussian(ExponentialFamily):
 
     def statistics(self, x, group=None, groups=None, weight=None):
         """`Moments` of the rows, by group; see `ExponentialFamily.statistics`. Free of hyperparameters."""
-        x = self.check(x)
-        return moments(x, group, groups, check_weight(weight, len(x)))
+        x = self.shaped(x)
+        result = moments(x, group, groups, check_weight(weight, len(x)))
+        if not np.isfinite(result.mean).all():  # what is infinite comes through, so a pass to look for it is saved
+            self.check(x)
+        return result
 
     def ml(self, statistics):
         """Sample means, and variances with divisor n; none where what shares a variance shows no spread."""

@@ -14,7 +14,7 @@ from bayesgen import program
 from bayesgen.model import DataError, ExponentialFamily, check_weight, first
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.program import static
-from bayesgen.statistics import Moments, Statistics, moments, patterns
+from bayesgen.statistics import Moments, Statistics, finite, moments, patterns
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,10 @@ class GaussianVector(ExponentialFamily):
         A row with nothing observed counts for its class alone. Free of hyperparameters.
         """
         x = self.check(x)
-        weight, missing = check_weight(weight, len(x)), np.isnan(x)
+        weight = check_weight(weight, len(x))
+        if finite(x):
+            return moments(x, group, groups, weight, vector=True)
+        missing = np.isnan(x)
         if not (missing & ~missing.all(-1, keepdims=True)).any():
             return moments(x, group, groups, weight, vector=True)
         parts = {}
@@ -161,20 +164,41 @@ class GaussianVector(ExponentialFamily):
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params), centred and whitened by the class's mean over draws; missing entries integrated out."""
+        return self.row_density(params)(x)
+
+    def row_density(self, params):
+        """Return `log_likelihood_rows` as a function of rows; natural parameters are kept for each pattern of gaps."""
         full = self.expand(params)
-        lead, dim = full["mean"].shape[:-1], x.shape[-1]
+        lead, dim = full["mean"].shape[:-1], full["mean"].shape[-1]
         mean = full["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
         covariance = full["covariance"].reshape(*mean.shape, dim)
-        result = np.zeros((*mean.shape[:2], len(x)))
-        for seen, rows in patterns(~np.isnan(x)):
-            for k in range(mean.shape[1] if len(seen) else 0):
-                mu, sigma = mean[:, k, seen], covariance[:, k, seen[:, None], seen]
-                about = mu.mean(0)
-                whiten = np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
-                local = {"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)}
-                z = (x[np.ix_(rows, seen)] - about) @ whiten.T
-                result[:, k, rows] = self.product(local, z) + np.log(np.diagonal(whiten)).sum()
-        return result.reshape(*lead, len(x))
+        known = {}
+
+        def prepare(k, seen):
+            mu, sigma = mean[:, k, seen], covariance[:, k, seen[:, None], seen]
+            about = mu.mean(0)
+            whiten = np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
+            eta = self.natural({"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)})
+            eta[:, 0] += np.log(np.diagonal(whiten)).sum()
+            return about, whiten, eta
+
+        def density(x):
+            result = np.zeros((mean.shape[1], mean.shape[0], len(x)))  # a class is a block
+            for seen, rows in patterns(np.ones((1, dim), bool) if finite(x) else ~np.isnan(x)):
+                whole = len(seen) == dim and finite(x)
+                part = x if whole else x[np.ix_(rows, seen)]
+                for k in range(mean.shape[1] if len(seen) else 0):
+                    if (k, seen.tobytes()) not in known:
+                        known[k, seen.tobytes()] = prepare(k, seen)
+                    about, whiten, eta = known[k, seen.tobytes()]
+                    columns = _columns(whiten @ (part - about).T)
+                    if whole:
+                        np.matmul(eta, columns, out=result[k])
+                    else:
+                        result[k][:, rows] = eta @ columns
+            return result.swapaxes(0, 1).reshape(*lead, len(x))
+
+        return density
 
     def ml(self, statistics):
         """Sample means, and covariances with divisor n (by EM where rows have gaps); none where it is singular."""
@@ -204,6 +228,11 @@ class GaussianVector(ExponentialFamily):
             if np.linalg.eigvalsh(correlation)[0] <= 8 * dim * np.finfo(float).eps:
                 raise DataError("maximum likelihood does not exist: the columns are linearly dependent", **place)
         return full_params(statistics.mean, covariance)
+
+
+def _columns(z):
+    """T of rows about 0, a row for each entry: (D, n) -> (1 + D + D (D + 1)/2, n)."""
+    return np.concatenate([np.ones((1, z.shape[1])), z, *(z[i] * z[i:] for i in range(len(z)))])
 
 
 def _natural(d, cholesky, dim):

@@ -19,9 +19,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, hyperparameter
+from bayesgen.model import Conjugate, hyperparameter, over_rows
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
 from bayesgen.program import static
+from bayesgen.statistics import pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +90,37 @@ class NormalInverseGamma(Gaussian, Conjugate):
 
     def log_predictive(self, x):
         """Log density of the predictive Student-t; one over all observed features where they share a variance."""
-        x = self.check(x)
-        dof, scale = (
-            self.beside(np.broadcast_to(a, self.batch_shape), x) for a in (2 * self.alpha, self.squared_scale)
-        )
-        square = (x - self.beside(self.mean, x)) ** 2 / scale
-        if "feature" not in self.tied:
-            constant = gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * np.log(np.pi * dof * scale)
-            return self.over_features(constant - (dof + 1) / 2 * np.log1p(square / dof), x)
-        seen, dof = (~np.isnan(x)).sum(-1), dof[..., 0]
-        square, log_scale = (np.where(np.isnan(x), 0.0, a).sum(-1) for a in (square, np.log(scale)))
-        constant = gammaln((dof + seen) / 2) - gammaln(dof / 2) - 0.5 * (seen * np.log(np.pi * dof) + log_scale)
-        return (constant - (dof + seen) / 2 * np.log1p(square / dof)).T
+        x = self.shaped(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        mean, dof, scale = (over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, self.squared_scale))
+        width, joint = (dof * scale) ** -0.5, "feature" in self.tied
+        constant = -0.5 * np.log(np.pi * dof * scale)
+        if not joint:
+            constant += gammaln((dof + 1) / 2) - gammaln(dof / 2)
+        rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
+
+        def density(columns, k, seen=None):
+            u = columns - mean[k][:, None]
+            u *= width[k][:, None]
+            u *= u
+            if seen is not None:
+                u[~seen] = 0.0
+            level = constant[k].sum() if seen is None else constant[k] @ seen
+            if not joint:
+                return level - log_product(u, (dof[k] + 1) / 2, fold=seen is None)
+            half = (dof[k, :1].sum() + (len(u) if seen is None else seen.sum(0))) / 2
+            return level + gammaln(half) - gammaln(dof[k, :1].sum() / 2) - half * np.log1p(u.sum(0))
+
+        with np.errstate(invalid="ignore", over="ignore"):
+            for piece in pieces(len(rows), mean.shape[1], 1 << 16):
+                columns = rows[piece].T.astype(float, order="C")  # a sum over features then runs along long vectors
+                for k in range(len(mean)):
+                    result[k, piece] = density(columns, k)
+                if not np.isfinite(result[:, piece]).all():  # what is missing, or infinite, or very far
+                    self.check(rows[piece].reshape(-1, *x.shape[1:]))
+                    for k in range(len(mean)):
+                        result[k, piece] = density(columns, k, ~np.isnan(columns))
+        return result.T.reshape(len(x), *groups)
 
     def mode(self):
         """Joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
@@ -118,6 +138,26 @@ class NormalInverseGamma(Gaussian, Conjugate):
 
     def _axes(self):
         return [(i - len(self.batch_shape), n) for i, n in enumerate(self.batch_shape)]
+
+
+def log_product(u, power, fold: bool):
+    """Σ_j power_j log(1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is used up.
+
+    Where the powers are equal and ``fold``, 16 factors share one logarithm: log ∏(1 + u_j) = log1p(e), e taken together
+    two by two as e + u + e u, which keeps the digits of small u (many degrees of freedom) that 1 + u would lose. Far
+    away e overflows, and so does the result.
+    """
+    count = len(u)
+    if not fold or (power != power[:1]).any():
+        return power @ np.log1p(u)
+    for _ in range(4):
+        half = count // 2
+        e, other = u[:half], u[count - half : count]
+        both = e * other
+        e += other
+        e += both
+        count -= half
+    return power[:1].sum() * np.log1p(u[:count]).sum(0)
 
 
 @dataclass(frozen=True, eq=False)

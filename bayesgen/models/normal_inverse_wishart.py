@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from bayesgen import program
 from bayesgen.model import Conjugate, DataError, hyperparameter
 from bayesgen.models.gaussian_vector import GaussianVector, Patterns, em, full_params
-from bayesgen.statistics import patterns
+from bayesgen.statistics import finite, patterns, pieces, product_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,24 +144,39 @@ class NormalInverseWishart(GaussianVector, Conjugate):
     def log_predictive(self, x):
         """Log density of the predictive Student-t; a missing entry leaves the marginal t, degrees of freedom kept."""
         x = self.check(x)
-        shape = self.batch_shape
-        mean = np.broadcast_to(self.mean, (*shape, x.shape[-1])).reshape(-1, x.shape[-1])
-        scale = np.broadcast_to(self.predictive_scale, (*shape, *self.scale.shape[-2:])).reshape(
-            len(mean), *self.scale.shape[-2:]
-        )
+        shape, dim = self.batch_shape, x.shape[-1]
+        mean = np.broadcast_to(self.mean, (*shape, dim)).reshape(-1, dim)
+        scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
         dof = np.broadcast_to(self.dof, shape).reshape(-1)
         result = np.zeros((len(mean), len(x)))
-        for observed, rows in patterns(~np.isnan(x)):
-            dim = len(observed)
-            for k in range(len(mean)):
-                cholesky = np.linalg.cholesky(scale[k][np.ix_(observed, observed)])
-                z = (x[np.ix_(rows, observed)] - mean[k, observed]) @ np.linalg.inv(cholesky).T
-                constant = gammaln((dof[k] + dim) / 2) - gammaln(dof[k] / 2) - 0.5 * dim * np.log(np.pi * dof[k])
-                log_det = np.log(np.diagonal(cholesky)).sum()
-                result[k, rows] = (
-                    constant - log_det - (dof[k] + dim) / 2 * np.log1p(np.einsum("ij,ij->i", z, z) / dof[k])
-                )
+        if finite(x):
+            self._student(result, x, slice(None), np.arange(dim), mean, scale, dof)
+        else:
+            for seen, rows in patterns(~np.isnan(x)):
+                self._student(result, x, rows, seen, mean, scale, dof)
         return result.T.reshape(len(x), *shape)
+
+    @staticmethod
+    def _student(result, x, rows, seen, mean, scale, dof):
+        """Write the log density of rows that have the same entries to ``result`` (groups, n)."""
+        dim, block = len(seen), np.ix_(seen, seen)
+        root = np.linalg.cholesky(scale[:, *block])
+        whiten = np.linalg.inv(root)
+        power = (dof + dim) / 2
+        level = gammaln(power) - gammaln(dof / 2) - 0.5 * dim * np.log(np.pi * dof)
+        level -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
+        places = np.arange(len(x))[rows]
+        for piece in pieces(len(places), dim, 1 << 20, product_rows(dim * dim)):
+            part = x[piece] if isinstance(rows, slice) else x[np.ix_(places[piece], seen)]
+            columns = part.T.astype(float, order="C")
+            own = np.empty((len(mean), len(part)))
+            for k in range(len(mean)):
+                z = whiten[k] @ (columns - mean[k, seen, None])
+                z *= z
+                z.sum(0, out=own[k])
+            own /= dof[:, None]
+            own = level[:, None] - power[:, None] * np.log1p(own)
+            result[:, places[piece] if not isinstance(rows, slice) else piece] = own
 
     def mode(self):
         """Joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to the covariance)."""

@@ -1,0 +1,99 @@
+"""What the estimators share: labels and weights as they come, fits that happen whole or not at all, saving."""
+
+import contextlib
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from bayesgen.schema import Table
+
+
+class Estimator(BaseEstimator):
+    """An estimator that reads tables."""
+
+    def save(self, path) -> None:
+        """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
+
+        The file holds what ``fit`` left: parameters, statistics and posterior. Those of the classifiers without
+        sufficient statistics (logistic, probit) are the rows themselves.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one of that name is replaced.
+        """
+        from bayesgen import storage
+
+        storage.save(self, path)
+
+    @contextlib.contextmanager
+    def _whole(self):
+        """Put everything back where what is inside fails: a failed fit leaves the fit before."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _table(self, X, reset: bool) -> Table:
+        """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
+        table = Table(X)
+        validate_data(self, table.native, reset=reset, skip_check_array=True)
+        return table
+
+
+def existing(table: Table, y, weight):
+    """Rows that exist: those whose weight is not 0. What is written in the others is not read.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    y : array, shape (n,)
+        Their target.
+    weight : array, shape (n,), or None
+        Row weights as the user gave them.
+    """
+    if len(y) != len(table):
+        raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
+    if weight is None:
+        return table, y, None
+    weight = _check_sample_weight(weight, y, ensure_non_negative=True)
+    if (weight > 0).all():
+        return table, y, weight
+    return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
+
+
+def class_labels(y) -> np.ndarray:
+    """Class labels as an array (n,), or raise what is wrong with them."""
+    import pandas as pd
+
+    masked = np.ma.is_masked(y)
+    if not isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy"):
+        y = y.to_numpy()  # of a nullable integer an integer, where np.asarray gives a float
+    y = column_or_1d(y, warn=True)
+    if masked or pd.isna(y).any():
+        raise ValueError("y contains missing labels; drop these rows (a class label is what is learned from)")
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return y
+
+
+def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, those found in ``y`` where none are declared, and the code of each label among them."""
+    found, codes = np.unique(y, return_inverse=True)
+    if classes is None:
+        return found, codes
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    new = [label for label in found.tolist() if label not in position]
+    if new:
+        raise ValueError(
+            f"y holds the labels {new}, which are not among the classes {classes.tolist()}: declare every class at the "
+            "first call of partial_fit"
+        )
+    return classes, np.array([position[label] for label in found.tolist()])[codes]

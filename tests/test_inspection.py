@@ -1,0 +1,288 @@
+"""How sure a classifier is of its probability, why, and how it does without each row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import softmax
+from sklearn.datasets import load_iris
+
+import bayesgen as bg
+from bayesgen.models import BetaBinomial, NormalInverseGamma, NormalInverseWishart
+
+X, Y = load_iris(return_X_y=True)
+TABLE = bg.data.load("penguins")
+SPECIES = TABLE.pop("species")
+STRUCTURES = [(c, s) for c in ("full", "diagonal", "isotropic") for s in (False, True)]
+
+
+def prior_of(covariance):
+    if covariance == "full":
+        return NormalInverseWishart(X.mean(0), 0.1, 6.0, np.eye(4))
+    ones = np.ones(4) if covariance == "diagonal" else 1.0
+    return NormalInverseGamma(X.mean(0), 0.1, 2.0 * ones, 0.5 * ones)
+
+
+# -- leave one out -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("covariance", "shared"), STRUCTURES)
+def test_leave_one_out_is_refitting_without_the_row(covariance, shared):
+    def fitted(rows):
+        classifier = bg.GaussianDiscriminantClassifier(covariance, shared, prior_of(covariance))
+        return classifier.fit(X[rows], Y[rows])
+
+    rows = np.r_[0:150:5]
+    left = fitted(rows).leave_one_out(X[rows], Y[rows])
+    for i in (0, 7, 12, 29):
+        rest = fitted(np.delete(rows, i))
+        np.testing.assert_allclose(left.log_joint[i], rest.posterior_.log_predictive(X[rows[[i]]])[0], rtol=1e-9)
+        np.testing.assert_allclose(left.probability[i], rest.predict_proba(X[rows[[i]]])[0], rtol=1e-9, atol=1e-300)
+
+
+def test_leave_one_out_of_mixed_features_with_gaps_and_weights():
+    leaves = {c: NormalInverseGamma(0.0, 1e-6, 1.0, 1.0) for c in TABLE.select_dtypes("number").columns}
+    rows, weight = np.r_[3:344:12], np.resize([1.0, 2.0, 0.5], 29)
+    few, y = TABLE.iloc[rows], SPECIES.iloc[rows]
+    assert few.isna().any(axis=None)
+    declared = {c: bg.models.DirichletCategorical(1.0, sorted(TABLE[c].dropna().unique())) for c in ("island", "sex")}
+    classifier = bg.NaiveBayesClassifier(leaves | declared).fit(few, y, weight)
+    left = classifier.leave_one_out(few, y, weight)
+    for i in range(0, 29, 4):
+        keep = np.delete(np.arange(29), i)
+        rest = bg.NaiveBayesClassifier(leaves | declared).fit(few.iloc[keep], y.iloc[keep], weight[keep])
+        expected = rest.posterior_.log_predictive(rest._read(few.iloc[[i]]))[0]
+        np.testing.assert_allclose(left.log_joint[i], expected, rtol=1e-9)
+
+
+def test_leave_one_out_sums():
+    classifier = bg.GaussianDiscriminantClassifier().fit(X, Y)
+    left = classifier.leave_one_out(X, Y)
+    assert left.probability.sum(1) == pytest.approx(np.ones(150), abs=1e-12)
+    assert left.elpd == pytest.approx(left.joint.sum()) and left.se > 0
+    np.testing.assert_allclose(left.conditional, np.log(left.probability[np.arange(150), Y]), atol=1e-12)
+    assert left.conditional.mean() < np.log(classifier.predict_proba(X)[np.arange(150), Y]).mean()
+
+
+def test_leave_one_out_agrees_with_pareto_smoothing():
+    import arviz_stats as azs
+
+    classifier = bg.NaiveBayesClassifier(random_state=0).fit(X, Y)
+    exact = classifier.leave_one_out(X, Y)
+    approximate = azs.loo(classifier.to_arviz(X, Y), var_name="joint", pointwise=True)
+    assert approximate.elpd == pytest.approx(exact.elpd, abs=0.5)
+    assert approximate.se == pytest.approx(exact.se, rel=0.02)
+    assert np.abs(approximate.elpd_i.values - exact.joint).max() < 0.3
+
+
+def test_leave_one_out_refuses_other_rows_and_other_inferences():
+    classifier = bg.GaussianDiscriminantClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="must be the rows of the fit"):
+        classifier.leave_one_out(X[:-1], Y[:-1])
+    with pytest.raises(ValueError, match="needs inference='exact'"):
+        bg.GaussianDiscriminantClassifier(inference="ml").fit(X, Y).leave_one_out(X, Y)
+
+
+# -- the probability of a probability ----------------------------------------------------------------------------------
+
+
+def test_draws_of_a_coins_probability_are_its_beta_posterior():
+    """One binary feature with known classes: p(t | x, θ) is a function of two Beta draws, in closed form."""
+    flips, y = np.array([[1], [1], [0], [1], [0], [0], [0], [1]], bool), np.repeat([0, 1], 4)
+    classifier = bg.NaiveBayesClassifier(priors=[0.5, 0.5], random_state=0).fit(flips, y)
+    draws = classifier.predict_proba_draws([[True]], 4000)[:, 0]
+    rng = np.random.default_rng(1)
+    a, b = rng.beta(4, 2, 4000), rng.beta(2, 4, 4000)
+    assert draws.sum(1) == pytest.approx(np.ones(4000))
+    assert stats.ks_2samp(draws[:, 0], a / (a + b)).pvalue > 1e-4
+    low, high = classifier.predict_proba_interval([[True]], 0.8, 4000)[0, 0]
+    np.testing.assert_allclose([low, high], np.quantile(a / (a + b), [0.1, 0.9]), atol=0.03)
+
+
+def test_intervals_narrow_with_data_and_hold_the_predictive():
+    def interval(step):
+        classifier = bg.GaussianDiscriminantClassifier(random_state=0).fit(X[50::step], Y[50::step])
+        return classifier.predict_proba_interval(X[60:140:9])[..., 0, :], classifier.predict_proba(X[60:140:9])[:, 0]
+
+    (few, _), (many, probability) = interval(10), interval(1)
+    assert np.diff(few).mean() > 1.5 * np.diff(many).mean()
+    assert ((many[:, 0] <= probability) & (probability <= many[:, 1])).mean() > 0.8
+
+
+def test_a_discriminative_model_averages_its_draws():
+    classifier = bg.LogisticClassifier(inference=bg.NUTS(500, 500, 2), random_state=0).fit(X[50:], Y[50:])
+    posterior = classifier.posterior_
+    everything = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.sites.items()}
+    rows = classifier._read(X[70:80])
+    average = np.exp(posterior.model.log_likelihood_rows(everything, rows)).mean(0).T
+    np.testing.assert_allclose(classifier.predict_proba(X[70:80]), average, rtol=1e-9)
+    assert np.abs(classifier.predict_proba_draws(X[70:80], 4000).mean(0) - average).max() < 0.02
+
+
+def test_a_point_estimate_is_sure_of_its_probability():
+    classifier = bg.GaussianDiscriminantClassifier(inference="ml").fit(X, Y)
+    ends = classifier.predict_proba_interval(X)
+    np.testing.assert_allclose(ends[..., 0], ends[..., 1], rtol=1e-12)
+    np.testing.assert_allclose(ends[..., 0], classifier.predict_proba(X), rtol=1e-9)
+    for call in (lambda: classifier.predict_proba_interval(X, 1.5), lambda: classifier.predict_proba_draws(X, 0)):
+        with pytest.raises(ValueError, match=r"level must|size must"):
+            call()
+
+
+# -- why ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inference", ["exact", "map", "ml"])
+def test_naive_bayes_terms_add_to_the_probability(inference):
+    classifier = bg.NaiveBayesClassifier(inference=inference).fit(TABLE, SPECIES)
+    said = classifier.explain(TABLE)
+    assert list(said.coords["term"].values) == [
+        "prior",
+        *sorted(TABLE.columns, key=list(said.coords["term"].values).index),
+    ]
+    assert set(said.coords["term"].values) == {"prior", *TABLE.columns}
+    with np.errstate(under="ignore"):
+        np.testing.assert_allclose(
+            softmax(said.sum("term").values, axis=1), classifier.predict_proba(TABLE), atol=1e-12
+        )
+    for column in TABLE.columns:
+        np.testing.assert_allclose(said.sel(term=column).values[TABLE[column].isna()], 0.0, atol=1e-12)
+
+
+def test_a_bag_of_words_and_heads_with_tosses_are_one_term_each():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.poisson(2.0, (12, 3)), columns=["cheap", "now", "heads"]).assign(tosses=20)
+    features = {("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1.0, 1.0)}
+    classifier = bg.NaiveBayesClassifier(features).fit(table, np.repeat([0, 1], 6))
+    said = classifier.explain(table)
+    assert said.sizes["term"] == 3
+    np.testing.assert_allclose(softmax(said.sum("term").values, axis=1), classifier.predict_proba(table), atol=1e-12)
+
+
+def test_linear_terms_add_to_the_log_odds():
+    classifier = bg.GaussianDiscriminantClassifier(shared=True, inference="ml").fit(X, Y)
+    said = classifier.explain(X)
+    np.testing.assert_allclose(softmax(said.sum("term").values, axis=1), classifier.predict_proba(X), atol=1e-9)
+    # at the mean of the rows no column says anything
+    np.testing.assert_allclose(classifier.explain(X.mean(0)[None]).values[..., 1:], 0.0, atol=1e-9)
+    with pytest.raises(ValueError, match="shared=True"):
+        bg.GaussianDiscriminantClassifier().fit(X, Y).explain(X)
+    with pytest.raises(ValueError, match="complete rows"):
+        classifier.explain([[1.0, np.nan, 1.0, 1.0]])
+
+
+# -- ArviZ -------------------------------------------------------------------------------------------------------------
+
+
+def test_arviz_groups_with_rows(tmp_path):
+    import xarray as xr
+
+    classifier = bg.NaiveBayesClassifier(random_state=0).fit(TABLE, SPECIES)
+    data = classifier.to_arviz(TABLE[:40], SPECIES[:40])
+    assert set(data.children) == {
+        "posterior", "log_likelihood", "posterior_predictive", "observed_data", "prior", "prior_predictive"
+    }  # fmt: skip
+    assert data.log_likelihood["joint"].dims == ("chain", "draw", "obs")
+    draws = {site: v.values.reshape(-1, *v.shape[2:]) for site, v in data.posterior.data_vars.items()}
+    model = classifier.posterior_.model
+    density = model.log_likelihood_rows(draws, model.check(classifier._read(TABLE[:40])))
+    codes = np.searchsorted(classifier.classes_, SPECIES[:40])
+    joint = np.stack([density[:, k, i] for i, k in enumerate(codes)], axis=1)
+    np.testing.assert_allclose(data.log_likelihood["joint"].values.reshape(-1, 40), joint, rtol=1e-12)
+    share = softmax(density, axis=1)
+    conditional = np.log(np.stack([share[:, k, i] for i, k in enumerate(codes)], axis=1))
+    np.testing.assert_allclose(data.log_likelihood["conditional"].values.reshape(-1, 40), conditional, atol=1e-9)
+    drawn = data.posterior_predictive["t"].values.reshape(-1, 40)
+    for k in range(3):
+        error = (drawn == k).mean(0) - share[:, k].mean(0)
+        assert (np.abs(error) < 5 * np.sqrt(share[:, k].mean(0) / len(drawn)) + 1e-9).all()
+    assert set(data.prior_predictive.data_vars) == {"t", *TABLE.columns}
+    path = tmp_path / "posterior.nc"
+    data.to_netcdf(path)
+    again = xr.open_datatree(path)
+    np.testing.assert_array_equal(again.log_likelihood["joint"], data.log_likelihood["joint"])
+
+
+def test_arviz_takes_rows_with_their_classes():
+    classifier = bg.GaussianDiscriminantClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="X and y together"):
+        classifier.to_arviz(X)
+    with pytest.raises(ValueError, match="labels"):
+        classifier.to_arviz(X[:2], [0, 7])
+
+
+@pytest.mark.filterwarnings("default:The inplace keyword")  # of pandas, about its use in arviz_stats
+def test_loo_compares_models():
+    import arviz_stats as azs
+
+    trees = {
+        name: bg.GaussianDiscriminantClassifier(covariance, random_state=0).fit(X, Y).to_arviz(X, Y)
+        for name, covariance in (("full", "full"), ("round", "isotropic"))
+    }
+    table = azs.compare(trees, var_name="joint")
+    assert list(table.index) == ["full", "round"]
+
+
+# -- evidence ----------------------------------------------------------------------------------------------------------
+
+
+def test_model_probabilities_average_to_their_prior():
+    """Over every data set of two counts in 0..2, weighted by its probability under the mixture of models."""
+    total = share = 0.0
+    for a, b in np.ndindex(3, 3):
+        x = pd.DataFrame({"count": [a, b]})
+        leaves = {str(alpha): bg.models.DirichletCategorical(alpha, [0, 1, 2]) for alpha in (0.5, 5.0)}
+        fits = {name: bg.NaiveBayesClassifier({"count": leaf}).fit(x, [0, 1]) for name, leaf in leaves.items()}
+        table = bg.compare_evidence(fits, prior=[0.3, 0.7])
+        weight = 0.3 * np.exp(fits["0.5"].log_evidence_) + 0.7 * np.exp(fits["5.0"].log_evidence_)
+        total, share = total + weight, share + weight * table.loc["0.5", "probability"]
+    assert share / total == pytest.approx(0.3, rel=1e-12)
+
+
+def test_evidence_chooses_between_structures_and_kinds_of_feature():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    x = pd.DataFrame({"visits": rng.poisson(3.0 + 3 * y), "age": rng.normal(40 + 5 * y, 9)})
+    kinds = {
+        "poisson": bg.NaiveBayesClassifier({"visits": "poisson"}).fit(x, y),
+        "categorical": bg.NaiveBayesClassifier({"visits": "categorical"}).fit(x, y),
+    }
+    table = bg.compare_evidence(kinds)
+    assert list(table.index) == ["poisson", "categorical"] and table["probability"].sum() == pytest.approx(1)
+    assert table.loc["categorical", "log_bayes_factor"] == pytest.approx(
+        kinds["categorical"].log_evidence_ - kinds["poisson"].log_evidence_
+    )
+    z = rng.normal(size=(120, 2)) @ [[1.0, 0.9], [0.0, 0.3]] + y[:, None]
+    structures = {f"{c} {s}": bg.GaussianDiscriminantClassifier(c, s).fit(z, y) for c, s in STRUCTURES}
+    assert bg.compare_evidence(structures).index[0] == "full True"
+
+
+def test_evidences_that_do_not_compare():
+    x, y = pd.DataFrame({"a": [1, 2, 3, 4], "b": [0, 1, 1, 2]}), [0, 0, 1, 1]
+    NB = bg.NaiveBayesClassifier
+    gaussian = NB("gaussian").fit(x, y)
+    for other, words in (
+        (NB("categorical").fit(x, y), "column 'a' one says density, the other probability"),
+        (NB("multinomial").fit(x, y), "given the total"),
+        (NB("gaussian").fit(x[:3], y[:3]), "rows by class"),
+        (NB("gaussian").fit(x[["a"]], y), "the columns"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            bg.compare_evidence({"gaussian": gaussian, "other": other})
+    with pytest.raises(ValueError, match="prior must hold"):
+        bg.compare_evidence({"gaussian": gaussian}, prior=[0.5, 0.5])
+    with pytest.raises(ValueError, match="one fitted classifier or more"):
+        bg.compare_evidence({})
+    with pytest.raises(AttributeError, match="conjugate priors only"):
+        bg.compare_evidence(
+            {"lkj": bg.GaussianDiscriminantClassifier(prior=bg.models.Separation(), inference="map").fit(X, Y)}
+        )
+
+
+def test_every_leaf_says_what_its_p_of_x_is():
+    import laws
+
+    for case in laws.CASES:
+        if hasattr(case.model, "measure") and case.model.measure in ("density", "probability"):
+            params = {site: v[0] for site, v in case.model.draw(np.random.default_rng(0), (1,)).items()}
+            assert case.model.likelihood(params).is_discrete == (case.model.measure == "probability"), case.name

@@ -1,0 +1,349 @@
+"""The fast passes over the rows give what the plain formulas give: any dtype, missing entries, weights, sparse rows."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.special import gammaln, logsumexp
+
+from bayesgen.model import ExponentialFamily
+from bayesgen.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
+    GaussianDiscriminant,
+    KnownCategorical,
+    NaiveBayes,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+from bayesgen.posterior import log_mean_density
+from bayesgen.statistics import moments
+
+N, D, K = 20_000, 5, 3  # several pieces
+NAN = np.nan
+
+
+def rows(kind, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    if kind == "gaussian":
+        return rng.normal(3, 20, (N, D)).astype(dtype)
+    high = {"bernoulli": 2, "categorical": 4, "poisson": 12, "multinomial": 12}[kind]
+    return rng.integers(high, size=(N, D)).astype(dtype)
+
+
+def groups(seed=1):
+    return np.random.default_rng(seed).choice(K, N, p=[0.7, 0.299, 0.001])
+
+
+def weights(seed=2):
+    return np.random.default_rng(seed).integers(0, 3, N) * 0.5
+
+
+def gaps(x, seed=3):
+    x = x.copy()
+    x[np.random.default_rng(seed).random(x.shape) < 0.1] = NAN
+    return x
+
+
+LEAVES = {
+    "bernoulli": BetaBernoulli(np.ones(D), 2.0),
+    "categorical": DirichletCategorical(np.ones((D, 4)), 4),
+    "poisson": GammaPoisson(np.ones(D), 0.5),
+    "multinomial": DirichletMultinomial(np.linspace(0.5, 2, D)),
+}
+CASES = [
+    (kind, dtype, missing, weighted)
+    for kind in ("gaussian", *LEAVES)
+    for dtype in ("float64", "float32", "int64", "uint8", "bool")
+    for missing in (False, True)
+    for weighted in (False, True)
+    if not (missing and dtype[0] != "f") and not (dtype == "bool" and kind != "bernoulli")
+]
+
+UNWEIGHTED = [c for c in CASES if c[0] != "gaussian" and not c[3]]
+
+
+def data(kind, dtype, missing, weighted):
+    x = rows(kind, "float64")
+    x = np.abs(x).astype(dtype) if kind == "gaussian" and dtype == "uint8" else x.astype(dtype)
+    if missing and kind == "multinomial":
+        x[::7] = NAN
+    elif missing:
+        x = gaps(x)
+    return x, groups(), weights() if weighted else None
+
+
+def plain_moments(x, group, weight, vector):
+    """Two passes, a group at a time."""
+    x = x.astype(float)
+    w = np.ones(len(x)) if weight is None else weight
+    result = []
+    for k in range(K):
+        own, v = x[(group == k) & (w > 0)], w[(group == k) & (w > 0)]
+        if vector:
+            seen = ~np.isnan(own).any(1)
+            own, v = own[seen], v[seen]
+            mean = np.average(own, axis=0, weights=v)
+            result.append((v.sum(), mean, (v[:, None] * (own - mean)).T @ (own - mean)))
+        else:
+            v = np.where(np.isnan(own), 0, v[:, None])
+            mean = np.nansum(v * own, 0) / v.sum(0)
+            result.append((v.sum(0), mean, np.nansum(v * (own - mean) ** 2, 0)))
+    return [np.stack(part) for part in zip(*result, strict=True)]
+
+
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize(("kind", "dtype", "missing", "weighted"), [c for c in CASES if c[0] == "gaussian"])
+def test_moments(kind, dtype, missing, weighted, vector):
+    x, group, weight = data(kind, dtype, missing, weighted)
+    got = moments(x, group, K, weight, vector=vector)
+    for mine, theirs in zip((got.n, got.mean, got.scatter), plain_moments(x, group, weight, vector), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_moments_of_hard_columns(vector):
+    """An offset of 1e8 spreads, a trend, a column constant by class, an outlier in the first row."""
+    rng, group = np.random.default_rng(0), groups()
+    x = rng.normal(size=(N, 5))
+    x[:, 0] += 1e8
+    x[:, 1] = np.linspace(0, 1e6, N) + x[:, 1]
+    x[:, 2] = np.array([0.1, 1e7 / 3, -7e-9])[group]
+    x[0, 3] = 1e9
+    x[:, 4] = 1 / 3
+    got = moments(x, group, K, vector=vector)
+    scatter = np.diagonal(got.scatter, axis1=1, axis2=2) if vector else got.scatter
+    exact = plain_moments(x.astype(np.longdouble).astype(float), group, None, False)[2]
+    assert (scatter[:, [2, 4]] == 0).all()
+    np.testing.assert_array_equal(got.mean[:, [2, 4]], np.stack([x[group == k][0, [2, 4]] for k in range(K)]))
+    np.testing.assert_allclose(scatter[:, [0, 1, 3]], exact[:, [0, 1, 3]], rtol=1e-9)
+    two = moments(x[:777], group[:777], K, vector=vector) + moments(x[777:], group[777:], K, vector=vector)
+    np.testing.assert_allclose(two.scatter, got.scatter, rtol=1e-9, atol=1e-9 * np.abs(got.scatter).max())
+
+
+def test_moments_where_an_entry_is_first_seen_late():
+    x, group = gaps(rows("gaussian", "float64")), groups()
+    x[:15_000, 1] = NAN
+    x[group == 2] = NAN
+    got = moments(x, group, K)
+    assert (got.n[2] == 0).all() and (got.mean[2] == 0).all() and (got.scatter[2] == 0).all()
+    for k in range(2):
+        own = x[group == k]
+        np.testing.assert_allclose(got.mean[k], np.nanmean(own, 0), rtol=1e-12)
+        np.testing.assert_allclose(got.scatter[k], np.nanvar(own, 0) * (~np.isnan(own)).sum(0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "dtype", "missing", "weighted"), [c for c in CASES if c[0] != "gaussian"])
+def test_sums(kind, dtype, missing, weighted):
+    """The fast sums against the sum of T(x), which every family has."""
+    x, group, weight = data(kind, dtype, missing, weighted)
+    for leaf, args in [(LEAVES[kind], (x, group, K, weight)), (LEAVES[kind], (x, None, None, weight))]:
+        got, plain = leaf.statistics(*args), ExponentialFamily.statistics(leaf, args[0].astype(float), *args[1:])
+        assert got.sums.shape == plain.sums.shape
+        np.testing.assert_allclose(got.sums, plain.sums, rtol=1e-13)
+        np.testing.assert_allclose(got.base, plain.base, rtol=1e-12)
+
+
+def posterior(kind):
+    x, group, _ = data(kind, "float64", False, False)
+    return LEAVES[kind].update(LEAVES[kind].statistics(x, group, K))
+
+
+def plain_log_predictive(kind, leaf, x):
+    """By SciPy, an entry at a time, (n, K)."""
+    x = x.astype(float)[:, None]
+    if kind == "multinomial":
+        n, known = np.nan_to_num(x).sum(-1), ~np.isnan(x).any(-1)
+        x, total = np.nan_to_num(x), leaf.alpha.sum(-1)
+        ways = gammaln(leaf.alpha + x) - gammaln(leaf.alpha) - gammaln(x + 1)
+        return known * (gammaln(n + 1) + gammaln(total) - gammaln(total + n) + ways.sum(-1))
+    if kind == "bernoulli":
+        terms = stats.bernoulli(leaf.mean).logpmf(np.nan_to_num(x))
+    elif kind == "categorical":
+        codes = np.nan_to_num(x).astype(int)
+        terms = np.log(np.take_along_axis(np.broadcast_to(leaf.mean, (len(x), K, D, 4)), codes[..., None], -1)[..., 0])
+    else:
+        terms = stats.nbinom(leaf.concentration, leaf.rate / (leaf.rate + 1)).logpmf(np.nan_to_num(x))
+    return np.where(np.isnan(x), 0, terms).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "missing", "weighted"), [c for c in CASES if c[0] != "gaussian" and not c[3]]
+)
+def test_predictive_of_counts(kind, dtype, missing, weighted):
+    x, leaf = data(kind, dtype, missing, weighted)[0], posterior(kind)
+    got = leaf.log_predictive(x)
+    assert got.shape == (N, K)
+    np.testing.assert_allclose(got, plain_log_predictive(kind, leaf, x), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(leaf.log_predictive(x[:2]), got[:2], rtol=1e-10)  # few rows go another way
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("uneven", [False, True])
+@pytest.mark.parametrize("dim", [1, 5, 40])
+def test_student_naive_bayes(dim, uneven, missing):
+    rng = np.random.default_rng(0)
+    leaf = NormalInverseGamma(
+        rng.normal(size=(K, dim)),
+        rng.uniform(1, 4, (K, dim)),
+        rng.uniform(1, 2e5, (K, dim)) if uneven else np.array([[2.0], [60.0], [3e5]]),
+        rng.uniform(1, 4, (K, dim)),
+    )
+    x = rng.normal(0, 3, (3000, dim))
+    x[0] = 1e25  # where a product of factors overflows
+    x = gaps(x) if missing else x
+    terms = stats.t(2 * leaf.alpha, leaf.mean, np.sqrt(leaf.squared_scale)).logpdf(x[:, None])
+    plain = np.where(np.isnan(x[:, None]), 0, terms).sum(-1)
+    np.testing.assert_allclose(leaf.log_predictive(x), plain, rtol=1e-11, atol=1e-9)
+    with pytest.raises(ValueError, match="infinite"):
+        leaf.log_predictive(np.where(np.arange(3000)[:, None] == 5, np.inf, x))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("dim", [1, 4, 12])
+def test_student_vectors(dim, missing):
+    rng = np.random.default_rng(0)
+    mix = rng.normal(size=(K, dim, dim))
+    leaf = NormalInverseWishart(
+        1e6 + rng.normal(size=(K, dim)), [1.0, 5, 9], dim + np.array([1.0, 50, 1e5]), mix @ mix.mT + np.eye(dim)
+    )
+    x = 1e6 + rng.normal(size=(3000, dim))
+    if missing:
+        x[:200] = gaps(x[:200])
+    got = leaf.log_predictive(x)
+    for k in range(K):
+        for i in range(0, 400 if missing else 3000, 7):
+            seen = ~np.isnan(x[i])
+            if not seen.any():
+                assert got[i, k] == 0
+                continue
+            scale, gap = leaf.predictive_scale[k][np.ix_(seen, seen)], (x[i] - leaf.mean[k])[seen]
+            square = gap @ np.linalg.solve(scale, gap)
+            dof, size = leaf.dof[k], seen.sum()
+            plain = gammaln((dof + size) / 2) - gammaln(dof / 2) - 0.5 * np.linalg.slogdet(np.pi * dof * scale)[1]
+            np.testing.assert_allclose(got[i, k], plain - (dof + size) / 2 * np.log1p(square / dof), atol=2e-8)
+
+
+# -- sparse rows -------------------------------------------------------------------------------------------------------
+
+SPARSE = {
+    "bernoulli": BetaBernoulli(np.full(40, 0.5), 3.0),
+    "poisson": GammaPoisson(np.linspace(0.1, 2, 40), 0.5),
+    "multinomial": DirichletMultinomial(np.linspace(0.1, 2, 40)),
+}
+
+
+def sparse_rows(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.poisson(0.15, (3000, 40)) * (1.0 if kind == "bernoulli" else rng.integers(1, 7, (3000, 40)))
+    x[5] *= 1 if kind == "bernoulli" else 1000
+    return (np.minimum(x, 1) if kind == "bernoulli" else x).astype(float)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix, sparse.coo_array])
+@pytest.mark.parametrize("count", [3, 6])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_is_dense(kind, missing, weighted, count, make):
+    leaf, x, rng = SPARSE[kind], sparse_rows(kind), np.random.default_rng(4)
+    if missing:
+        x[rng.random(x.shape) < 0.01] = NAN
+    if missing and kind == "multinomial":
+        x[np.isnan(x).any(1)] = NAN
+    group, weight = rng.integers(count, size=len(x)), rng.integers(0, 3, len(x)) * 1.0 if weighted else None
+    got, plain = (leaf.statistics(rows, group, count, weight) for rows in (make(x), x))
+    np.testing.assert_allclose(got.sums, plain.sums, rtol=1e-13)
+    np.testing.assert_allclose(got.base, plain.base, rtol=1e-12)
+    after = leaf.update(plain)
+    np.testing.assert_allclose(after.log_predictive(make(x)), after.log_predictive(x), rtol=1e-10, atol=1e-10)
+    params = after.draw(rng, (4,))
+    dense = after.log_likelihood_rows(params, after.check(x))
+    np.testing.assert_allclose(after.log_likelihood_rows(params, after.check(make(x))), dense, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_rows_that_are_wrong_are_placed(kind):
+    x = sparse_rows(kind)
+    x[7, 3] = 0.5
+    x = sparse.csr_array(x)
+    with pytest.raises(ValueError, match=r"feature 3: value 0.5 in row 7"):
+        SPARSE[kind].statistics(x)
+    with pytest.raises(ValueError, match=r"feature 3: value 0.5 in row 7"):
+        SPARSE[kind].log_predictive(x)
+
+
+def test_an_entry_stored_in_parts():
+    x = sparse.csr_array((np.ones(3), [1, 1, 0], [0, 2, 3]), shape=(2, 40))
+    assert not x.has_canonical_format
+    got = SPARSE["poisson"].statistics(x)
+    np.testing.assert_array_equal(got.sums, SPARSE["poisson"].statistics(x.toarray()).sums)
+    assert x.nnz == 3
+
+
+@pytest.mark.parametrize("leaf", [NormalInverseGamma(np.zeros(3), 1, 1, 1), DirichletCategorical(np.ones((3, 2)), 2)])
+def test_leaves_that_take_no_sparse_rows_say_so(leaf):
+    x = sparse.csr_array(np.eye(3))
+    for use in (leaf.statistics, leaf.check, leaf.log_predictive):
+        with pytest.raises(TypeError, match=rf"{type(leaf).__name__} takes dense rows.*toarray"):
+            use(x)
+
+
+def test_sparse_rows_in_a_classifier():
+    x, t = sparse_rows("bernoulli"), np.arange(3000) % 2
+    model = NaiveBayes(DirichletCategorical(1.0, 2), {"words": SPARSE["bernoulli"]})
+    dense = model.update(model.statistics({"words": x}, t))
+    thin = model.update(model.statistics({"words": sparse.csr_array(x)}, t))
+    assert dense == thin
+    got = thin.log_predictive({"words": sparse.csr_array(x)})
+    np.testing.assert_allclose(got, dense.log_predictive({"words": x}), rtol=1e-12)
+
+
+def test_certain_bits():
+    """Where a probability is 0 or 1 a bit against it has log density -inf, and the others keep their digits."""
+    leaf, p = BetaBernoulli(np.ones(3), 1.0), np.array([[0.0, 1.0, 0.3]])
+    x = np.array([[0, 1, 1], [1, 1, 1], [0, 0, 1], [NAN, NAN, 0]])
+    plain = [np.log(0.3), -np.inf, -np.inf, np.log(0.7)]
+    for rows in (x, sparse.csr_array(x)):
+        np.testing.assert_allclose(leaf.log_likelihood_rows({"probability": p}, rows), [plain], rtol=1e-15)
+
+
+def test_known_probabilities_may_be_zero():
+    leaf = KnownCategorical([0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(leaf.log_predictive([0, 1, NAN]), [-np.inf, 0, 0])
+
+
+# -- the average over draws --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_average_over_draws(missing, shared):
+    """Log of the mean over draws of the Gaussian density, by triangular solves; far rows too."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(1e5, 1, (300, 3)), np.arange(300) % 3
+    model = GaussianDiscriminant(
+        DirichletCategorical(1.0, 3), NormalInverseWishart([1e5] * 3, 0.1, 5, np.eye(3)), shared=shared
+    )
+    params = model.update(model.statistics(x, t)).draw(rng, (700,))
+    new = np.concatenate([rng.normal(1e5, 2, (3000, 3)), 1e5 + rng.normal(0, 1e4, (20, 3))])
+    new = gaps(new) if missing else new
+    got = log_mean_density(model, params, {"gaussian": new})
+    for i in [*range(0, 3000, 97), *range(3000, 3020)]:
+        seen = np.flatnonzero(~np.isnan(new[i]))
+        mean, sigma = params["gaussian.mean"][:, :, seen], params["gaussian.covariance"]
+        sigma = (sigma[:, None] if shared else sigma)[:, :, seen[:, None], seen]
+        root = np.linalg.cholesky(sigma)
+        z = np.linalg.solve(np.broadcast_to(root, (700, 3, *root.shape[2:])), (new[i, seen] - mean)[..., None])[..., 0]
+        log_det = np.log(np.diagonal(root, axis1=2, axis2=3)).sum(-1)
+        density = -0.5 * (z * z).sum(-1) - log_det - 0.5 * len(seen) * np.log(2 * np.pi)
+        plain = logsumexp(density + np.log(params["classes.probability"]), axis=0) - np.log(700)
+        np.testing.assert_allclose(got[i], plain, rtol=1e-9, atol=1e-9)
+
+
+def test_average_over_draws_of_one_row_or_none():
+    model = GaussianDiscriminant(DirichletCategorical(1.0, 2), NormalInverseWishart([0.0], 0.1, 5, np.eye(1)))
+    params = model.draw(np.random.default_rng(0), (50,))
+    for n in (0, 1):
+        assert log_mean_density(model, params, model.check(np.zeros((n, 1)))).shape == (n, 2)

@@ -1,0 +1,349 @@
+"""Tables as users bring them: kinds of tables and columns, names, categories, gaps, unseen values, what is refused."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import xarray as xr
+from scipy import sparse
+
+import bayesgen as bg
+from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalInverseGamma
+from bayesgen.schema import Schema, Table
+
+Y = np.array(["a", "b"] * 4)
+
+
+def test_integer_column_names():
+    X = pd.DataFrame(np.arange(16.0).reshape(8, 2))
+    np.testing.assert_allclose(
+        bg.NaiveBayesClassifier().fit(X, Y).predict_proba(X),
+        bg.NaiveBayesClassifier().fit(X.to_numpy(), Y).predict_proba(X.to_numpy()),
+    )
+
+
+def test_unused_categories_count():
+    levels = pd.Categorical(["u", "v"] * 4, categories=["w", "u", "v"])
+    classifier = bg.NaiveBayesClassifier().fit(pd.DataFrame({"c": levels}), Y)
+    assert classifier.schema_.blocks[0].categories == ("w", "u", "v")
+    unseen = pd.DataFrame({"c": pd.Categorical(["w"], categories=["w", "u", "v"])})
+    np.testing.assert_allclose(classifier.predict_proba(unseen), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_a_gap_of_any_kind_drops_out(gap):
+    X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
+    classifier = bg.NaiveBayesClassifier().fit(X, Y)
+    row = pd.DataFrame({"c": pd.Series([gap], dtype=object), "x": [2.0]})
+    alone = bg.NaiveBayesClassifier().fit(X[["x"]], Y)
+    np.testing.assert_allclose(classifier.predict_proba(row), alone.predict_proba(row[["x"]]), rtol=1e-12)
+
+
+def test_unseen_category():
+    X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
+    new = pd.DataFrame({"c": ["w"], "x": [2.0]})
+    with pytest.raises(ValueError, match=r"column 'c': 'w' in row 0.*unseen='missing'"):
+        bg.NaiveBayesClassifier().fit(X, Y).predict(new)
+    tolerant = bg.NaiveBayesClassifier(unseen="missing").fit(X, Y)
+    gap = new.assign(c=None)
+    np.testing.assert_array_equal(tolerant.predict_proba(new), tolerant.predict_proba(gap))
+
+
+def test_a_slash_in_a_column_name_survives_arviz():
+    X = pd.DataFrame({"a/b": ["u", "v"] * 4})
+    tree = bg.NaiveBayesClassifier(random_state=0).fit(X, Y).to_arviz()
+    assert tree.posterior["a_b.probability"].dims == ("chain", "draw", "class", "a_b.category")
+
+
+def test_an_all_missing_row_gets_the_class_prior():
+    X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
+    nothing = pd.DataFrame({"c": [None], "x": [np.nan]})
+    y = np.array(["a"] * 6 + ["b"] * 2)
+    np.testing.assert_allclose(bg.NaiveBayesClassifier().fit(X, y).predict_proba(nothing), [[7 / 10, 3 / 10]])
+
+
+# -- one table, every kind of container
+
+NAN = np.nan
+MIXED = pd.DataFrame(
+    {
+        "x": [0.5, NAN, 2.0, 3.5, 1.0, 4.0, 2.5, 6.0],
+        "n": [1.0, 2, 3, NAN, 5, 6, 7, 9],
+        "b": [True, False, None, True, False, True, True, False],
+        "c": ["u", "v", "u", None, "v", "u", "v", "v"],
+    }
+)
+NULLABLE = MIXED.astype({"x": "Float64", "n": "Int64", "b": "boolean", "c": "string"})
+
+
+def polars(frame):
+    pl = pytest.importorskip("polars")
+    return pl.from_arrow(pa.table({name: pa.array(frame[name], from_pandas=True) for name in frame}))
+
+
+def polars_categories(frame):
+    pl = pytest.importorskip("polars")
+    return polars(frame).with_columns(pl.col("c").cast(pl.Categorical))
+
+
+def arrow(frame):
+    return pa.table({name: pa.array(frame[name], from_pandas=True) for name in frame})
+
+
+def arrow_categories(frame):
+    return arrow(frame).set_column(3, "c", pa.array(frame["c"], from_pandas=True).dictionary_encode())
+
+
+CONTAINERS = {
+    "pandas": lambda f: f,
+    "pandas objects": lambda f: f.astype(object),
+    "pandas nullable": lambda f: NULLABLE,
+    "pandas arrow": lambda f: NULLABLE.convert_dtypes(dtype_backend="pyarrow"),
+    "pandas category": lambda f: f.astype({"c": "category"}),
+    "polars": polars,
+    "polars categorical": polars_categories,
+    "pyarrow": arrow,
+    "pyarrow dictionary": arrow_categories,
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_every_dataframe_says_the_same(kind):
+    table = CONTAINERS[kind](MIXED)
+    classifier = bg.NaiveBayesClassifier().fit(table, Y)
+    want = bg.NaiveBayesClassifier().fit(NULLABLE, Y)
+    assert classifier.schema_.columns == ("x", "n", "b", "c") == tuple(classifier.feature_names_in_)
+    assert classifier.model_ == want.model_
+    np.testing.assert_array_equal(classifier.predict_proba(table), want.predict_proba(NULLABLE))
+    weight = np.array([1, 2, 0, 1, 0, 1, 3, 1])
+    weighted = bg.NaiveBayesClassifier().fit(table, Y, sample_weight=weight)
+    rows = np.flatnonzero(weight)
+    np.testing.assert_array_equal(
+        weighted.predict_proba(table),
+        bg.NaiveBayesClassifier().fit(MIXED.iloc[rows], Y[rows], weight[rows]).predict_proba(MIXED),
+    )
+
+
+NUMBERS = np.array([[1.0, 2.0], [1.5, NAN], [NAN, 1.0], [5.0, 4.0], [6.0, NAN], [5.5, 5.0], [7.0, 5.0], [8.0, 1.0]])
+GAPS = np.isnan(NUMBERS)
+ARRAYS = {
+    "array": NUMBERS,
+    "Fortran order": np.asfortranarray(NUMBERS),
+    "read only": np.lib.stride_tricks.as_strided(NUMBERS, writeable=False),
+    "list": NUMBERS.tolist(),
+    "masked": np.ma.masked_array(np.nan_to_num(NUMBERS, nan=7.0), mask=GAPS),
+    "masked integers": np.ma.masked_array((2 * np.nan_to_num(NUMBERS, nan=7.0)).astype(int), mask=GAPS),
+    "None": np.where(GAPS, None, NUMBERS.astype(object)),
+    "NA": np.where(GAPS, pd.NA, NUMBERS.astype(object)),
+    "frame": pd.DataFrame(NUMBERS),
+    "nullable frame": pd.DataFrame(NUMBERS).astype("Float64"),
+    "xarray": xr.DataArray(NUMBERS, dims=("row", "column")),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_every_array_and_every_gap_says_the_same(kind):
+    table = ARRAYS[kind]
+    want = bg.NaiveBayesClassifier("gaussian").fit(NUMBERS, Y).predict_proba(NUMBERS)
+    got = bg.NaiveBayesClassifier("gaussian").fit(table, Y).predict_proba(table)
+    np.testing.assert_allclose(got, want, rtol=1e-12 if kind == "masked integers" else 0)  # twice the numbers
+
+
+def test_an_xarray_names_its_columns():
+    X = xr.DataArray(NUMBERS, dims=("row", "column"), coords={"column": ["p", "q"]})
+    classifier = bg.NaiveBayesClassifier().fit(X, Y)
+    assert list(classifier.feature_names_in_) == ["p", "q"]
+    with pytest.raises(ValueError, match="same order"):
+        classifier.predict(X[:, ::-1])
+
+
+def test_a_masked_bool_stays_a_bool_and_a_masked_label_is_missing():
+    flags = np.ma.masked_array([[True], [False]] * 4, mask=[[0], [1]] * 4)
+    assert Schema.learn(Table(flags), "auto").blocks[0].leaf == "bernoulli"
+    labels = np.ma.masked_array([["u"], ["v"]] * 4, mask=[[0], [0]] * 3 + [[1], [1]])
+    codes = Schema.learn(Table(labels), "auto").read(Table(labels))["x0"]
+    np.testing.assert_array_equal(codes, [0, 1, 0, 1, 0, 1, NAN, NAN])
+
+
+def test_numbers_stay_numbers_beside_strings_in_a_list():
+    classifier = bg.NaiveBayesClassifier().fit([["u", 1.0], ["v", 2.0], ["u", 3.0], ["v", 5.0]], Y[:4])
+    assert {b.leaf: b.columns for b in classifier.schema_.blocks} == {"categorical": ("x0",), "gaussian": ("x1",)}
+
+
+def test_numbers_are_not_copied():
+    X = np.random.default_rng(0).normal(size=(10, 4))
+    for columns in (("x0", "x1", "x2", "x3"), ("x1", "x2"), ("x3",)):
+        assert np.shares_memory(Table(X).numbers(columns), X)
+    before = X.copy()
+    bg.GaussianDiscriminantClassifier("diagonal").fit(X, [0, 1] * 5).predict_proba(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_frame_is_not_made_an_array_as_a_whole(monkeypatch):
+    monkeypatch.setattr(pd.DataFrame, "__array__", lambda *args, **kwargs: pytest.fail("np.asarray of the DataFrame"))
+    bg.NaiveBayesClassifier().fit(MIXED, Y).predict_proba(MIXED)
+    bg.LinearRegressor().fit(MIXED[["x"]].fillna(0.0), np.arange(8.0)).predict(MIXED[["x"]].fillna(0.0))
+
+
+def test_names_of_the_columns_are_matched_and_positions_where_there_are_none():
+    frame = pd.DataFrame({1: [True, False] * 4, 0: np.arange(8.0)})
+    by_name = bg.NaiveBayesClassifier({1: BetaBernoulli(3, 3)}).fit(frame, Y)  # integers are names first
+    assert by_name.model_.leaves["1"].a == 3
+    array = np.column_stack([frame[1], frame[0]]).astype(float)
+    by_place = bg.NaiveBayesClassifier({0: BetaBernoulli(3, 3), -1: "gaussian"}).fit(array, Y)
+    assert by_place.model_.leaves["x0"].a == 3
+    np.testing.assert_array_equal(by_name.predict_proba(frame), by_place.predict_proba(array))
+    with pytest.raises(ValueError, match=r"columns \['0', '1'\]; those of fit came in the order \['1', '0'\]"):
+        by_name.predict(frame[[0, 1]])
+    classifier = bg.NaiveBayesClassifier().fit(MIXED[["x", "n"]], Y)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        got = classifier.predict_proba(MIXED[["x", "n"]].to_numpy())
+    np.testing.assert_array_equal(got, classifier.predict_proba(MIXED[["x", "n"]]))
+
+
+def test_a_key_of_features_takes_one_column_or_several():
+    features = {
+        "x": NormalInverseGamma(2.0, 0.5, 2.0, 3.0),
+        ("n",): NormalInverseGamma(100.0, 0.1, 2.0, 5000.0),
+        2: BetaBernoulli(2, 2),
+    }
+    classifier = bg.NaiveBayesClassifier(features).fit(MIXED, Y)
+    assert set(classifier.model_.leaves) == {"x", "n", "b", "c"}
+    assert classifier.model_.leaves["b"].a == 2
+    assert {c for block in classifier.schema_.blocks for c in block.columns} == set(MIXED)
+
+
+# -- sparse matrices
+
+
+COUNTS = sparse.random_array(
+    (40, 6), density=0.3, rng=np.random.default_rng(0), data_sampler=lambda size: 1.0 + np.arange(size) % 3
+)
+GROUPS = np.array(["a", "b"] * 20)
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix"])
+@pytest.mark.parametrize("family", ["bernoulli", "poisson", "multinomial"])
+def test_sparse_is_dense(family, kind):
+    X = getattr(sparse, kind)(COUNTS.sign() if family == "bernoulli" else COUNTS)
+    weight = np.arange(40) % 3
+    for inference in ("exact", "map"):
+        one, two = (
+            bg.NaiveBayesClassifier(family, alpha=2.0, inference=inference).fit(rows, GROUPS, sample_weight=weight)
+            for rows in (X, X.toarray())
+        )
+        np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X.toarray()), rtol=1e-10)
+        np.testing.assert_allclose(one.predict_proba(X.toarray()), two.predict_proba(X), rtol=1e-10)
+    streamed = bg.NaiveBayesClassifier(family, alpha=2.0)
+    for rows in (slice(0, 30), slice(30, 40)):
+        streamed.partial_fit(X.tocsr()[rows], GROUPS[rows], classes=["a", "b"], sample_weight=weight[rows])
+    exact = bg.NaiveBayesClassifier(family, alpha=2.0).fit(X, GROUPS, sample_weight=weight)
+    np.testing.assert_allclose(streamed.predict_proba(X), exact.predict_proba(X), rtol=1e-12)
+
+
+def test_entries_written_in_parts_or_as_zero():
+    plain = sparse.csr_array([[2, 0, 1], [0, 3, 0], [1, 1, 0], [0, 0, 4]])
+    parts = sparse.csr_array(([1, 1, 1, 3, 0, 1, 1, 0, 4], [0, 0, 2, 1, 2, 0, 1, 0, 2], [0, 3, 5, 7, 9]), shape=(4, 3))
+    for family in ("poisson", "multinomial"):
+        one, two = (bg.NaiveBayesClassifier(family).fit(X, [0, 0, 1, 1]).predict_proba(X) for X in (parts, plain))
+        np.testing.assert_allclose(one, two, rtol=1e-13)
+    assert parts.nnz == 9  # as the user wrote it
+
+
+def test_sparse_blocks_are_sparse():
+    features = {(0, 1): "poisson", (4, 2): GammaPoisson(1.0, 1.0), (3,): GammaPoisson(1.0, 1.0), 5: "poisson"}
+    schema = Schema.learn(Table(COUNTS), features)
+    blocks = schema.read(Table(COUNTS))
+    assert blocks.keys() == {"poisson", "x4+x2", "x3"}
+    assert isinstance(blocks["poisson"], sparse.csr_array) and isinstance(blocks["x4+x2"], sparse.csr_array)
+    np.testing.assert_array_equal(blocks["poisson"].toarray(), COUNTS.toarray()[:, [0, 1, 5]])
+    np.testing.assert_array_equal(blocks["x4+x2"].toarray(), COUNTS.toarray()[:, [4, 2]])
+    np.testing.assert_array_equal(blocks["x3"], COUNTS.toarray()[:, 3])
+
+
+def test_sparse_is_never_made_dense(monkeypatch):
+    wide = sparse.random_array((2000, 50_000), density=2e-4, format="csr", rng=np.random.default_rng(0))
+    wide.data = np.ceil(3 * wide.data)
+    refuse = lambda *args, **kwargs: pytest.fail("densified")  # noqa: E731
+    monkeypatch.setattr(sparse.csr_array, "toarray", refuse)
+    monkeypatch.setattr(sparse.csr_array, "todense", refuse)
+    classifier = bg.NaiveBayesClassifier("multinomial").fit(wide, np.arange(2000) % 2)
+    assert np.isfinite(classifier.predict_proba(wide[:50])).all()
+
+
+# -- what is refused
+
+FRAME = pd.DataFrame({"x": np.arange(8.0) ** 1.2, "z": [1.0, 3.0, 2.0, 5.0, 4.0, 7.0, 6.0, 9.0]})
+GAPPY = FRAME.assign(z=FRAME["z"].where(FRAME.index != 3))
+
+
+DATED = FRAME.assign(d=pd.Timestamp("2020-01-01"))
+SPARSE = sparse.csr_array(FRAME.round())
+
+
+@pytest.mark.parametrize(
+    ("make", "X", "y", "error", "words"),
+    [
+        (bg.NaiveBayesClassifier(), FRAME.assign(x=np.inf), Y, ValueError, "column 'x'.*infinite"),
+        (bg.NaiveBayesClassifier(), FRAME.assign(d=pd.Timestamp("2020-01-01")), Y, TypeError, "column 'd'"),
+        (bg.NaiveBayesClassifier("bernoulli"), FRAME, Y, ValueError, "column 'z'.*not 0 or 1"),
+        (bg.NaiveBayesClassifier("gauss"), FRAME, Y, ValueError, "features must be 'auto'"),
+        (bg.NaiveBayesClassifier({"q": "gaussian"}), FRAME, Y, ValueError, r"\['q'\]"),
+        (bg.NaiveBayesClassifier(inference="mcmc"), FRAME, Y, ValueError, "inference must be one of"),
+        (bg.NaiveBayesClassifier(unseen="drop"), FRAME, Y, ValueError, "unseen must be"),
+        (bg.NaiveBayesClassifier(priors=[1.0]), FRAME, Y, ValueError, "priors must hold one probability"),
+        (bg.NaiveBayesClassifier(priors=[0.5, 0.6]), FRAME, Y, ValueError, "sum to 1"),
+        (bg.NaiveBayesClassifier(alpha=-1.0), FRAME, Y, ValueError, "alpha must be positive"),
+        (bg.NaiveBayesClassifier(inference="ml"), FRAME, list("aaaaaaab"), ValueError, "class 'b', column 'x'"),
+        (bg.NaiveBayesClassifier(), FRAME, Y[:5], ValueError, "8 rows and y has 5"),
+        (bg.NaiveBayesClassifier(), FRAME, [None, *Y[1:]], ValueError, "missing labels"),
+        (bg.NaiveBayesClassifier(), FRAME.iloc[:0], Y[:0], ValueError, "X has 0 samples"),
+        (bg.GaussianDiscriminantClassifier(), GAPPY, Y, ValueError, "column 'z'.*partly missing.*'map' or 'nuts'"),
+        (bg.GaussianDiscriminantClassifier("round"), FRAME, Y, ValueError, "covariance must be one of"),
+        (bg.GaussianDiscriminantClassifier(), FRAME.assign(x="u"), Y, ValueError, "column 'x'.*not a number"),
+        (bg.NaiveBayesClassifier(), FRAME[[]], Y, ValueError, "X has 0 features"),
+        (bg.NaiveBayesClassifier(), np.empty((8, 0)), Y, ValueError, r"0 feature\(s\)"),
+        (bg.NaiveBayesClassifier(), np.empty((0, 2)), [], ValueError, r"0 sample\(s\)"),
+        (
+            bg.NaiveBayesClassifier(),
+            FRAME["x"],
+            Y,
+            ValueError,
+            "a Series, where a table is expected. Reshape your data",
+        ),
+        (bg.NaiveBayesClassifier(), pa.chunked_array([[1.0, 2.0]]), Y[:2], ValueError, "Reshape your data"),
+        (bg.NaiveBayesClassifier(), xr.DataArray(np.zeros(8)), Y, ValueError, "Reshape your data"),
+        (bg.NaiveBayesClassifier(), np.arange(8.0), Y, ValueError, "Reshape your data"),
+        (bg.NaiveBayesClassifier(), np.zeros((8, 2, 2)), Y, ValueError, "dim 3"),
+        (bg.NaiveBayesClassifier(), FRAME * 1j, Y, TypeError, "column 'x' holds complex128"),
+        (bg.NaiveBayesClassifier(), FRAME.to_numpy() * 1j, Y, ValueError, "Complex data not supported"),
+        (bg.NaiveBayesClassifier(), (FRAME * 1j).astype(object), Y, TypeError, "column 'x' holds complex values"),
+        (bg.GaussianDiscriminantClassifier(), FRAME * 1j, Y, TypeError, "column 'x' holds complex128"),
+        (bg.LinearRegressor(), FRAME * 1j, np.arange(8.0), TypeError, "column 'x' holds complex128"),
+        (bg.NaiveBayesClassifier(), np.full((8, 1), np.datetime64("2020-01-01")), Y, TypeError, "X holds datetime64"),
+        (bg.GaussianDiscriminantClassifier(), DATED, Y, TypeError, "column 'd' holds Datetime"),
+        (bg.LogisticClassifier(inference="map"), DATED, Y, TypeError, "column 'd' holds Datetime"),
+        (bg.NaiveBayesClassifier({"d": "categorical"}), DATED, Y, TypeError, "column 'd' holds Datetime"),
+        (bg.NaiveBayesClassifier(), DATED.astype(object), Y, TypeError, "column 'd' holds"),
+        (bg.NaiveBayesClassifier(), FRAME.assign(d=[{}] * 8), Y, TypeError, "column 'd' holds .*dict"),
+        (bg.NaiveBayesClassifier(), FRAME.assign(d=None), Y, ValueError, "column 'd' has no observed value"),
+        (bg.NaiveBayesClassifier("categorical"), FRAME.assign(x=np.inf), Y, ValueError, "column 'x' holds an infinite"),
+        (bg.NaiveBayesClassifier(), FRAME[["x", "x"]], Y, ValueError, "unique column names, got:\n- 'x' 2 times"),
+        (bg.NaiveBayesClassifier(), FRAME.set_axis([0, "0"], axis=1), Y, ValueError, "distinct; .'0'. appear"),
+        (bg.NaiveBayesClassifier({5: "gaussian"}), FRAME, Y, ValueError, r"names the columns \['5'\]"),
+        (bg.NaiveBayesClassifier({"x": "gauss"}), FRAME, Y, ValueError, "column 'x': features must give a leaf"),
+        (bg.NaiveBayesClassifier({"x": 3}), FRAME, Y, TypeError, "'x' must be a model of a feature"),
+        (bg.NaiveBayesClassifier(["gaussian"]), FRAME, Y, ValueError, "features must be 'auto'"),
+        (bg.NaiveBayesClassifier({"x": "gaussian", ("x", "z"): "gaussian"}), FRAME, Y, ValueError, "a column twice"),
+        (bg.NaiveBayesClassifier(), SPARSE, Y, TypeError, r"X is sparse.*features= one of \['bernoulli', 'poisson'"),
+        (bg.NaiveBayesClassifier("gaussian"), SPARSE, Y, TypeError, "X is sparse, which 'gaussian' features cannot be"),
+        (bg.NaiveBayesClassifier({0: "poisson"}), SPARSE, Y, TypeError, "X is sparse"),
+        (bg.NaiveBayesClassifier({0: DirichletCategorical(1.0, 3), 1: "poisson"}), SPARSE, Y, TypeError, "X is sparse"),
+        (bg.GaussianDiscriminantClassifier(), SPARSE, Y, TypeError, "X is sparse"),
+        (bg.LogisticClassifier(inference="map"), SPARSE, Y, TypeError, "X is sparse"),
+        (bg.NaiveBayesClassifier("poisson"), SPARSE * 1j, Y, ValueError, "Complex data not supported"),
+    ],
+)
+def test_refused(make, X, y, error, words):
+    with pytest.raises(error, match=words):
+        make.fit(X, y)

@@ -1,0 +1,385 @@
+"""At home in scikit-learn: its own checks, its tools, pieces of the data, weights."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesgen as bg
+from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart, Separation
+
+NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
+LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
+IRIS, SPECIES = load_iris(return_X_y=True)
+
+# -- scikit-learn's own checks
+
+ESTIMATORS = [
+    NB(),
+    NB(inference="map"),
+    NB("categorical", unseen="missing"),
+    NB("poisson"),
+    GD(),
+    GD(shared=True, inference="map"),
+    GD("diagonal"),
+    GD("isotropic", shared=True),
+    LINE(),
+    LINE(inference="map"),
+    LOGIT(inference="map"),
+    PROBIT(inference="map"),
+]
+
+
+def refused(estimator) -> dict[str, str]:
+    """Checks that an estimator cannot pass, and why."""
+    if isinstance(estimator, GD) and (estimator.covariance, estimator.inference) == ("full", "exact"):
+        return {
+            "check_estimators_pickle": "it fits rows with gaps, which under a full covariance have no conjugate "
+            "posterior: an error that names MAP and NUTS; gaps at prediction are integrated out"
+        }
+    if isinstance(estimator, NB) and estimator.features == "poisson":
+        fractions = "its X are fractions, and a Poisson feature is a whole number"
+        return {
+            "check_sample_weight_equivalence_on_dense_data": fractions,
+            "check_sample_weight_equivalence_on_sparse_data": fractions,
+            "check_classifiers_one_label_sample_weights": fractions,
+            "check_positive_only_tag_during_fit": "its X are fractions, and the error it wants is in other words",
+        }
+    return {}
+
+
+@pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
+@pytest.mark.filterwarnings("ignore:y is constant:UserWarning")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=refused)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_tags():
+    tags = get_tags(NB()).input_tags
+    assert (tags.allow_nan, tags.categorical, tags.string, tags.sparse) == (True, True, True, False)
+    assert get_tags(NB("multinomial")).input_tags.sparse and get_tags(NB("multinomial")).input_tags.positive_only
+    assert get_tags(NB({(0, 1): "poisson"})).input_tags.sparse
+    assert not get_tags(NB("gaussian")).input_tags.string
+    tags = get_tags(GD()).input_tags
+    assert (tags.allow_nan, tags.categorical, tags.string, tags.sparse) == (True, False, False, False)
+    for estimator in (LINE(), LOGIT(), PROBIT()):
+        assert not get_tags(estimator).input_tags.allow_nan
+    assert not get_tags(PROBIT()).classifier_tags.multi_class
+
+
+# -- its tools
+
+
+def table(n=90):
+    """A table of every kind of column, and its classes."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["ash", "birch", "oak"], n // 3)
+    k = np.repeat([0.0, 1.0, 2.0], n // 3)
+    frame = pd.DataFrame(
+        {
+            "height": rng.normal(10 + 2 * k, 2),
+            "rings": pd.array(rng.poisson(5 + 3 * k), dtype="Int64"),
+            "sick": rng.random(n) < 0.2 + 0.3 * k,
+            "leaf": pd.Categorical(rng.choice(["oval", "round"], n), categories=["lobed", "oval", "round"]),
+            "soil": np.where(rng.random(n) < 0.3 + 0.2 * k, "clay", "sand"),
+        }
+    )
+    frame.loc[[3, 40], "height"] = np.nan
+    frame.loc[[5, 50], "rings"] = pd.NA
+    return frame, y
+
+
+FITTED = [
+    (NB(inference="map"), *table()),
+    (NB(), *table()),
+    (GD(shared=True), IRIS, SPECIES),
+    (LINE(), *load_diabetes(return_X_y=True)),
+    (LOGIT(inference="map"), IRIS, SPECIES),
+    (PROBIT(inference="map"), IRIS[50:], SPECIES[50:]),
+]
+
+
+def answer(estimator, X):
+    return estimator.predict_proba(X) if hasattr(estimator, "predict_proba") else estimator.predict(X)
+
+
+@pytest.mark.parametrize(("estimator", "X", "y"), FITTED)
+def test_pickle_and_joblib_keep_every_bit(estimator, X, y, tmp_path):
+    fitted = clone(estimator).fit(X, y)
+    joblib.dump(fitted, tmp_path / "model.joblib")
+    for again in (pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "model.joblib")):
+        np.testing.assert_array_equal(answer(again, X), answer(fitted, X))
+
+
+def test_clone_takes_priors_and_inferences():
+    prior = NormalInverseWishart(np.zeros(2), 1.0, 4.0, np.eye(2))
+    sampler = bg.NUTS(num_samples=50)
+    copy = clone(GD(prior=prior, inference=sampler))
+    assert copy.prior == prior and copy.inference == sampler
+    assert "NormalInverseWishart" in repr(copy)
+    features = {"a": BetaBernoulli(2, 2), ("b", "c"): "poisson"}
+    assert clone(NB(features)).features == features
+
+
+def test_feature_names_and_their_order():
+    X, y = table()
+    classifier = NB().fit(X, y)
+    assert list(classifier.feature_names_in_) == list(X.columns) and classifier.n_features_in_ == 5
+    with pytest.raises(ValueError, match="same order"):
+        classifier.predict(X[X.columns[::-1]])
+    with pytest.raises(ValueError, match="unseen at fit time:\n- w"):
+        classifier.predict(X.assign(w=1))
+    with pytest.raises(ValueError, match="now missing:\n- soil"):
+        classifier.predict(X.drop(columns="soil"))
+
+
+def test_grid_over_inferences_covariances_and_priors():
+    grid = [
+        {"gd__covariance": ["full", "diagonal", "isotropic"], "gd__shared": [True, False], "gd__inference": ["map"]},
+        {"gd__prior": [NormalInverseWishart(np.zeros(4), 0.1, 6.0, np.eye(4)), "weak"], "gd__inference": ["exact"]},
+        {"gd__prior": [Separation()], "gd__covariance": ["diagonal"], "gd__inference": ["map"]},
+    ]
+    pipeline = make_pipeline(StandardScaler(), GD())
+    pipeline.steps[1] = ("gd", pipeline.steps[1][1])
+    search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(IRIS, SPECIES)
+    assert len(search.cv_results_["params"]) == 9 and search.best_score_ > -0.1
+    X, y = table()
+    grid = {"inference": ["ml", "map", "exact"], "alpha": [1.0, 5.0], "priors": [None, np.full(3, 1 / 3)]}
+    assert GridSearchCV(NB(), grid, cv=3, error_score="raise").fit(X, y).best_score_ > 0.5
+
+
+def test_pipelines():
+    X, y = table()
+    bins = make_column_transformer(
+        (KBinsDiscretizer(4, encode="ordinal", strategy="uniform"), ["height"]),
+        ("passthrough", ["sick", "leaf", "soil"]),
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    X = X.fillna({"height": X["height"].mean()})
+    declared = DirichletCategorical(1.0, [0.0, 1.0, 2.0, 3.0])
+    pipeline = make_pipeline(bins, NB({"height": declared})).fit(X, y)
+    assert pipeline[-1].schema_.columns == ("height", "sick", "leaf", "soil")
+    assert pipeline[-1].model_.leaves["leaf"].categories == ("lobed", "oval", "round")
+    assert pipeline.score(X, y) > 0.5
+
+
+def test_calibration():
+    calibrated = CalibratedClassifierCV(GD(inference="ml"), cv=3).fit(IRIS, SPECIES)
+    assert calibrated.predict_proba(IRIS).shape == (150, 3) and calibrated.score(IRIS, SPECIES) > 0.95
+
+
+def test_cross_validation_in_processes():
+    one, two = (cross_val_predict(GD(), IRIS, SPECIES, n_jobs=n, method="predict_proba") for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("estimator", [NB(), GD(), LINE(), LOGIT(inference="map"), PROBIT(inference="map")])
+def test_weights_are_routed(estimator):
+    X, y = IRIS[50:, 1:], IRIS[50:, 0] if isinstance(estimator, LINE) else SPECIES[50:]
+    weight, folds = np.arange(100) % 3, KFold(2, shuffle=True, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        estimator = clone(estimator).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), estimator)
+        given = {"sample_weight": weight}
+        result = cross_validate(pipeline, X, y, cv=folds, params=given, return_estimator=True, error_score="raise")
+    rows = next(folds.split(X))[0]
+    scaled = StandardScaler().fit(X[rows], sample_weight=weight[rows]).transform(X[rows])
+    want = clone(estimator).fit(scaled, y[rows], sample_weight=weight[rows])
+    np.testing.assert_array_equal(answer(result["estimator"][0][-1], scaled), answer(want, scaled))
+
+
+# -- weights: an integer weight is a row repeated, and a row of weight 0 does not exist
+
+
+WEIGHED = [
+    *(NB(inference=how) for how in ("exact", "map", "ml")),
+    *(GD(c, s, inference=i) for c in ("full", "diagonal", "isotropic") for s in (False, True) for i in ("exact", "ml")),
+    LINE(),
+    LOGIT(inference="map"),
+    PROBIT(inference="map"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", WEIGHED, ids=str)
+def test_weights_repeat_rows_and_zero_removes_them(estimator):
+    X, y = IRIS[50:].copy(), SPECIES[50:]
+    weight = np.random.default_rng(0).integers(0, 4, 100)
+    repeated = clone(estimator).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    rows = X.copy()
+    X[weight == 0] = np.inf  # what is written in them is not read
+    weighted = clone(estimator).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(answer(weighted, rows), answer(repeated, rows), rtol=1e-8, atol=1e-12)
+    if hasattr(repeated, "log_evidence_"):
+        assert weighted.log_evidence_ == pytest.approx(repeated.log_evidence_, rel=1e-12)
+
+
+def test_classes_and_categories_of_rows_without_weight_do_not_exist():
+    X = pd.DataFrame({"soil": ["clay", "sand", "clay", "sand", "peat", "clay"], "x": np.arange(6.0)})
+    y = np.array(["a", "a", "b", "b", "a", "c"])
+    weight = np.array([1, 1, 2, 1, 0, 0])
+    classifier = NB().fit(X, y, sample_weight=weight)
+    assert list(classifier.classes_) == ["a", "b"]
+    assert classifier.schema_.blocks[0].categories == ("clay", "sand")
+    less = NB().fit(X[:4], y[:4], sample_weight=weight[:4])
+    np.testing.assert_array_equal(classifier.predict_proba(X[:4]), less.predict_proba(X[:4]))
+    for make in (LOGIT(inference="map"), PROBIT(inference="map")):
+        assert list(make.fit(X[["x"]], y, sample_weight=weight).classes_) == ["a", "b"]
+    declared = NB().partial_fit(X, y, classes=["a", "b", "c"], sample_weight=weight)
+    assert list(declared.classes_) == ["a", "b", "c"]
+    np.testing.assert_allclose(
+        declared.predict_proba(pd.DataFrame({"soil": [None], "x": [np.nan]})), [[3 / 8, 4 / 8, 1 / 8]]
+    )
+
+
+# -- pieces of the data
+
+
+def same(a, b):
+    """Compare models field by field, to 1e-12 of each array's size."""
+    assert a.leaves.keys() == b.leaves.keys()
+    for mine, other in [(a.classes, b.classes), *((a.leaves[name], b.leaves[name]) for name in a.leaves)]:
+        assert type(mine) is type(other)
+        for name, value in vars(mine).items():
+            theirs = getattr(other, name)
+            if isinstance(value, np.ndarray):
+                np.testing.assert_allclose(value, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
+            else:
+                assert value == theirs
+
+
+STREAMS = [
+    NB(),
+    NB(inference="map"),
+    NB(inference="ml"),
+    NB({"rings": "poisson"}, priors=[0.2, 0.3, 0.5]),
+    GD(),
+    GD(shared=True),
+    GD("diagonal"),
+    GD("isotropic"),
+    GD(shared=True, inference="ml"),
+    GD(inference="map"),
+]
+
+
+@pytest.mark.parametrize("estimator", STREAMS, ids=str)
+@pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
+def test_pieces_make_the_whole_in_any_order(estimator):
+    X, y = table()
+    if isinstance(estimator, GD):  # offsets, where sums would cancel
+        X = pd.DataFrame({"u": X["height"].fillna(10.0) + 1e6, "v": X["rings"].fillna(7).astype(float)})
+    weight = np.random.default_rng(1).integers(0, 3, 90) + 1.0
+    whole = clone(estimator).fit(X, y, sample_weight=weight)
+    order = np.random.default_rng(0).permutation(90)
+    if estimator.inference in ("ml", "map"):  # the first piece alone must have an estimate
+        first = np.concatenate([np.flatnonzero(y == k)[:20] for k in np.unique(y)])
+        order = np.concatenate([first, np.setdiff1d(order, first)])
+    streamed = clone(estimator)
+    for rows in np.split(order, [60, 61, 75]):
+        streamed.partial_fit(X.iloc[rows], y[rows], classes=["ash", "birch", "oak"], sample_weight=weight[rows])
+    same(streamed.model_, whole.model_)
+    if estimator.inference == "exact":
+        same(streamed.posterior_.model, whole.posterior_.model)
+        assert streamed.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
+
+
+def test_gaps_come_in_pieces():
+    """A full covariance keeps moments by pattern of gaps: pieces may bring new patterns."""
+    X = np.where(np.random.default_rng(0).random(IRIS.shape) < 0.15, np.nan, IRIS + 1e3)
+    streamed, whole = GD(inference="map"), GD(inference="map").fit(X, SPECIES)
+    order = np.random.default_rng(1).permutation(150)
+    for rows in np.split(order, [90, 91, 120]):
+        streamed.partial_fit(X[rows], SPECIES[rows], classes=[0, 1, 2])
+    one, two = (c.statistics_.leaves["gaussian"] for c in (streamed, whole))
+    assert one.patterns == two.patterns
+    for name in ("n", "mean", "scatter"):
+        mine, theirs = getattr(one.moments, name), getattr(two.moments, name)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max())
+    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), rtol=1e-7, atol=1e-12)  # EM to 1e-11
+
+
+def test_a_stream_goes_on_from_a_fit_and_a_fit_begins_anew():
+    X, y = table()
+    whole = NB().fit(X, y)
+    on = NB().fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+    same(on.posterior_.model, whole.posterior_.model)
+    same(on.fit(X[::2], y[::2]).posterior_.model, NB().fit(X[::2], y[::2]).posterior_.model)
+
+
+@pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
+def test_a_class_without_rows_has_its_prior():
+    X = np.array([[0.0], [1.0], [2.0]])
+    classifier = NB().partial_fit(X, [0, 0, 1], classes=[0, 1, 2])
+    np.testing.assert_allclose(classifier.predict_proba([[np.nan]]), [[3 / 6, 2 / 6, 1 / 6]])
+    assert np.isfinite(classifier.predict_proba(X)).all()
+
+
+def test_declared_categories_may_come_later():
+    first, later = pd.DataFrame({"c": ["u", "v"]}), pd.DataFrame({"c": ["w", "u"]})
+    with pytest.raises(ValueError, match=r"column 'c': 'w' in row 0 is not one of the categories.*first fit"):
+        NB().fit(first, [0, 1]).partial_fit(later, [0, 1])
+    levels = pd.CategoricalDtype(["u", "v", "w"])
+    by_type = NB().partial_fit(first.astype(levels), [0, 1], classes=[0, 1]).partial_fit(later.astype(levels), [0, 1])
+    leaf = NB({"c": DirichletCategorical(1.0, ["u", "v", "w"])})
+    by_leaf = leaf.partial_fit(first, [0, 1], classes=[0, 1]).partial_fit(later, [0, 1])
+    whole = NB().fit(pd.concat([first, later]), [0, 1, 0, 1])
+    for classifier in (by_type, by_leaf):
+        np.testing.assert_allclose(classifier.predict_proba(first), whole.predict_proba(first), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"y": ["ash", "elm"]}, r"labels \['elm'\], which are not among the classes \['ash', 'birch', 'oak'\]"),
+        ({"classes": ["ash", "oak"]}, r"classes are \['ash', 'birch', 'oak'\] since the first call"),
+        ({"X": table()[0][["soil"]][:2]}, "now missing"),
+        ({"X": table()[0][:2].assign(soil="peat")}, "column 'soil': 'peat' in row 0 is not one of the categories"),
+        ({"X": table()[0][:2].assign(height=np.inf)}, "column 'height'.*infinite"),
+        ({"y": ["ash"]}, "X has 2 rows and y has 1"),
+        ({"sample_weight": [1.0, -1.0]}, "Negative"),
+        ({"y": [None, "ash"]}, "missing labels"),
+    ],
+)
+def test_a_piece_that_fails_leaves_no_trace(arguments, words):
+    X, y = table()
+    classifier = NB().fit(X, y)
+    before, state = classifier.predict_proba(X), vars(classifier).copy()
+    with pytest.raises(ValueError, match=words):
+        classifier.partial_fit(**({"X": X[:2], "y": y[:2]} | arguments))
+    assert vars(classifier) == state
+    np.testing.assert_array_equal(classifier.predict_proba(X), before)
+
+
+def test_the_first_piece_needs_classes():
+    with pytest.raises(ValueError, match="classes must be given at the first call of partial_fit"):
+        NB().partial_fit([[1.0]], [0])
+
+
+@pytest.mark.parametrize(("estimator", "X", "y"), FITTED)
+def test_a_refit_that_fails_leaves_the_fit_before(estimator, X, y):
+    fitted = clone(estimator).fit(X, y)
+    before = answer(fitted, X)
+    wrong = np.full((4, 7), np.inf)
+    for broken in (wrong, np.ones((4, 7), dtype=object), pd.DataFrame(wrong).rename(columns=str)):
+        with pytest.raises((ValueError, TypeError)):
+            fitted.fit(broken, [0, 0, 1, 1], sample_weight=[1, 1, 1, -1])
+        with pytest.raises(ValueError, match="inference must be"):
+            clone(fitted).set_params(inference="mcmc").fit(X, y)
+        np.testing.assert_array_equal(answer(fitted, X), before)
+    fitted.set_params(inference="mcmc")
+    with pytest.raises(ValueError, match="inference must be"):
+        fitted.fit(X[:50], y[:50])
+    np.testing.assert_array_equal(answer(fitted, X), before)

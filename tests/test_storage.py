@@ -1,0 +1,341 @@
+"""Saving: what is loaded is what was saved, to the bit; what is no such file is told."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import bayesgen as bg
+from bayesgen import storage
+from bayesgen.models import (
+    BetaBernoulli,
+    BetaBinomial,
+    DirichletCategorical,
+    GammaPoisson,
+    NormalInverseGamma,
+    NormalKnownVariance,
+    Separation,
+)
+from bayesgen.posterior import Draws
+
+NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
+LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
+
+
+def table(n=60):
+    """A table of every kind of column, and its classes."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["ash", "birch", "oak"], n // 3)
+    k = np.repeat([0.0, 1.0, 2.0], n // 3)
+    frame = pd.DataFrame(
+        {
+            "height / m": rng.normal(10 + 2 * k, 2),
+            "rings": rng.poisson(5 + 3 * k).astype(float),
+            "sick": rng.random(n) < 0.2 + 0.3 * k,
+            "leaf": pd.Categorical(rng.choice(["oval", "round"], n), categories=["lobed", "oval", "round"]),
+            "größe": rng.choice([1.0, 2.5, 7.0], n),
+            "heads": rng.binomial(9, 0.3, n),
+            "tosses": 9,
+            "cheap": rng.poisson(2.0, n),
+            "now": rng.poisson(1.0 + k),
+        }
+    )
+    frame.loc[[3, 40], "height / m"] = np.nan
+    return frame, y
+
+
+FEATURES = {
+    "rings": GammaPoisson(2.0, 0.3),
+    "größe": "categorical",
+    ("heads", "tosses"): BetaBinomial(1, 1),
+    ("cheap", "now"): "multinomial",
+    "sick": BetaBernoulli([2.0], 1.0),
+}
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(60, 3)) @ RNG.normal(size=(3, 3)) + 5.0
+T = np.repeat([3, 1, 7], 20)
+SHIFTED = X + T[:, None]
+BINARY = T > 1
+
+CASES = {
+    **{f"naive Bayes, {how}": (NB(FEATURES, inference=how), *table()) for how in ("exact", "map", "ml")},
+    "naive Bayes, given priors": (NB(priors=[0.2, 0.3, 0.5], unseen="missing", random_state=3), *table()),
+    "naive Bayes, objects": (
+        NB({0: NormalKnownVariance(0.0, 2.0, 1.0)}),
+        SHIFTED.astype(object),
+        T.astype(str).astype(object),
+    ),
+    **{
+        f"discriminant, {covariance}, {'shared' if shared else 'own'}, {how}": (
+            GD(covariance, shared, inference=how),
+            SHIFTED,
+            T,
+        )
+        for covariance in ("full", "diagonal", "isotropic")
+        for shared in (False, True)
+        for how in ("exact", "map", "ml")
+    },
+    "discriminant, gaps": (
+        GD(inference="map"),
+        np.where(np.random.default_rng(0).random((60, 3)) < 0.1, np.nan, SHIFTED),
+        T,
+    ),
+    **{f"line, {how}": (LINE(inference=how), X, X @ [1.0, 2.0, 3.0] + T) for how in ("exact", "map", "ml")},
+    "line, robust": (LINE(noise="laplace", inference="map"), X, X @ [1.0, 2.0, 3.0] + T),
+    "logistic": (LOGIT(inference="map"), SHIFTED, T),
+    "logistic, one class pinned": (
+        LOGIT(inference="map", symmetric=False),
+        pd.DataFrame(SHIFTED).rename(columns=str),
+        T,
+    ),
+    "probit": (PROBIT(inference="map"), X + BINARY[:, None], BINARY),
+}
+
+
+def answers(estimator, X):
+    names = ("predict", "predict_proba", "predict_log_proba", "score_samples")
+    return {name: getattr(estimator, name)(X) for name in names if hasattr(estimator, name)}
+
+
+def same(a, b):
+    """Compare estimators, and all their state, to the bit."""
+    assert type(a) is type(b) and vars(a).keys() == vars(b).keys()
+    for name, value in vars(a).items():
+        other = vars(b)[name]
+        if isinstance(value, np.ndarray):
+            assert value.dtype == other.dtype
+            np.testing.assert_array_equal(value, other)
+        elif isinstance(value, Draws):
+            assert type(value) is type(other) and value.model == other.model
+            for one, two in ((value.sites, other.sites), (value.sample_stats, other.sample_stats)):
+                assert one.keys() == two.keys()
+                for site in one:
+                    np.testing.assert_array_equal(one[site], two[site])
+        else:
+            assert value == other, name
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
+def test_what_is_loaded_is_what_was_saved(case, tmp_path):
+    estimator, rows, y = CASES[case]
+    fitted = clone(estimator).fit(rows, y)
+    fitted.save(tmp_path / "model.nc")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.nc"]
+    again = bg.load(str(tmp_path / "model.nc"))
+    same(fitted, again)
+    want, got = answers(fitted, rows), answers(again, rows)
+    for name, value in want.items():
+        np.testing.assert_array_equal(got[name], value, err_msg=name)
+    fitted.random_state = again.random_state = 0
+    xr.testing.assert_equal(again.to_arviz()["posterior"].to_dataset(), fitted.to_arviz()["posterior"].to_dataset())
+    same(clone(again), clone(fitted))
+
+
+SAMPLER = bg.NUTS(num_samples=20, num_warmup=20, num_chains=2)
+
+
+def sampled(make, y):
+    return make(inference=SAMPLER, random_state=0).fit(X[:, 1:], y)
+
+
+def scattered(make, y):
+    """As NUTS leaves an estimator, without the wait: draws near the mode."""
+    fitted = make(inference="map", random_state=0).fit(X[:, 1:], y)
+    rng = np.random.default_rng(0)
+    sites = {site: v + rng.uniform(0, 1e-3, (2, 20, *v.shape[2:])) for site, v in fitted.posterior_.sites.items()}
+    stats = {"lp": rng.normal(size=(2, 20)), "diverging": np.zeros((2, 20), bool), "n_steps": np.full((2, 20), 7)}
+    fitted.posterior_ = Draws(fitted.model_, sites, stats)
+    return fitted.set_params(inference=SAMPLER)
+
+
+@pytest.mark.parametrize("make", [NB, GD, LINE, LOGIT, PROBIT])
+@pytest.mark.parametrize("how", [scattered, pytest.param(sampled, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplerWarning")
+def test_draws_are_kept(make, how, tmp_path):
+    fitted = how(make, X[:, 0] if make is LINE else BINARY)
+    fitted.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    same(fitted, again)
+    assert again.inference == SAMPLER and again.posterior_.sample_stats["lp"].shape == (2, 20)
+    for name, value in answers(fitted, X[:, 1:]).items():
+        np.testing.assert_array_equal(answers(again, X[:, 1:])[name], value)
+
+
+def test_a_stream_goes_on_after_loading(tmp_path):
+    rows, y = table()
+    half = NB(FEATURES).partial_fit(rows[::2], y[::2], classes=["ash", "birch", "oak"])
+    half.save(tmp_path / "model.nc")
+    whole = bg.load(tmp_path / "model.nc").partial_fit(rows[1::2], y[1::2])
+    assert whole.model_ == half.partial_fit(rows[1::2], y[1::2]).model_
+
+
+def test_the_file_is_open(tmp_path):
+    """Any reader of netCDF finds the numbers under telling names."""
+    fitted = GD(shared=True).fit(SHIFTED, T)
+    fitted.save(tmp_path / "model.nc")
+    with xr.open_dataset(tmp_path / "model.nc", engine="h5netcdf") as file:
+        assert (file.attrs["format"], file.attrs["format_version"]) == ("bayesgen", 1)
+        assert file.attrs["library_version"] == bg.__version__
+        np.testing.assert_array_equal(file["posterior__model_gaussian_mean"], fitted.posterior_.model.gaussian.mean)
+        assert json.loads(file["specification"].item())["estimator"] == "GaussianDiscriminantClassifier"
+
+
+def test_many_columns(tmp_path):
+    wide = RNG.poisson(0.1, (20, 5000))
+    fitted = NB("multinomial").fit(wide, np.arange(20) % 2)
+    fitted.save(tmp_path / "model.nc")
+    np.testing.assert_array_equal(bg.load(tmp_path / "model.nc").predict_proba(wide), fitted.predict_proba(wide))
+
+
+# -- a leaf of one's own
+
+
+@dataclass(frozen=True, eq=False)
+class Louder(NormalInverseGamma):
+    """A leaf of a user."""
+
+
+def test_an_own_leaf_is_handed_over_at_load(tmp_path):
+    fitted = NB({0: Louder(0.0, 1.0, 1.0, 1.0)}).fit(X, BINARY)
+    fitted.save(tmp_path / "model.nc")
+    with pytest.raises(ValueError, match=r"model.nc: holds the class Louder.*leaves=\[Louder\]"):
+        bg.load(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc", leaves=[Louder])
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+# -- what is refused
+
+
+@pytest.fixture
+def saved(tmp_path):
+    GD(shared=True).fit(SHIFTED, T).save(tmp_path / "model.nc")
+    return tmp_path / "model.nc"
+
+
+def test_every_damage_is_told(saved):
+    good = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = [good[:n] for n in (0, 4, 100, len(good) // 2, len(good) - 1)]
+    for place in rng.integers(len(good), size=60):
+        damaged.append(good[:place] + bytes([good[place] ^ 255]) + good[place + 1 :])
+    want = bg.load(saved)
+    harmless = 0
+    for content in damaged:
+        saved.write_bytes(content)
+        try:
+            got = bg.load(saved)
+        except ValueError as error:
+            assert str(saved) in str(error)
+        else:  # a byte that nothing is written in
+            same(got, want)
+            harmless += 1
+    assert harmless < 50
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04", b"x,t\n1,a\n", b"\x80\x04\x95", b"\x89HDF\r\n\x1a\n" + bytes(100)]
+)
+def test_a_foreign_file(tmp_path, content):
+    (tmp_path / "model.nc").write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.nc: "):
+        bg.load(tmp_path / "model.nc")
+
+
+def test_a_foreign_netcdf(tmp_path):
+    xr.Dataset({"x": ("row", [1.0, 2.0])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"other\.nc: not a file that"):
+        bg.load(tmp_path / "other.nc")
+    with pytest.raises(FileNotFoundError):
+        bg.load(tmp_path / "none.nc")
+
+
+def forge(path, change, **attributes):
+    """Rewrite a file with another specification, and a checksum that fits."""
+    with xr.open_dataset(path, engine="h5netcdf", decode_cf=False) as file:
+        file = file.load()
+    specification = json.loads(file["specification"].item())
+    change(specification)
+    text = json.dumps(specification)
+    arrays = {name: v.values for name, v in file.data_vars.items() if name != "specification"}
+    file["specification"] = ((), text)
+    file.attrs |= {"checksum": storage._checksum(text, arrays)} | attributes
+    file.to_netcdf(path, engine="h5netcdf")
+
+
+def put(*keys, value):
+    def change(specification):
+        inner = specification
+        for key in keys[:-1]:
+            inner = inner[key]
+        inner[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("estimator", value="os.system"), "no estimator of bayesgen"),
+        (put("parameters", "inference", value={"object": "system", "own": False, "fields": {}}), "the class system"),
+        (put("parameters", "inference", value={"object": "Louder", "own": False, "fields": {}}), "the class Louder"),
+        (put("parameters", "inference", value={"array": "nothing", "bool": False}), "no estimator of bayesgen"),
+        (put("parameters", "gravity", value=9.81), "no estimator of bayesgen"),
+        (put("parameters", value=[]), "no estimator of bayesgen"),
+    ],
+)
+def test_a_file_names_only_what_is_known(saved, change, words):
+    forge(saved, change)
+    with pytest.raises(ValueError, match=rf"model\.nc: .*{words}"):
+        bg.load(saved)
+
+
+def test_a_later_format(saved):
+    forge(saved, lambda specification: None, format_version=2, library_version="9.9")
+    with pytest.raises(
+        ValueError, match=r"model.nc: written in format 2 by bayesgen 9\.9; .*read it with that version"
+    ):
+        bg.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (GD(random_state=np.random.RandomState(0)), "random_state: .*must be an int or None"),
+        (GD(inference=lambda model, data, seed: bg.Exact()(model, data)), "inference: .* cannot be saved"),
+    ],
+)
+def test_what_cannot_be_saved_leaves_the_file_as_it_is(saved, estimator, words):
+    before = saved.read_bytes()
+    with pytest.raises(TypeError, match=words):
+        estimator.fit(SHIFTED, T).save(saved)
+    assert saved.read_bytes() == before and len(list(saved.parent.iterdir())) == 1
+
+
+def test_not_fitted_or_not_ours(tmp_path):
+    with pytest.raises(NotFittedError):
+        GD().save(tmp_path / "model.nc")
+
+    class Mine(GD):
+        """A user's own estimator."""
+
+    with pytest.raises(TypeError, match="Mine is not an estimator of bayesgen"):
+        Mine().fit(SHIFTED, T).save(tmp_path / "model.nc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_priors_are_kept(tmp_path):
+    for prior in (Separation(), NormalInverseGamma(np.zeros(3), 0.1, 1.0, 1.0)):
+        fitted = GD("diagonal", prior=prior, inference="map").fit(SHIFTED, T)
+        fitted.save(tmp_path / "model.nc")
+        same(bg.load(tmp_path / "model.nc"), fitted)
+    leaf = DirichletCategorical(1.0, ["a", 2, None, 1.5, True and "x"])
+    fitted = NB({0: leaf}).fit(np.array([["a"], ["x"]], dtype=object), [0, 1])
+    fitted.save(tmp_path / "model.nc")
+    same(bg.load(tmp_path / "model.nc"), fitted)
