@@ -4,6 +4,7 @@ They model p(y | x) and have nothing to say of x: a missing value is an error, a
 """
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -13,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from bayesgen.estimator import Estimator, class_codes, class_labels, existing
 from bayesgen.inference import named
 from bayesgen.inspection import ProbabilityDraws
-from bayesgen.models.discriminative import complete
+from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
-from bayesgen.posterior import Closed, Draws
+from bayesgen.posterior import Closed, generator, groups_of_rows, tree
 from bayesgen.statistics import moments
 
 
@@ -68,12 +69,25 @@ class _Regression(Estimator):
         rest = {"variance": sites["variance"]} if "variance" in sites else {}
         return {"intercept": intercept, "coefficients": coefficients} | rest
 
-    def to_arviz(self):
-        """Draws of the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given."""
+    def to_arviz(self, X=None, y=None):
+        """Return the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given.
+
+        Parameters
+        ----------
+        X, y : optional
+            Rows and their target; they add the groups "log_likelihood" (of classes "conditional": log p(t_i | x_i, θ);
+            else "y"), "posterior_predictive" and "observed_data" (of classes "t", as codes; else "y").
+        """
         check_is_fitted(self)
-        if isinstance(self.posterior_, Closed):
-            return Draws(self.model_, self._undo(self.posterior_.draws(self.random_state))).to_arviz()
-        return Draws(self.model_, self._undo(self.posterior_.sites), self.posterior_.sample_stats).to_arviz()
+        if (X is None) != (y is None):
+            raise ValueError("to_arviz() takes X and y together")
+        rng = generator(self.random_state)
+        draws = self.posterior_.as_draws(rng)
+        groups = None if X is None else self._groups(draws, X, y, rng)
+        return tree(replace(draws, sites=self._undo(draws.sites)), groups)
+
+    def _groups(self, draws, X, y, rng):
+        raise NotImplementedError
 
 
 class LinearRegressor(RegressorMixin, _Regression):
@@ -198,6 +212,23 @@ class LinearRegressor(RegressorMixin, _Regression):
             mean, variance = rows @ centre, ((rows @ spread) * rows).sum(1) + sites["variance"].mean()
         return (mean, np.sqrt(variance)) if return_std else mean
 
+    def _groups(self, draws, X, y, rng):
+        z, y = self._read(X), column_or_1d(y)
+        lead, flat = draws.sites["variance"].shape, {s: v.reshape(-1, *v.shape[2:]) for s, v in draws.sites.items()}
+        rows = self.model_.check((z, y))
+        location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
+        noise = (
+            rng.laplace(scale=np.sqrt(0.5), size=location.shape)
+            if self.noise == "laplace"
+            else rng.normal(size=location.shape)
+        )
+        values = {
+            "log_likelihood": self.model_.log_likelihood_rows(flat, rows),
+            "posterior_predictive": location + sd * noise,
+        }
+        values = {group: {"y": v.reshape(*lead, len(y))} for group, v in values.items()}
+        return values | {"observed_data": {"y": rows["t"]}}
+
     @property
     def log_evidence_(self) -> float:
         """Log p(y | X) under the prior, every constant kept; its scale follows y, so this is empirical Bayes."""
@@ -244,6 +275,10 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
         if 1 < len(model.scored) < len(self.classes_):  # the pinned class
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
+
+    def _groups(self, draws, X, y, rng):
+        _, codes = class_codes(class_labels(y), self.classes_)
+        return groups_of_rows(draws, self._read(X), codes, rng)
 
     def _model(self, scales, classes, columns):
         raise NotImplementedError
