@@ -1,6 +1,7 @@
 """Bayesian generative classifiers and the lecture models under them."""
 
 from bayesgen import boundary, data, decision, evaluation, models
+from bayesgen.calibration import check_calibration
 from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.evaluation import compare_evidence
 from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit
@@ -25,6 +26,7 @@ __all__ = [
     "ProbitClassifier",
     "SamplerWarning",
     "boundary",
+    "check_calibration",
     "compare_evidence",
     "data",
     "decision",

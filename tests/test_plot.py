@@ -1,11 +1,236 @@
 import subprocess
 import sys
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from scipy import stats
+from scipy.special import expit
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+import bayesgen as bg
 from bayesgen import evaluation, plot
+from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
+
+mpl.use("Agg")
+
+
+def axes():
+    return Figure().subplots()
+
+
+def labels(ax):
+    return ax.get_legend_handles_labels()[1]
+
+
+def colours(ax):
+    return [line.get_color() for line in ax.lines]
+
+
+# -- the coin ---------------------------------------------------------------------------------------------------------
+
+
+def test_beta_densities():
+    ax = plot.beta_densities([(2, 2), (8, 3), (0.5, 0.5)], ax=axes())
+    for line, (a, b) in zip(ax.lines, [(2, 2), (8, 3), (0.5, 0.5)], strict=True):
+        x, y = line.get_data()
+        np.testing.assert_allclose(y, stats.beta(a, b).pdf(x))
+    assert labels(ax) == ["Beta(2, 2)", "Beta(8, 3)", "Beta(0.5, 0.5)"]
+    assert len(set(colours(ax))) == 3
+    assert ax.get_ylim()[1] < 5  # the poles of Beta(1/2, 1/2) do not set the scale
+
+
+def test_coin_before_and_after():
+    ax = plot.coin(BetaBernoulli(2, 3), [1, 1, 0], [1] * 30, ax=axes())
+    curves = [line for line in ax.lines if len(line.get_xdata()) > 2]
+    for line, (a, b) in zip(curves, [(2, 3), (4, 4), (32, 3)], strict=True):
+        x, y = line.get_data()
+        np.testing.assert_allclose(y, stats.beta(a, b).pdf(x))
+    means = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 2]
+    np.testing.assert_allclose(means, [1 / 2, 32 / 35])
+
+
+# -- Gaussians --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_the_predictive_is_wider_than_the_posterior_by_the_noise(count):
+    data, prior = np.arange(count) + 20.0, NormalKnownVariance(0, 10, 2)
+    ax = plot.mean_and_predictive(prior, data, unit="°C", ax=axes())
+    variance = 1 / (1 / 100 + count / 4)
+    location = variance * data.sum() / 4
+    for line, v in zip(ax.lines[:2], [variance, variance + 4], strict=True):
+        x, y = line.get_data()
+        np.testing.assert_allclose(y, stats.norm(location, v**0.5).pdf(x), atol=1e-12)
+    assert ax.get_xlabel() == "x [°C]"
+    np.testing.assert_array_equal(ax.lines[2].get_xdata(), data)
+
+
+def test_densities_of_the_next_temperature():
+    data, prior = [3.0, 4.0, 6.5], NormalInverseGamma(0.0, 0.1, 1.0, 4.0)
+    ax = plot.predictive_densities(prior, data, ax=axes())
+    ml, mode, full = ax.lines[:3]
+    x, y = ml.get_data()
+    np.testing.assert_allclose(y, stats.norm(np.mean(data), np.std(data)).pdf(x))
+    posterior = prior.update(prior.statistics(data))
+    scale = (posterior.beta * (posterior.kappa + 1) / (posterior.alpha * posterior.kappa)) ** 0.5
+    np.testing.assert_allclose(full.get_ydata(), stats.t(2 * posterior.alpha, posterior.mean, scale).pdf(x))
+    assert full.get_ydata().max() < min(ml.get_ydata().max(), mode.get_ydata().max())
+    assert labels(ax) == ["maximum likelihood", "MAP", "posterior predictive", "observed"]
+
+
+def test_one_temperature_is_enough_where_the_noise_is_known():
+    ax = plot.predictive_densities(NormalKnownVariance(0, 10, 2), [21.0], ax=axes())
+    assert np.isfinite(ax.lines[0].get_ydata()).all()
+
+
+def test_contours_of_a_gaussian_hold_their_probability():
+    mean, covariance = np.array([1.0, -2.0]), np.array([[2.0, 0.6], [0.6, 1.0]])
+    ax = plot.gaussian(mean, covariance, masses=(0.5, 0.9), ax=axes())
+    contours = ax.collections[1]
+    inverse = np.linalg.inv(covariance)
+    for path, mass in zip(contours.get_paths(), [0.9, 0.5], strict=True):
+        step = path.vertices - mean
+        squared = np.einsum("ni,ij,nj->n", step, inverse, step)
+        np.testing.assert_allclose(stats.chi2(2).cdf(squared), mass, atol=0.01)
+    lengths = sorted(np.ptp(line.get_xydata(), axis=0) @ np.ptp(line.get_xydata(), axis=0) / 4 for line in ax.lines)
+    np.testing.assert_allclose(lengths, np.linalg.eigvalsh(covariance))
+
+
+# -- classifiers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(1)
+    y = np.repeat(["a", "b", "c"], 25)
+    return rng.normal(size=(75, 2)) + np.repeat([[0, 0], [3, 0], [1, 4]], 25, axis=0), y
+
+
+def test_class_conditionals_and_the_sigmoid(plane):
+    X, y = plane[0][:50, :1], plane[1][:50]
+    classifier = bg.GaussianDiscriminantClassifier(shared=True).fit(X, y)
+    x = np.linspace(-60, 60, 4001)
+    ax = plot.class_conditionals(classifier, x, ax=axes())
+    right = ax.figure.axes[1]
+    areas = [np.trapezoid(line.get_ydata(), x) for line in ax.lines]
+    np.testing.assert_allclose(areas, classifier.posterior_.model.classes.mean, atol=1e-3)
+    assert len(right.lines) == 1
+    a, b = (line.get_ydata() for line in ax.lines)
+    np.testing.assert_allclose(right.lines[0].get_ydata(), b / (a + b), rtol=1e-9)
+    assert labels(right) == ["P(b | x)"]
+
+
+def test_softmax_has_a_curve_for_every_class(plane):
+    classifier = bg.GaussianDiscriminantClassifier().fit(plane[0][:, :1], plane[1])
+    ax = plot.class_conditionals(classifier, np.linspace(-5, 8, 50), ax=axes())
+    curves = [line.get_ydata() for line in ax.figure.axes[1].lines]
+    np.testing.assert_allclose(np.sum(curves, axis=0), 1)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
+def test_decision_regions_of_every_covariance(plane, covariance, shared):
+    classifier = bg.GaussianDiscriminantClassifier(covariance, shared).fit(*plane)
+    ax = plot.decision_regions(classifier, *plane, steps=41, ax=axes())
+    assert set(labels(ax)) == {"a", "b", "c", "90% of boundaries"}
+
+
+def contour_points(ax):
+    sets = [c for c in ax.collections if hasattr(c, "levels") and list(c.levels) == [0.0]]
+    return [np.concatenate([path.vertices for path in c.get_paths()]) for c in sets]
+
+
+def test_on_the_boundary_two_classes_are_equally_probable(plane):
+    classifier = bg.GaussianDiscriminantClassifier().fit(*plane)
+    ax = plot.decision_regions(classifier, *plane, draws=0, steps=101, ax=axes())
+    first, second = contour_points(ax)
+    for points in (first, second):
+        top = np.sort(classifier.predict_proba(points), axis=1)[:, -2:]
+        assert np.quantile(top[:, 1] - top[:, 0], 0.95) < 0.03  # but where three classes meet
+
+
+def test_the_band_is_where_draws_disagree(plane):
+    X, y = plane[0][:50], plane[1][:50]
+    exact = bg.GaussianDiscriminantClassifier(shared=True).fit(X, y)
+    middle, far = X.mean(0), X[y == "a"].mean(0) - [3, 0]
+    share = plot.agreement(exact, [middle, far], draws=500)
+    assert 0.5 <= share[0] < 0.95 < share[1]
+    point = bg.GaussianDiscriminantClassifier(shared=True, inference="map").fit(X, y)
+    assert (plot.agreement(point, [middle, far]) == 1).all()
+    ax = plot.decision_regions(point, X, y, steps=21, ax=axes())
+    assert labels(ax) == ["a", "b"]
+
+
+def test_a_discriminative_classifier_and_a_foreign_one_have_regions_too(plane):
+    X, y = pd.DataFrame(plane[0][:50], columns=["u", "v"]), plane[1][:50]
+    for classifier in (bg.LogisticClassifier(inference="map"), LinearDiscriminantAnalysis()):
+        ax = plot.decision_regions(classifier.fit(X, y), X, y, steps=21, ax=axes())
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("u", "v")
+        assert len(contour_points(ax)) == 1
+
+
+def test_class_probabilities_of_a_new_row(plane):
+    classifier = bg.NaiveBayesClassifier().fit(*plane)
+    ax = plot.class_probabilities(classifier, *plane, [6.0, 9.0], steps=41, ax=axes())
+    own = classifier.predict_proba([[6.0, 9.0]])[0]
+    text = next(t.get_text() for t in ax.texts if "P(a)" in t.get_text())
+    assert text.split("\n") == [f"P({name}) = {p:.2g}" for name, p in zip("abc", own, strict=True)]
+    assert sum(list(getattr(c, "levels", [])) == [0.5, 0.9, 0.99] for c in ax.collections) == 3
+    assert labels(ax)[-1] == "new row"
+
+
+def test_boundaries_of_several_classifiers(plane):
+    X, y = np.vstack([plane[0][:50], [[30, 20]]]), np.append(plane[1][:50], "b")
+    fits = {"LDA": bg.GaussianDiscriminantClassifier(shared=True), "logistic": bg.LogisticClassifier(inference="map")}
+    fits = {label: classifier.fit(X, y) for label, classifier in fits.items()}
+    ax = plot.boundaries(fits, X, y, ax=axes())
+    for points, classifier in zip(contour_points(ax), fits.values(), strict=True):
+        np.testing.assert_allclose(classifier.predict_proba(points)[:, 0], 0.5, atol=1e-3)
+    assert {"LDA", "logistic"} < set(labels(ax))
+
+
+def test_probability_along_a_line(plane):
+    X, y = plane[0][:50], plane[1][:50]
+    fits = {way: bg.GaussianDiscriminantClassifier(inference=way).fit(X, y) for way in ("ml", "map", "exact")}
+    ax = plot.along_line(fits, [0, 0], [30, 40], X=X, ax=axes())
+    for line, classifier in zip(ax.lines[:3], fits.values(), strict=True):
+        assert line.get_xdata()[-1] == pytest.approx(50)
+        assert line.get_ydata()[-1] == classifier.predict_proba([[30, 40]])[0, 1]
+    np.testing.assert_allclose(ax.lines[3].get_xdata(), X @ [0.6, 0.8])
+
+
+# -- regression -------------------------------------------------------------------------------------------------------
+
+
+def test_regression_lines_and_band():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 3, 15)
+    t = 1 + 2 * x + rng.normal(size=15)
+    regressor = bg.LinearRegressor(random_state=0).fit(x[:, None], t)
+    ax = plot.regression(regressor, x, t, lines=9, sds=1, ax=axes())
+    assert len(ax.lines) == 9 + 2
+    line, fitted = ax.lines[9].get_data()
+    mean, sd = regressor.predict(line[:, None], return_std=True)
+    np.testing.assert_allclose(fitted, mean)
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx((mean + sd).max())
+    assert band[:, 1].min() == pytest.approx((mean - sd).min())
+    slopes = [np.diff(one.get_ydata())[0] / np.diff(line)[0] for one in ax.lines[:9]]
+    assert np.std(slopes) > 0 and abs(np.mean(slopes) - regressor.coef_[0]) < 1
+
+
+def test_squashing_functions():
+    logistic, probit, stretched = plot.squashing(ax=axes()).lines[:3]
+    a = logistic.get_xdata()
+    np.testing.assert_allclose(logistic.get_ydata(), expit(a))
+    np.testing.assert_allclose(probit.get_ydata(), stats.norm.cdf(a))
+    assert np.abs(stretched.get_ydata() - logistic.get_ydata()).max() < 0.02
+
+
+# -- probabilities ----------------------------------------------------------------------------------------------------
 
 
 def simulate(n=300):
@@ -13,10 +238,6 @@ def simulate(n=300):
     probability = rng.dirichlet([0.4, 0.4, 0.4], n)
     truth = (probability.cumsum(1) < rng.random((n, 1))).sum(1).clip(max=2)
     return truth, probability
-
-
-def axes():
-    return Figure().subplots()
 
 
 def test_reliability_shows_what_the_calibration_error_measures():
@@ -51,13 +272,70 @@ def test_probabilities_of_zero_and_one_lie_at_the_edge_and_ranks_stand_in_for_a_
     assert ((low < points[:, 1]) & (points[:, 1] < high)).all()
 
 
-def test_without_axes_a_figure_is_made():
-    import matplotlib as mpl
+def test_confusion_counts_what_was_done_and_what_it_cost():
+    loss = [[0, 1, 0.5], [10, 0, 0.5]]
+    truth, action = [0, 0, 0, 1, 1], [0, 1, 1, 0, 2]
+    ax = plot.confusion(truth, action, loss, classes=["well", "ill"], actions=["go", "treat", "test"], ax=axes())
+    assert [t.get_text() for t in ax.texts][:3] == ["1\ncost 0", "2\ncost 2", "0\ncost 0"]
+    assert ax.get_title() == f"mean loss {bg.decision.risk(truth, action, loss):.3g}"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["go", "treat", "test"]
+    with pytest.raises(ValueError, match="action"):
+        plot.confusion(truth, [0, 1, 1, 0, 3], loss, ax=axes())
 
-    mpl.use("Agg")
-    ax = plot.reliability(*simulate())
-    assert ax.figure.axes == [ax]
-    mpl.pyplot.close(ax.figure)
+
+def test_learning_curves_are_means_with_two_standard_errors():
+    scores = {"one": [[1.0, 0.5], [2.0, 0.7], [3.0, 0.9]], "other": [1.5, 0.2]}
+    ax = plot.learning_curves([10, 100], scores, ax=axes())
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [2, 0.7])
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.max() == pytest.approx(2 + 2 / 3**0.5)
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), [1.5, 0.2])
+    assert labels(ax) == ["one", "other"]
+
+
+# -- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_and_the_prior_sum_to_the_log_odds():
+    X = pd.DataFrame(
+        {"link": [True, True, False, False] * 6, "topic": ["x", "y", "y", "z"] * 6, "length": np.arange(24) ** 1.5}
+    )
+    y = np.array(["ham", "spam"] * 12)
+    classifier = bg.NaiveBayesClassifier().fit(X, y)
+    row = X.iloc[[3]]
+    said = plot.feature_evidence(classifier, row)
+    (ham, spam), prior = classifier.predict_log_proba(row)[0], classifier.posterior_.model.classes.mean
+    assert sum(said.values()) + np.log(prior[1] / prior[0]) == pytest.approx(spam - ham)
+    terms = classifier.explain(row)[0].drop_sel(term="prior")
+    for name, value in (terms.sel({"class": "spam"}) - terms.sel({"class": "ham"})).to_series().items():
+        assert said[name] == pytest.approx(value)
+    ax = plot.evidence(classifier, row, most=2, ax=axes())
+    ranked = sorted(said, key=lambda name: abs(said[name]))[1:]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ranked
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [said[name] for name in ranked])
+    gap = pd.DataFrame({"link": [None], "topic": ["x"], "length": [3.0]})
+    assert plot.feature_evidence(classifier, gap)["link"] == 0
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_a_word_of_a_bag_is_left_out_by_its_count(as_table):
+    counts = np.array([[2, 0, 1], [1, 0, 0], [0, 3, 1], [0, 1, 0]])
+    X = pd.DataFrame(counts, columns=["now", "dear", "the"]) if as_table else counts
+    classifier = bg.NaiveBayesClassifier("multinomial").fit(X, [1, 1, 0, 0])
+    said = plot.feature_evidence(classifier, X[:1])
+    now, dear, _ = said.values()
+    assert now > 0 == dear
+
+
+# -- in general -------------------------------------------------------------------------------------------------------
+
+
+def test_without_axes_the_current_ones_are_drawn_on():
+    import matplotlib.pyplot as plt
+
+    figure, (_, second) = plt.subplots(1, 2)
+    assert plot.reliability(*simulate()) is second
+    plt.close(figure)
 
 
 def test_importing_does_not_load_matplotlib():

@@ -1,5 +1,39 @@
 """Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported when one is drawn."""
 
-from bayesgen.plot.probability import probabilities, reliability
+from bayesgen.plot.calibration import calibration
+from bayesgen.plot.coin import beta_densities, coin
+from bayesgen.plot.evidence import evidence, feature_evidence
+from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
+from bayesgen.plot.probability import confusion, learning_curves, probabilities, reliability
+from bayesgen.plot.regions import (
+    agreement,
+    along_line,
+    boundaries,
+    class_conditionals,
+    class_probabilities,
+    decision_regions,
+)
+from bayesgen.plot.regression import regression, squashing
 
-__all__ = ["probabilities", "reliability"]
+__all__ = [
+    "agreement",
+    "along_line",
+    "beta_densities",
+    "boundaries",
+    "calibration",
+    "class_conditionals",
+    "class_probabilities",
+    "coin",
+    "confusion",
+    "decision_regions",
+    "evidence",
+    "feature_evidence",
+    "gaussian",
+    "learning_curves",
+    "mean_and_predictive",
+    "predictive_densities",
+    "probabilities",
+    "regression",
+    "reliability",
+    "squashing",
+]

@@ -1,16 +1,19 @@
-"""Pictures of predicted class probabilities: whether they are calibrated, and how far they dare to go."""
+"""Pictures of class probabilities: calibration, how far they dare to go, what they cost, whence they come."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.decision import _codes, _loss_matrix
 from bayesgen.evaluation import reliability_table
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, VERMILION, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-RIGHT, WRONG = "#0072B2", "#D55E00"  # blue and vermilion of Okabe and Ito, told apart by every eye
+RIGHT, WRONG = BLUE, VERMILION
 _FLOOR = 1e-9  # probabilities beyond are drawn at the edge
 
 
@@ -30,9 +33,9 @@ def reliability(truth: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax:
     bins : int
         Number of bins of equal width.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Where to draw; default: the current Axes.
     """
-    probability, ax = np.asarray(probability, float), _axes(ax)
+    probability, ax = np.asarray(probability, float), axes(ax)
     top = probability.max(1)
     right = probability.argmax(1) == np.asarray(truth)
     table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins)
@@ -69,9 +72,9 @@ def probabilities(
     probability, reference : array_like, shape (n, K)
         Predicted class probabilities.
     ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
+        Where to draw; default: the current Axes.
     """
-    truth, probability, ax = np.asarray(truth), np.asarray(probability, float), _axes(ax)
+    truth, probability, ax = np.asarray(truth), np.asarray(probability, float), axes(ax)
     rows = np.arange(len(truth))
     right = probability.argmax(1) == truth
     y = np.clip(probability[rows, truth], _FLOOR, 1 - _FLOOR)
@@ -103,6 +106,81 @@ def probabilities(
     return ax
 
 
+def confusion(
+    truth: ArrayLike,
+    action: ArrayLike,
+    loss: ArrayLike,
+    *,
+    classes: Sequence | None = None,
+    actions: Sequence | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw how many rows of each class met each action, coloured by what they cost altogether.
+
+    Parameters
+    ----------
+    truth : array_like of int, shape (n,)
+        True class codes 0 to K - 1.
+    action : array_like of int, shape (n,)
+        Actions taken, 0 to A - 1; `bayesgen.decision.decide` gives them.
+    loss : array_like, shape (K, A)
+        Loss of each action under each truth.
+    classes, actions : sequence, optional
+        What they are called; default: their codes, and for K actions the classes.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, matrix = axes(ax), _loss_matrix(loss)
+    count = np.zeros(matrix.shape, int)
+    truth, action = _codes("truth", truth, 0, len(matrix)), _codes("action", action, 0, matrix.shape[1], len(truth))
+    np.add.at(count, (truth, action), 1)
+    cost = count * matrix
+    reach = np.abs(cost).max() or 1.0
+    ax.imshow(cost, cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto")
+    for (i, j), n in np.ndenumerate(count):
+        ink = "white" if abs(cost[i, j]) > 0.7 * reach else "0.1"
+        ax.text(j, i, f"{n}\ncost {cost[i, j]:g}", ha="center", va="center", color=ink)
+    classes = list(range(len(matrix))) if classes is None else list(classes)
+    if actions is None:
+        actions = classes if len(classes) == matrix.shape[1] else range(matrix.shape[1])
+    ax.set_xticks(range(matrix.shape[1]), [str(a) for a in actions])
+    ax.set_yticks(range(len(matrix)), [str(c) for c in classes])
+    ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(truth), 1):.3g}")
+    return ax
+
+
+def learning_curves(
+    sizes: ArrayLike, scores: Mapping[str, ArrayLike], *, score: str = "log loss", ax: "Axes | None" = None
+) -> "Axes":
+    """Draw a score on held-out rows against the number of rows learned from: mean over repeats ± 2 standard errors.
+
+    Parameters
+    ----------
+    sizes : array_like, shape (s,)
+        Numbers of rows learned from.
+    scores : mapping from label to array_like, shape (repeats, s)
+        The scores of each method.
+    score : str
+        Name of the score.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, sizes = axes(ax), np.asarray(sizes)
+    for i, (label, values) in enumerate(scores.items()):
+        values = np.atleast_2d(np.asarray(values, float))
+        mean, error = values.mean(0), np.zeros(len(sizes))
+        if len(values) > 1:
+            error = 2 * values.std(0, ddof=1) / len(values) ** 0.5
+        style = {"color": COLOURS[i % 7], "marker": MARKS[i % 7], "linestyle": DASHES[i % 4]}
+        ax.plot(sizes, mean, label=label, markersize=4, **style)
+        ax.fill_between(sizes, mean - error, mean + error, color=COLOURS[i % 7], alpha=0.15, linewidth=0)
+    ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
+    ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
+    ax.xaxis.set_minor_locator(_nothing())
+    ax.legend(fontsize=8)
+    return ax
+
+
 def _log_odds(ax, axis: str):
     ticks = {1e-8: "1e-8", 1e-4: "1e-4", 0.01: "0.01", 0.5: "0.5", 0.99: "0.99", 1 - 1e-4: "0.9999", 1 - 1e-8: "1-1e-8"}
     ax.set(**{f"{axis}scale": "logit", f"{axis}lim": (_FLOOR / 2, 1 - _FLOOR / 2)})
@@ -115,11 +193,3 @@ def _nothing():
     from matplotlib.ticker import NullLocator
 
     return NullLocator()
-
-
-def _axes(ax):
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,340 @@
+r"""Simulation-based calibration: whether a posterior is right, checked by simulating from the prior.
+
+Draw parameters θ from the prior, data from the parameters, and L independent draws from the posterior of those data.
+Then the rank of θ among the draws is uniform on 0..L, for every scalar function of θ and the data: that is Bayes' rule
+and nothing else. A wrong update, density or sampler bends the ranks. (Talts et al. 2018, arXiv:1804.06788; Modrák et
+al. 2023, *Bayesian Analysis*, on the likelihood of the data as a test quantity.)
+"""
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln
+
+from bayesgen import program
+from bayesgen.inference import NUTS, SamplerWarning, named
+from bayesgen.inference.base import summarise
+from bayesgen.model import ExponentialFamily, Model
+from bayesgen.models.class_conditional import ClassConditional
+from bayesgen.models.naive_bayes import NaiveBayes
+from bayesgen.posterior import Draws, Point, generator
+
+_LONGER = 4  # times that a chain may be doubled in search of independent draws
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What `check_calibration` found.
+
+    Attributes
+    ----------
+    ranks : dict from name to int array, shape (simulations,)
+        Rank 0..draws of the truth among the posterior draws, for every scalar parameter that varies, and for the
+        "log_likelihood" of the data.
+    draws : int
+        Posterior draws that were ranked among.
+    effective : float
+        The smallest effective sample size that any simulation ended with; infinite where draws are exact.
+    divergent : int
+        Simulations with a divergence.
+    """
+
+    ranks: Mapping[str, np.ndarray]
+    draws: int
+    effective: float = math.inf
+    divergent: int = 0
+
+    @property
+    def simulations(self) -> int:
+        """How many data sets were simulated."""
+        return len(next(iter(self.ranks.values())))
+
+    @functools.cached_property
+    def p_values(self) -> dict[str, float]:
+        """P value of every scalar: whether its ranks are uniform, see `uniformity`."""
+        return {name: uniformity(ranks, self.draws) for name, ranks in self.ranks.items()}
+
+    @functools.cached_property
+    def adjusted(self) -> dict[str, float]:
+        """P values by Holm's correction for their number, the smallest first."""
+        result, least = {}, 0.0
+        for i, name in enumerate(sorted(self.p_values, key=self.p_values.__getitem__)):
+            result[name] = least = max(least, min(1.0, (len(self.p_values) - i) * self.p_values[name]))
+        return result
+
+    @property
+    def p_value(self) -> float:
+        """The smallest p value after Holm's correction."""
+        return next(iter(self.adjusted.values()))
+
+    def ok(self, level: float = 0.01) -> bool:
+        """Whether no scalar is rejected; a right posterior fails with probability ``level`` at most."""
+        return self.p_value > level
+
+    def __str__(self):
+        worst = next(iter(self.adjusted))
+        return (
+            f"{self.simulations} simulations, ranks of {len(self.ranks)} scalars among {self.draws} draws: "
+            f"least p value {self.p_value:.2g} ({worst}), Holm-corrected"
+        )
+
+
+def check_calibration(
+    model,
+    size: int = 20,
+    inference="exact",
+    *,
+    simulations: int = 100,
+    draws: int = 99,
+    missing=None,
+    simulate: Callable[[Mapping[str, np.ndarray], np.random.Generator], Any] | None = None,
+    seed=None,
+) -> Calibration:
+    """Check a model and an inference by simulation: whether true parameters rank uniformly among posterior draws.
+
+    Parameters
+    ----------
+    model : Model
+        With a proper prior: any leaf, also your own, a `NaiveBayes`, a `GaussianDiscriminant`, or (with ``simulate``) a
+        regression.
+    size : int
+        Rows of a simulated data set. Few: a mistake in the prior shows where data are few.
+    inference : str or Inference
+        "exact", or a sampler such as ``NUTS(num_samples=500, num_chains=1)``, which is compiled once. Its draws are
+        thinned; where fewer than ``draws`` of them are effective, the chain is run for longer.
+    simulations : int
+        Data sets simulated.
+    draws : int
+        Posterior draws to rank among.
+    missing : bool array, shape of the rows, or mapping from feature to array, optional
+        Entries to take out of every data set.
+    simulate : callable (params, rng) -> data, optional
+        Draws one data set given parameters, as the model's ``statistics`` takes it: a tuple where that takes several
+        arguments. By default rows are drawn from the model's own ``likelihood``.
+    seed : int or Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    Calibration
+        ``print`` it, ask it ``.ok()``, or draw it by `bayesgen.plot.calibration`.
+
+    Examples
+    --------
+    >>> from bayesgen.models import BetaBernoulli
+    >>> result = check_calibration(BetaBernoulli(2, 3), size=10, seed=0)
+    >>> result.ok()
+    True
+    >>> print(result)
+    100 simulations, ranks of 2 scalars among 99 draws: least p value 0.58 (log_likelihood), Holm-corrected
+    """
+    for name, value in (("size", size), ("simulations", simulations), ("draws", draws)):
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a model of bayesgen.models or a leaf of your own, got {model!r}")
+    inference, rng = named(inference), generator(seed)
+    truths = _parameters(model, rng, simulations)
+    each = [{site: v[i] for site, v in truths.items()} for i in range(simulations)]
+    sets = (simulate(params, rng) for params in each) if simulate else _rows(model, truths, size, missing, rng)
+    ranks, moving, effective, divergent = [], np.zeros((), bool), math.inf, 0
+    for params, data in zip(each, sets, strict=True):
+        statistics = summarise(model, data)
+        posterior, found = _independent(inference, model, statistics, draws, rng)
+        both = {site: np.concatenate([params[site][None], v]) for site, v in posterior.items()}
+        values = np.column_stack([_scalars(both), _log_likelihood(model, both, data, statistics)])
+        ties = (values[1:] == values[0]).sum(0)
+        ranks.append((values[1:] < values[0]).sum(0) + rng.integers(ties + 1))
+        moving = moving | (
+            np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(0)
+        )  # no known value, nor the zeros of a factor
+        effective, divergent = min(effective, found[0]), divergent + found[1]
+    names = [f"{site}{_place(index)}" for site, v in posterior.items() for index in np.ndindex(v.shape[1:])]
+    table = np.array(ranks)
+    first = np.unique(table, axis=1, return_index=True)[1]  # what always ranks as another does is the same quantity
+    kept = [j for j in range(table.shape[1]) if moving[j] and j in first]
+    if not kept:
+        raise ValueError(f"{type(model).__name__} has nothing to learn: no parameter varies")
+    return Calibration({[*names, "log_likelihood"][j]: table[:, j] for j in kept}, draws, effective, divergent)
+
+
+def _parameters(model, rng, count):
+    """Draws of the prior: exact where the model has them, else by its program."""
+    if getattr(model, "conjugate", False):
+        return {site: np.asarray(v) for site, v in model.draw(rng, (count,)).items()}
+    from numpyro.infer import Predictive
+
+    with program.x64():
+        key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
+        sites = Predictive(model.traced().latents, num_samples=count)(key)
+        return {site: np.asarray(v) for site, v in sites.items()}
+
+
+def _rows(model, truths, size, missing, rng):
+    """Yield a data set of ``size`` rows for every draw of the parameters; all are drawn at once."""
+    seed, count = int(rng.integers(2**31)), len(next(iter(truths.values())))
+    if isinstance(model, ClassConditional):
+        repeated = {site: np.repeat(v, size, axis=0) for site, v in truths.items()}
+        codes, rows = model.sample_rows(repeated, seed)
+        rows = {name: x.reshape(count, size, *x.shape[1:]) for name, x in rows.items()}
+        several = isinstance(model, NaiveBayes)
+        masks = (missing or {}) if several else {name: missing for name in rows}
+        rows = {name: _gaps(x, masks.get(name)) for name, x in rows.items()}
+        for i, t in enumerate(codes.reshape(count, size)):
+            own = {name: x[i] for name, x in rows.items()}
+            yield (own if several else own.popitem()[1]), t
+        return
+    if not isinstance(model, ExponentialFamily):
+        raise TypeError(f"{type(model).__name__} has no distribution of its columns: give simulate=")
+    with program.x64():
+        arguments = program.jax.random.PRNGKey(seed), {site: np.array(v) for site, v in truths.items()}
+        draw = program.build(lambda key, params: model.likelihood(params).sample(key, (size,)), *arguments, once=True)
+        x = np.asarray(draw(*arguments))
+    yield from _gaps(np.moveaxis(x, 1, 0), missing)
+
+
+def _gaps(x, missing):
+    """Take entries out of every data set (simulations, n, ...)."""
+    if missing is None:
+        return x
+    if np.shape(missing) != x.shape[1:]:
+        raise ValueError(f"missing must have the shape of the rows, {x.shape[1:]}, got {np.shape(missing)}")
+    return np.where(np.asarray(missing, bool), np.nan, x)
+
+
+def _independent(inference, model, statistics, count, rng):
+    """Return independent draws (count, ...) of the posterior; their effective number, and whether one diverged."""
+    from numpyro.diagnostics import effective_sample_size
+
+    for attempt in range(_LONGER + 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SamplerWarning)  # counted instead
+            posterior = inference(model, statistics, seed=int(rng.integers(2**31)))
+        if isinstance(posterior, Point):
+            raise TypeError(f"{type(inference).__name__} gives a point, not a posterior: use 'exact' or NUTS(...)")
+        if not isinstance(posterior, Draws):
+            return posterior.draws(rng, (count,)), (math.inf, False)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sizes = np.concatenate([np.ravel(effective_sample_size(np.asarray(v))) for v in posterior.sites.values()])
+        effective = float(sizes[~np.isnan(sizes)].min(initial=math.inf))  # NaN: of what does not vary
+        if effective >= count or not isinstance(inference, NUTS) or attempt == _LONGER:
+            break
+        inference = replace(inference, num_samples=2 * inference.num_samples)  # the program stays compiled
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.sites.items()}
+    apart = np.linspace(0, len(next(iter(flat.values()))) - 1, count).astype(int)
+    diverged = bool(np.any(posterior.sample_stats.get("diverging", False)))
+    return {site: v[apart] for site, v in flat.items()}, (effective, diverged)
+
+
+def _scalars(params):
+    return np.column_stack([v.reshape(len(v), -1) for v in params.values()])
+
+
+def _place(index):
+    return str(list(index)).replace(" ", "") if index else ""
+
+
+def _log_likelihood(model, params, data, statistics):
+    """Log p(data | params) of every draw."""
+    if isinstance(model, ClassConditional):
+        density = model.log_likelihood_rows(params, model.check(data[0]))
+        return density[:, data[1], np.arange(len(data[1]))].sum(-1)
+    if isinstance(model, ExponentialFamily):
+        return model.log_likelihood_rows(params, model.check(data)).sum(-1)
+    draws = ({site: v[i] for site, v in params.items()} for i in range(len(next(iter(params.values())))))
+    return np.array([model.log_likelihood(draw, statistics) for draw in draws])
+
+
+# -- the test ----------------------------------------------------------------------------------------------------------
+
+
+def uniformity(ranks, draws: int) -> float:
+    """P value of ranks as independent uniform numbers on 0..draws: exact, by their whole distribution function.
+
+    At each j the count of ranks below j is binomial; the statistic is the smallest of the two-sided p values over all
+    j, and its own distribution follows by recursion over j. It is the test whose acceptance region is the simultaneous
+    band of Säilynoja, Bürkner and Vehtari (2022, *Statistics and Computing* 32), here without simulation.
+
+    Parameters
+    ----------
+    ranks : int array, shape (n,)
+        The ranks.
+    draws : int
+        The largest rank there can be.
+
+    Examples
+    --------
+    >>> uniformity(np.arange(100), 99)
+    1.0
+    >>> uniformity(np.full(20, 3), 99) < 1e-10
+    True
+    """
+    ranks = np.asarray(ranks)
+    below = np.bincount(ranks, minlength=draws + 1).cumsum()[:-1]
+    return _p_value(len(ranks), draws, _tails(len(ranks), draws)[np.arange(draws), below].min())
+
+
+def band(simulations: int, draws: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest counts of ranks below 1..draws that `uniformity` does not reject at ``level``.
+
+    Parameters
+    ----------
+    simulations : int
+        Number of ranks.
+    draws : int
+        The largest rank there can be.
+    level : float
+        Probability that uniform ranks leave the band anywhere.
+
+    Returns
+    -------
+    low, high : int array, shape (draws,)
+    """
+    low, high = 1e-20, 1.0  # of the pointwise p value at the edge: p value of the whole at most, and above, the level
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _p_value(simulations, draws, middle) <= level else (low, middle)
+    return _inside(simulations, draws, low)
+
+
+@functools.lru_cache(maxsize=4)
+def _tails(simulations, draws):
+    """Two-sided p value of every count 0..simulations of ranks below 1..draws: (draws, simulations + 1)."""
+    share = np.arange(1, draws + 1)[:, None] / (draws + 1)
+    count = np.arange(simulations + 1)
+    below, above = stats.binom.cdf(count, simulations, share), stats.binom.sf(count - 1, simulations, share)
+    return np.minimum(1.0, 2 * np.minimum(below, above))
+
+
+def _inside(simulations, draws, least):
+    """Range of the counts whose two-sided p value is above ``least`` (to rounding) at every point."""
+    inside = _tails(simulations, draws) > least * (1 + 1e-9)
+    return inside.argmax(1), simulations - inside[:, ::-1].argmax(1)
+
+
+@functools.lru_cache(maxsize=4096)
+def _p_value(simulations, draws, least):
+    """Probability that the count of uniform ranks has a two-sided p value of ``least`` or less at some point.
+
+    The counts are a Markov chain: of the ranks that are not below j, each is j with probability 1/(draws + 1 - j).
+    """
+    if not (_tails(simulations, draws) > least * (1 + 1e-9)).any(1).all():
+        return 1.0
+    log_factorial = gammaln(np.arange(simulations + 1) + 1.0)
+    old, probability = np.zeros(1, int), np.ones(1)
+    for j, (low, high) in enumerate(zip(*_inside(simulations, draws, least), strict=True)):
+        share = 1 / (draws + 1 - j)
+        new = np.arange(low, high + 1)
+        more = new - old[:, None]
+        step = log_factorial[simulations - old][:, None] - log_factorial[np.maximum(more, 0)]
+        step -= log_factorial[simulations - new]
+        step += more * math.log(share) + (simulations - new) * math.log1p(-share)
+        probability = probability @ np.where(more >= 0, np.exp(step), 0.0)
+        old = new
+    return min(1.0, max(0.0, 1.0 - float(probability.sum())))

@@ -1,0 +1,251 @@
+"""Pictures of classifiers: densities and probabilities over one column, regions and boundaries over two."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, columns_of, grid, rows_for, scatter, shades
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw p(x, t = k) of every class along one column, and the class probability that follows by Bayes' rule.
+
+    Two equal Gaussians give the sigmoid, several the softmax. The area under a density is the probability of its
+    class, and where two densities cross their classes are equally probable. Probabilities have an axis of their own
+    at the right, a twin of the Axes returned.
+
+    Parameters
+    ----------
+    classifier : fitted generative estimator
+        Of one column.
+    x : array_like, shape (n,)
+        Where to draw.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, x = axes(ax), np.asarray(x, float)
+    rows, names = rows_for(classifier, x[:, None]), classifier.classes_
+    log_probability = classifier.predict_log_proba(rows)
+    density = np.exp(log_probability + classifier.score_samples(rows)[:, None])
+    right = ax.twinx()
+    for k, name in enumerate(names):
+        ax.fill_between(x, density[:, k], color=COLOURS[k], alpha=0.15, linewidth=0)
+        ax.plot(x, density[:, k], color=COLOURS[k], linewidth=1, label=f"p(x, {name})")
+    for k in range(len(names) == 2, len(names)):
+        label = f"P({names[k]} | x)"
+        right.plot(x, np.exp(log_probability[:, k]), color=COLOURS[k], linestyle="--", linewidth=2, label=label)
+    right.set(ylim=(0, 1.02), ylabel="probability of the class (dashed)")
+    ax.set(xlabel=columns_of(classifier, 1)[0], ylabel="density", xlim=(x.min(), x.max()))
+    ax.set_ylim(0, 1.05 * density.max())
+    handles, labels = (a + b for a, b in zip(*(a.get_legend_handles_labels() for a in (ax, right)), strict=True))
+    ax.legend(handles, labels, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(names))
+    return ax
+
+
+def decision_regions(
+    classifier,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    draws: int = 200,
+    mass: float = 0.9,
+    seed: Any = 0,
+    steps: int = 121,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the regions of the most probable class over two columns, and how far the boundary is known, as a band.
+
+    Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: where the
+    class most draws choose is chosen by fewer than 1 - (1 - mass)/2 of them, so that of two classes it is the central
+    interval of the boundary's position. A point estimate has no band, nor has an estimator of another package.
+
+    Parameters
+    ----------
+    classifier : fitted estimator
+        Of two columns.
+    X, y : array_like, shapes (n, 2) and (n,)
+        Rows to draw, which also set the limits.
+    draws : int
+        Posterior draws behind the band; 0 leaves it out.
+    mass : float
+        Posterior probability of the band.
+    seed : int, Generator or JAX key
+        Source of randomness for the draws.
+    steps : int
+        Points of the grid in each direction.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax = axes(ax)
+    first, second, rows = grid(ax, X, steps)
+    probability = classifier.predict_proba(rows_for(classifier, rows))
+    best = probability.argmax(1).reshape(first.shape)
+    for k in range(probability.shape[1]):
+        region = np.where(best == k, 1.0, np.nan)
+        ax.pcolormesh(first, second, region, cmap=shades(COLOURS[k], 0.16), vmin=0, vmax=1, rasterized=True)
+    share = agreement(classifier, rows, draws, seed) if draws and hasattr(classifier, "posterior_") else None
+    if share is not None and share.min() < 1:
+        levels = [0.0, 1 - (1 - mass) / 2]
+        ax.contourf(first, second, share.reshape(first.shape), levels=levels, colors="0.3", alpha=0.25)
+        ax.fill([], [], color="0.3", alpha=0.25, label=f"{mass:.0%} of boundaries")
+    _boundaries(ax, first, second, probability, colors="0.1", linewidths=1.2)
+    scatter(ax, classifier, X, y)
+    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
+    ax.legend(fontsize=8)
+    return ax
+
+
+def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> np.ndarray:
+    """Share of posterior draws that agree on the class that most of them find most probable, (n,): 1 / K to 1.
+
+    Parameters
+    ----------
+    classifier : fitted estimator of bayesgen
+        Whose posterior is asked.
+    rows : array_like, shape (n, D)
+        Rows.
+    draws : int
+        Posterior draws.
+    seed : int, Generator or JAX key
+        Source of randomness for the draws.
+    """
+    posterior, x = classifier.posterior_, classifier._read(rows_for(classifier, rows))
+    joint = posterior.model.log_likelihood_rows(posterior.draws(seed, (draws,)), posterior.model.check(x))
+    chosen = joint.argmax(1)[:, None] == np.arange(joint.shape[1])[:, None]
+    return chosen.mean(0).max(0)
+
+
+def class_probabilities(
+    classifier,
+    X: ArrayLike,
+    y: ArrayLike,
+    point: ArrayLike | None = None,
+    *,
+    levels: tuple[float, ...] = (0.5, 0.9, 0.99),
+    steps: int = 121,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw contours of P(t = k | x) over two columns for every class, its density as a shade, and an unseen point.
+
+    Parameters
+    ----------
+    classifier : fitted generative estimator
+        Of two columns.
+    X, y : array_like, shapes (n, 2) and (n,)
+        Rows to draw, which also set the limits.
+    point : array_like, shape (2,), optional
+        A new row; its class probabilities are written beside it.
+    levels : tuple of float
+        Probabilities to draw contours of, increasing.
+    steps : int
+        Points of the grid in each direction.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax = axes(ax)
+    points = np.asarray(X, float) if point is None else np.vstack([np.asarray(X, float), point])
+    first, second, rows = grid(ax, points, steps)
+    table = rows_for(classifier, rows)
+    probability = classifier.predict_proba(table)
+    density = probability * np.exp(classifier.score_samples(table))[:, None]
+    for k in range(probability.shape[1]):
+        shade = density[:, k].reshape(first.shape)
+        ax.pcolormesh(first, second, shade, cmap=shades(COLOURS[k], 0.6), rasterized=True)
+        surface = probability[:, k].reshape(first.shape)
+        lines = ax.contour(first, second, surface, levels=levels, colors=COLOURS[k], linewidths=1, linestyles="--")
+        ax.clabel(lines, fmt="%g", fontsize=7)
+    scatter(ax, classifier, X, y)
+    if point is not None:
+        point = np.asarray(point, float)
+        own = classifier.predict_proba(rows_for(classifier, point[None]))[0]
+        text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, own, strict=True))
+        ax.plot(*point, "*", color="0.1", markersize=13, label="new row", linestyle="none", zorder=4)
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": QUIET, "alpha": 0.85}
+        ax.annotate(text, point, (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5)
+    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
+    ax.legend(fontsize=8)
+    return ax
+
+
+def boundaries(
+    classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the boundaries of several classifiers over the same two columns, say LDA and logistic under an outlier.
+
+    Parameters
+    ----------
+    classifiers : mapping from label to fitted estimator
+        Anything with ``predict_proba`` and ``classes_``.
+    X, y : array_like, shapes (n, 2) and (n,)
+        Rows to draw, which also set the limits.
+    steps : int
+        Points of the grid in each direction.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax = axes(ax)
+    first, second, rows = grid(ax, X, steps)
+    scatter(ax, next(iter(classifiers.values())), X, y)
+    for i, (label, classifier) in enumerate(classifiers.items()):
+        probability = classifier.predict_proba(rows_for(classifier, rows))
+        colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the classes have those in front
+        _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
+        ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)
+    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
+    ax.legend(fontsize=8)
+    return ax
+
+
+def along_line(
+    classifiers: Mapping[str, Any],
+    start: ArrayLike,
+    stop: ArrayLike,
+    *,
+    X: ArrayLike | None = None,
+    class_index: int = -1,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the probability of a class along a line, by several classifiers: ML, MAP and Bayes far from the data.
+
+    Parameters
+    ----------
+    classifiers : mapping from label to fitted estimator
+        Anything with ``predict_proba`` and ``classes_``.
+    start, stop : array_like, shape (D,)
+        Ends of the line.
+    X : array_like, shape (n, D), optional
+        Rows: where along the line they lie (their orthogonal projections) is drawn as ticks.
+    class_index : int
+        Which class, as an index of ``classes_``.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, start, stop = axes(ax), np.asarray(start, float), np.asarray(stop, float)
+    length = float(np.linalg.norm(stop - start))
+    distance = np.linspace(0, length, 401)
+    rows = start + distance[:, None] / length * (stop - start)
+    for i, (label, classifier) in enumerate(classifiers.items()):
+        probability = classifier.predict_proba(rows_for(classifier, rows))[:, class_index]
+        ax.plot(distance, probability, color=COLOURS[i % 7], linestyle=DASHES[::-1][(i + 1) % 4], label=label)
+    if X is not None:
+        seen = (np.asarray(X, float) - start) @ (stop - start) / length
+        ax.plot(seen, np.full(len(seen), -0.03), "|", color="0.2", markersize=8, label="rows seen")
+    name = next(iter(classifiers.values())).classes_[class_index]
+    ax.set(xlim=(0, length), ylim=(-0.06, 1.03), xlabel="distance along the line", ylabel=f"P({name} | x)")
+    ax.legend(fontsize=8)
+    return ax
+
+
+def _boundaries(ax, first, second, probability, **style):
+    """Draw where two classes are equally probable and no third one more, by contours of log odds."""
+    log_probability = np.log(np.maximum(probability, 1e-300))  # log odds are smooth where probabilities jump
+    for k in range(probability.shape[1] - 1):  # every boundary is one of a class but the last
+        rival = np.delete(log_probability, k, axis=1).max(1)
+        margin = (log_probability[:, k] - rival).reshape(first.shape)
+        if margin.min() < 0 < margin.max():
+            ax.contour(first, second, margin, levels=[0.0], **style)

@@ -1,0 +1,74 @@
+"""What the pictures share: colours and marks told apart by every eye, where to draw, and rows on a grid."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The colours of Okabe and Ito (https://jfly.uni-koeln.de/color/); marks and dashes serve print in grey.
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, "#000000")
+MARKS = "osD^vPX"
+DASHES = ("-", "--", "-.", ":")
+QUIET = "0.45"  # grey of what is there for reference
+
+
+def axes(ax: "Axes | None") -> "Axes":
+    """Return ``ax``, or pyplot's current Axes, made if there is none."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.gca()
+
+
+def shades(colour: str, strongest: float = 0.35):
+    """Return a colour map from transparent to a light ``colour``."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+    return LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.0), to_rgba(colour, strongest)])
+
+
+def grid(ax: "Axes", x, steps: int, margin: float = 0.12):
+    """Cover the points ``x`` (n, 2) and a margin: (steps, steps) arrays of both coordinates, and the rows (steps², 2).
+
+    Where ``ax`` holds data already, its limits are covered too.
+    """
+    x = np.asarray(x, float)
+    low, high = np.nanmin(x, 0), np.nanmax(x, 0)
+    low, high = low - margin * (high - low), high + margin * (high - low)
+    if ax.has_data():
+        (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        low, high = np.minimum(low, [left, bottom]), np.maximum(high, [right, top])
+    first, second = np.meshgrid(*np.linspace(low, high, steps).T)
+    return first, second, np.column_stack([first.ravel(), second.ravel()])
+
+
+def rows_for(estimator, values):
+    """Give rows the form ``estimator`` was fitted on: a table with its column names, or an array."""
+    values = np.asarray(values, float)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return values
+    import pandas as pd
+
+    return pd.DataFrame(values, columns=names)
+
+
+def columns_of(estimator, count: int) -> list[str]:
+    """Names of the columns ``estimator`` was fitted on, or x1, x2, ...."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j + 1}" for j in range(count)] if names is None else [str(name) for name in names]
+
+
+def scatter(ax: "Axes", estimator, x, y):
+    """Draw rows by class, and name the axes."""
+    x, y = np.asarray(x, float), np.asarray(y)
+    for k, name in enumerate(estimator.classes_):
+        own = x[y == name]
+        style = {"c": COLOURS[k], "marker": MARKS[k], "s": 16, "linewidth": 0.4, "edgecolor": "white", "zorder": 3}
+        ax.scatter(own[:, 0], own[:, 1], label=str(name), **style)
+    first, second = columns_of(estimator, 2)
+    ax.set(xlabel=first, ylabel=second)

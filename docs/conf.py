@@ -1,0 +1,91 @@
+"""The site: `sphinx-build -W docs docs/_build/html`. Notebooks and code cells are run while it is built."""
+
+import os
+import re
+
+import bayesgen
+
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
+
+project, author, copyright = "bayesgen", "The bayesgen developers", "The bayesgen developers"
+version = release = bayesgen.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",  # formulas without a network
+]
+exclude_patterns = ["_build", "_templates", "**.ipynb_checkpoints"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"  # a page is run again when its code has changed
+nb_execution_timeout = 240
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+autosummary_generate = True
+autodoc_typehints = "none"  # types stand in the docstrings
+toc_object_entries_show_parents = "hide"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+napoleon_use_param = False  # types are words, not links
+
+html_theme = "pydata_sphinx_theme"
+html_title = "bayesgen"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "reliability", "scaling", "comparison", "design")}
+html_theme_options = {
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_context = {"default_mode": "auto"}
+
+
+def _plain_mathematics(app, what, name, obj, options, lines):
+    """Let docstrings write formulas as they would in a text file.
+
+    An indented block is literal, |x| an absolute value, and a trailing underscore a part of a name.
+    """
+    result, inside = [], None  # inside: the indentation of what introduced a literal block or a directive
+    for i, line in enumerate(lines):
+        indent, text = len(line) - len(line.lstrip()), line.strip()
+        if inside is not None and text and indent <= inside:
+            inside = None
+        if inside is None and text:
+            above = next((one for one in reversed(lines[:i]) if one.strip()), "")
+            after_blank = i > 0 and not lines[i - 1].strip()
+            if indent >= 4 and after_blank and above[:1].strip() and not above.startswith((":", "..", ">>>", "-")):
+                result, inside = [*result, "::", ""], 0
+            elif text.startswith((".. math::", ".. code")):
+                inside = indent
+            elif not text.startswith((">>>", "..")):
+                line = _escape(line)
+        result.append(line)
+    lines[:] = result
+
+
+def _escape(line):
+    parts = re.split(r"(``.*?``|:\w+:`.*?`|`.*?`)", line)
+    for j in range(0, len(parts), 2):
+        parts[j] = re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", parts[j].replace("|", "\\|"))
+        if j and re.match(r"\w", parts[j]):
+            parts[j] = "\\ " + parts[j]  # markup ends before a letter
+    return "".join(parts)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
