@@ -19,7 +19,7 @@ form itself.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from bayesgen.models.gaussian_discriminant import COVARIANCES, GaussianDiscriminant
 from bayesgen.models.gaussian_vector import GaussianVector
@@ -61,8 +61,7 @@ class Discriminant:
 
     def predict_proba(self, x) -> np.ndarray:
         """p(t = k | x, θ), the softmax of the scores: (draws..., n, K)."""
-        scores = self.scores(x)
-        return np.exp(scores - logsumexp(scores, axis=-1, keepdims=True))
+        return softmax(self.scores(x), axis=-1)
 
     def between(self, first, second) -> "Boundary":
         """The boundary between two classes, given by their labels."""

@@ -132,7 +132,7 @@ def check_calibration(
     >>> result.ok()
     True
     >>> print(result)
-    100 simulations, ranks of 2 scalars among 99 draws: least p value 0.58 (log_likelihood), Holm-corrected
+    100 simulations, ranks of 2 scalars among 99 draws: least p value 1 (probability), Holm-corrected
     """
     for name, value in (("size", size), ("simulations", simulations), ("draws", draws)):
         if not isinstance(value, int | np.integer) or value < 1:

@@ -89,8 +89,8 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             if first and classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             if first:
-                self.classes_ = np.unique(classes)
-            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                self.classes_ = np.unique(class_labels(classes))
+            elif classes is not None and not np.array_equal(np.unique(class_labels(classes)), self.classes_):
                 raise ValueError(f"classes are {self.classes_.tolist()} since the first call; got {list(classes)}")
             _, codes = class_codes(y, self.classes_)
             schema = self._learn_schema(table) if first else self.schema_
@@ -135,27 +135,15 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         return self._shape(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Log probability of each class, (n, K); see `predict_proba`.
-
-        The joint p(x, t = k | data) is averaged over the posterior first and normalised over k after. A row that every
-        class gives probability 0 (a plug-in estimate can) gets the class prior, with a warning.
-        """
-        rows, posterior = self._read(X), self.posterior_
-        if priors is not None:
-            posterior = posterior.with_class_prior(self._known(priors))
-        joint = posterior.log_predictive(rows)
-        lost = np.isneginf(joint).all(1)
-        if lost.any():
-            warnings.warn(
-                f"{lost.sum()} rows have probability 0 under every class; they get the class prior",
-                UserWarning,
-                stacklevel=2,
-            )
-            joint[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
-        return joint - logsumexp(joint, axis=1, keepdims=True)
+        """Log probability of each class, (n, K); see `predict_proba`."""
+        joint = self._joint(X, priors)
+        return joint - np.log(np.exp(joint).sum(1))[:, None]
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``.
+
+        The joint p(x, t = k | data) is averaged over the posterior first and normalised over k after. A row that every
+        class gives probability 0 (a plug-in estimate can) gets the class prior, with a warning.
 
         Parameters
         ----------
@@ -165,7 +153,28 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             Class probabilities of the population to decide for, where they are not those of the data; the fit stays as
             it is.
         """
-        return np.exp(self.predict_log_proba(X, priors))
+        probability = np.exp(self._joint(X, priors))
+        probability /= probability.sum(1)[:, None]
+        return probability
+
+    def _joint(self, X, priors) -> np.ndarray:
+        """Log p(x, t = k | data), (n, K), less that of the most probable class."""
+        rows, posterior = self._read(X), self.posterior_
+        if priors is not None:
+            posterior = posterior.with_class_prior(self._known(priors))
+        joint = posterior.log_predictive(rows)
+        top = joint.max(1)
+        lost = np.isneginf(top)
+        if lost.any():
+            warnings.warn(
+                f"{lost.sum()} rows have probability 0 under every class; they get the class prior",
+                UserWarning,
+                stacklevel=3,
+            )
+            joint[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
+            top = joint.max(1)
+        joint -= top[:, None]
+        return joint
 
     def predict(self, X) -> np.ndarray:
         """Most probable class of each row; ties go to the first."""

@@ -205,6 +205,8 @@ def cross_entropy(truth: ArrayLike, probability: ArrayLike) -> Floats:
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; leave these rows out.")
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of numbers; got dtype {array.dtype}.")
@@ -245,6 +247,8 @@ def _finite(reject_cost: float) -> float:
 
 
 def _codes(name: str, values: ArrayLike, low: int, stop: int, n_rows: int | None = None) -> Codes:
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; leave these rows out.")
     codes = np.asarray(values)
     if codes.dtype.kind not in "biu":
         raise TypeError(

@@ -63,6 +63,8 @@ def existing(table: Table, y, weight):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
         return table, y, None
+    if np.ma.is_masked(weight):
+        raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
     weight = _check_sample_weight(weight, y, ensure_non_negative=True)
     if (weight > 0).all():
         return table, y, weight
@@ -80,7 +82,11 @@ def class_labels(y) -> np.ndarray:
     if masked or pd.isna(y).any():
         raise ValueError("y contains missing labels; drop these rows (a class label is what is learned from)")
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except TypeError:  # labels without an order among them
+        kinds = sorted({type(label).__name__ for label in y})
+        raise TypeError(f"y mixes labels of the types {kinds}; make them of one type") from None
     return y
 
 

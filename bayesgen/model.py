@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesgen import program
 from bayesgen.program import Record
-from bayesgen.statistics import Statistics, Sums, finite, group_sum, pieces
+from bayesgen.statistics import Statistics, Sums, finite, group_sum, grouping, pieces
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
 
@@ -49,9 +49,11 @@ def check_weight(weight, count: int) -> np.ndarray | None:
     """Return the weights of ``count`` rows as floats, or raise what is wrong with them."""
     if weight is None:
         return None
-    weight = np.asarray(weight, float)
+    weight = np.asarray(np.ma.filled(weight.astype(float), np.nan) if np.ma.is_masked(weight) else weight, float)
     if weight.shape != (count,) or not (weight >= 0).all() or not np.isfinite(weight).all():
         raise ValueError(f"weight must hold one finite number >= 0 for each of the {count} rows")
+    if weight.sum() > 2**53:
+        raise ValueError(f"weights sum to {weight.sum():.3g} rows, more than float64 counts (2^53); scale them down")
     return weight
 
 
@@ -334,7 +336,7 @@ class ExponentialFamily(Model):
             Row weights >= 0; an integer weight is a row repeated.
         """
         x = self.check(x)
-        weight = check_weight(weight, len(x))
+        weight, (codes, count, lead) = check_weight(weight, len(x)), grouping(len(x), group, groups)
         result = None
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
             part = x[piece]
@@ -343,7 +345,7 @@ class ExponentialFamily(Model):
             with np.errstate(invalid="ignore"):
                 rows = np.where(seen[..., None] > 0, self.T(part) * seen[..., None], 0.0)
                 base = np.where(seen > 0, self.log_base(part) * seen, 0.0)
-            new = Sums(group_sum(rows, None if group is None else group[piece], groups), base.sum())
+            new = Sums(group_sum(rows, codes[piece], count).reshape(*lead, *rows.shape[1:]), base.sum())
             result = new if result is None else result + new
         return result  # type: ignore[return-value]
 
@@ -370,7 +372,7 @@ class ExponentialFamily(Model):
     def product(self, params: Params, x, about=0.0) -> np.ndarray:
         """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
         missing = self.missing(x)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             rows, base = self.T(x, about), self.log_base(x)
         if missing.any():
             rows, base = np.where(missing[..., None], 0.0, rows), np.where(missing, 0.0, base)

@@ -180,7 +180,12 @@ class LinearRegressor(RegressorMixin, _Regression):
 
     def _fit(self, X, y, sample_weight):
         inference = named(self.inference)
-        y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=float, input_name="y")
+        if np.ma.is_masked(y):
+            raise ValueError("y has masked entries; drop these rows")
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "mM":  # dates would become numbers
+            raise TypeError(f"y must hold numbers, got {y.dtype}")
+        y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
         columns, z, y, weight = self._rows(X, y, sample_weight)
         own = moments(y[:, None], weight=weight)
         location = own.mean[0] if self.standardize else 0.0

@@ -5,6 +5,7 @@ A block is a set of columns of one family, handed to one leaf as an array (n, co
 
 import copy
 import datetime
+import functools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
+
+from bayesgen.statistics import pieces
 
 FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson", "multinomial")
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
@@ -180,14 +183,34 @@ class Table:
                 return tuple(series.dtype.categories)
             if series.implementation.is_pandas() and hasattr(series.to_native(), "cat"):
                 return tuple(series.to_native().cat.categories.tolist())
+        if (levels := self._levels) is not None:
+            return levels.categories(self.place[column])
         distinct = _factorize(self.labels(column), column)[1]
         try:
             return tuple(sorted(distinct))
         except TypeError:
             return tuple(sorted(distinct, key=lambda v: (type(v).__name__, str(v))))
 
-    def codes(self, column: str, categories: tuple, unseen: str) -> np.ndarray:
-        """Position of each value among ``categories``, NaN where missing; ``unseen`` says what a new value is."""
+    @functools.cached_property
+    def _levels(self) -> "_Levels | None":
+        """How to look up the values of an array of whole numbers, where they lie close enough together."""
+        if self._frame is None and self.native.dtype.kind in "iu" and not self.sparse:
+            levels = _Levels(self.native)
+            return levels if levels.width.max() <= _Levels.WIDEST else None
+        return None
+
+    def codes(self, columns: tuple[str, ...], categories: tuple, unseen: str) -> np.ndarray:
+        """Position of each value among ``categories``, (n, columns), NaN where missing.
+
+        ``unseen`` says what a new value is.
+        """
+        if self._levels is not None:
+            found = self._levels.codes([self.place[c] for c in columns], categories)
+            if found is not None:
+                return found
+        return np.stack([self._codes(column, categories, unseen) for column in columns], axis=1)
+
+    def _codes(self, column: str, categories: tuple, unseen: str) -> np.ndarray:
         self._dtype(column)
         position = {label: float(code) for code, label in enumerate(categories)}
         codes, distinct = _factorize(self.labels(column), column)
@@ -293,6 +316,56 @@ def _factorize(values, column) -> tuple[np.ndarray, list]:
     return codes, distinct.tolist()
 
 
+class _Levels:
+    """Values of an array (n, D) of whole numbers, looked up in a table instead of hashed: a few passes for all columns.
+
+    A cell stands for each number between the least and the largest of a column; columns have their cells in a row.
+    """
+
+    WIDEST = 1 << 12  # between the least and the largest number of a column
+
+    def __init__(self, values):
+        self.values, self.low = values, values.min(0)
+        width = values.max(0).astype(object) - self.low.astype(object) + 1  # which 64 bits may not hold
+        self.width = np.minimum(width, self.WIDEST + 1).astype(np.intp)
+        self.first = np.cumsum(self.width) - self.width
+
+    def _cells(self, places):
+        """Yield the rows of a piece, and the cells of their values."""
+        shift = (self.first - self.low.astype(np.intp))[places]
+        every = len(places) == self.values.shape[1]
+        for piece in pieces(len(self.values), len(places), 1 << 16):
+            part = self.values[piece] if every else self.values[piece, places]
+            yield piece, part + shift
+
+    @functools.cached_property
+    def present(self) -> np.ndarray:
+        """Which cells hold a value."""
+        total = int(self.width.sum())
+        counts = np.zeros(total, np.intp)
+        for _, cells in self._cells(np.arange(len(self.low))):
+            counts += np.bincount(cells.ravel(), minlength=total)
+        return counts > 0
+
+    def categories(self, place: int) -> tuple:
+        """Distinct values of a column, in order."""
+        own = self.present[self.first[place] : self.first[place] + self.width[place]]
+        return tuple((np.flatnonzero(own) + int(self.low[place])).tolist())
+
+    def codes(self, places, categories) -> np.ndarray | None:
+        """Code of each value, (n, columns), in few bytes; None where some value is no category."""
+        table = np.full(int(self.width.sum()), len(categories), np.min_scalar_type(len(categories)))
+        for place in places:
+            for code, label in enumerate(categories):
+                cell = label - int(self.low[place]) if isinstance(label, int) else -1
+                if 0 <= cell < self.width[place]:
+                    table[self.first[place] + cell] = code
+        result = np.empty((len(self.values), len(places)), table.dtype)
+        for piece, cells in self._cells(places):
+            result[piece] = table[cells]
+        return None if result.max(initial=0) == len(categories) else result
+
+
 @dataclass(frozen=True)
 class Schema:
     """What was learned of the columns at fit: their order, and the blocks they form."""
@@ -339,8 +412,7 @@ class Schema:
         table, result = table.named(self.columns), {}
         for block in self.blocks:
             if block.categories is not None:
-                columns = [table.codes(c, block.categories, unseen) for c in block.columns]
-                rows = np.stack(columns, axis=1)
+                rows = table.codes(block.columns, block.categories, unseen)
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too

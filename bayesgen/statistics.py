@@ -220,7 +220,14 @@ def grouping(count: int, group, groups) -> tuple[np.ndarray, int, tuple[int, ...
     """Codes and number of groups, where no groups are one group; the shape in front of the result."""
     if group is None:
         return np.zeros(count, np.intp), 1, ()
-    return np.asarray(group), groups, (groups,)
+    codes = np.asarray(group)
+    if groups is None:
+        raise ValueError("give groups=, the number of groups, with group=")
+    if codes.shape != (count,) or (
+        count and (codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= groups)
+    ):
+        raise ValueError(f"group must hold one whole number from 0 to {groups - 1} for each of the {count} rows")
+    return codes, groups, (groups,)
 
 
 def weights_of(codes, groups: int, weight=None):
@@ -233,8 +240,8 @@ def with_data(x, data):
     return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
 
 
-def sparse_pieces(x, cells: int = 1 << 18):
-    """Yield slices of CSR rows with some 2^18 entries each."""
+def sparse_pieces(x, cells: int = 1 << 16):
+    """Yield slices of CSR rows with some 2^16 entries each."""
     return pieces(x.shape[0], max(1, x.nnz // max(x.shape[0], 1)), cells, x.shape[0])
 
 
@@ -293,11 +300,13 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
     with np.errstate(invalid="ignore", over="ignore"):
-        for piece in pieces(len(rows), dim, rows=product_rows(dim * dim) if vector else _ROWS):
+        for piece in pieces(len(rows), dim, rows=min(_ROWS, count * product_rows(dim * dim)) if vector else _ROWS):
             part, own, w = rows[piece], codes[piece], None if weight is None else weight[piece]
             if w is not None and not w.all():  # a row of weight 0 does not exist, nor does what is written in it
                 part, own, w = part[w > 0], own[w > 0], w[w > 0]
             add(n, mean, scatter, part, own, w)
+    if not np.isfinite(scatter).all() and np.isfinite(mean).all():
+        raise ValueError("squares of the rows are too large for float64; give the columns in larger units")
     if vector:
         return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, dim, dim))
     return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))

@@ -20,8 +20,17 @@ from numpyro.optim import Adam
 
 CASES = [case for case in laws.CASES if laws.nuts_is_exact not in case.without or not case.model.conjugate]
 ROWS = 15
-by_case = pytest.mark.parametrize("case", laws.CASES, ids=[case.name for case in laws.CASES])
-with_unknowns = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+# Programs like those of another line, in another shape: each operation is compiled anew, for seconds.
+AGAIN = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
+AGAIN += ("diagonal shared", "isotropic shared", "separation", "separation shared")
+
+
+def over(cases):
+    marked = [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in AGAIN else ()) for c in cases]
+    return pytest.mark.parametrize("case", marked)
+
+
+by_case, with_unknowns = over(laws.CASES), over(CASES)
 
 
 def floats32(data):
@@ -93,7 +102,12 @@ def test_render(case):
         assert site in graph.source
 
 
-MCMC_CASES = ["coin", "die", "normal", "gaussian plane", "naive Bayes", "full shared", "isotropic", "separation"]
+MCMC_CASES = [
+    "coin",
+    "full shared",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("die", "normal", "gaussian plane", "isotropic")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("naive Bayes", "separation")),
+]
 
 
 @pytest.fixture(scope="session", params=MCMC_CASES)
@@ -125,7 +139,7 @@ def test_posterior_predictive(mcmc):
         assert draws[site].shape == (300, *shape)
 
 
-@pytest.mark.parametrize("name", ["coin", "naive Bayes", "full", "isotropic"])
+@pytest.mark.parametrize("name", ["coin", *(pytest.param(n, marks=pytest.mark.slow) for n in ("naive Bayes", "full"))])
 def test_svi(name):
     case = next(case for case in laws.CASES if case.name == name)
     guide = AutoNormal(case.model)
@@ -143,7 +157,10 @@ def test_svi(name):
 def run(code):
     """Run code in a fresh process, warnings as errors; returns its output."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-W", "ignore:NUTS", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

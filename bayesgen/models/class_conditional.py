@@ -148,15 +148,18 @@ class ClassConditional(Model):
         x : mapping from leaf to array (n, ...)
         """
         jax = program.jax
+
+        def rows(key, params):
+            first, *keys = jax.random.split(key, len(self.leaves) + 1)
+            t = program.dist.CategoricalProbs(params[f"{self.CLASSES}.probability"]).sample(first)
+            own = {name: jax.vmap(leaf.take)(self.site(params, name), t) for name, leaf in self.leaves.items()}
+            leaves = zip(self.leaves.items(), keys, strict=True)
+            return t, {name: leaf.likelihood(own[name]).sample(key) for (name, leaf), key in leaves}
+
         with program.x64():
-            keys = jax.random.split(jax.random.PRNGKey(seed), len(self.leaves) + 1)
-            params = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
-            t = program.dist.CategoricalProbs(params[f"{self.CLASSES}.probability"]).sample(keys[0])
-            x = {}
-            for (name, leaf), key in zip(self.leaves.items(), keys[1:], strict=True):
-                own = jax.vmap(leaf.take)(self.site(params, name), t)
-                x[name] = np.asarray(leaf.likelihood(own).sample(key))
-            return np.asarray(t), x
+            arguments = jax.random.PRNGKey(seed), {site: np.array(v) for site, v in params.items()}
+            t, x = program.build(rows, *arguments, once=True)(*arguments)  # op by op it would compile for seconds
+            return np.asarray(t), {name: np.asarray(v) for name, v in x.items()}
 
     # -- statistics and densities ------------------------------------------------------------------------------------
 
@@ -250,10 +253,10 @@ class ClassConditional(Model):
         """Log p(x, t = k) with the parameters integrated out, (n, K)."""
         x = self.blocks(x)
         with np.errstate(divide="ignore"):
-            result = np.log(self.classes.mean)
+            result = np.log(self.classes.mean)[:, None]
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
-            result = result + density.reshape(len(density), math.prod(density.shape[1:]))
-        return result
+            result = result + density.reshape(len(density), math.prod(density.shape[1:])).T
+        return result.T  # class by class in memory: what follows reduces over a few classes of many rows
 
     def map(self, statistics: Grouped) -> Params:
         """Mode of the posterior, leaf by leaf, by class."""

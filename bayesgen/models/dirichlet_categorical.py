@@ -70,11 +70,11 @@ class _Categorical(Conjugate):
         """
         count = len(self.categories)
         offset = np.arange(entries) * count
-        for piece in pieces(len(x), entries, 1 << 18):
+        for piece in pieces(len(x), entries, 1 << 16):
             part = x[piece].reshape(-1, entries)
             with np.errstate(invalid="ignore"):
                 cells = part.astype(np.intp)
-            right = not cells.size or (cells.min() >= 0 and cells.max() < count)
+            right = cells.view(np.uintp).max(initial=0) < count  # a negative code is a huge unsigned one
             missing = None
             if not right or (part.dtype.kind == "f" and not (cells == part).all()):
                 missing = np.isnan(part)

@@ -176,7 +176,7 @@ class DirichletMultinomial(DirichletCategorical):
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
             own = alpha[:, *bag]
-            ways = log_ways(own, entries=x.nnz if sparse.issparse(x) else x.size)
+            ways = log_ways(own, x)
             for piece in rows_of(x):
                 counts = positive(x[piece, *bag])
                 lengths, place = np.unique(counts.sum(1), return_inverse=True)

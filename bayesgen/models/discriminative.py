@@ -31,7 +31,7 @@ class Discriminative(Model):
 
     def check_columns(self, x, weight=None) -> np.ndarray:
         """Return the rows as floats (n, D), or raise what is wrong with them."""
-        x = np.asarray(x)
+        x = np.asanyarray(x)  # masked entries stay masked
         if x.ndim != 2 or x.shape[1] != self.features:
             owner = type(self).__name__
             raise ValueError(f"{owner}: expected rows of {self.features} columns, (n, {self.features}), got {x.shape}")
@@ -39,6 +39,8 @@ class Discriminative(Model):
 
     def check_rows(self, x, t, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return columns, target and weight of the rows that exist: those whose weight is not 0."""
+        if np.ma.is_masked(t):
+            raise ValueError("the target has masked entries; drop these rows")
         t = np.asarray(t)
         w = np.ones(len(t)) if weight is None else np.asarray(weight, dtype=float)
         if w.shape != t.shape or not (w >= 0).all() or not np.isfinite(w).all():
@@ -61,7 +63,7 @@ class Discriminative(Model):
 def complete(x, columns, weight=None) -> np.ndarray:
     """Return rows (n, D) as floats, or raise where one (whose weight is not 0) is not a finite number."""
     try:
-        x = np.asarray(x, dtype=float)
+        x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.is_masked(x) else x, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"the columns must be numbers, got {np.asarray(x).dtype} values") from None
     bad = ~np.isfinite(x) if weight is None else ~np.isfinite(x) & (weight > 0)[:, None]

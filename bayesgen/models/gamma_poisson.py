@@ -31,7 +31,8 @@ from bayesgen.statistics import (
     with_data,
 )
 
-_LEVELS = 8  # counts up to here are products of as many factors
+_LEVELS = 8  # counts up to here are looked up, in a table of
+_CELLS = 1 << 23  # at most so many cells, where that is more than one count
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ class GammaPoisson(Conjugate):
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
-        ways = log_ways(a, -np.log1p(b), x.nnz if sparse.issparse(x) else x.size)
+        ways = log_ways(a, x, -np.log1p(b))
         for piece in rows_of(x):
             part = x[piece] if x.ndim == 2 else x[piece].reshape(-1, a.shape[1])
             result[piece] = ways(positive(part)) - none.sum(0)
@@ -235,36 +236,45 @@ def missing(x):
     return sparse.csr_array((np.ones(indptr[-1]), x.indices[place], indptr), shape=x.shape)
 
 
-def log_ways(a, slope=0.0, entries: int = 0):
+def log_ways(a, rows, slope=0.0):
     """Return a function of counts in CSR, all > 0: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
+
+    Where there are many, counts up to 8 are looked up in a table of every column and count, (8 columns, groups): one
+    sparse product, with the place in the table as column.
 
     Parameters
     ----------
     a, slope : array, shape (groups, columns)
         Hyperparameters.
-    entries : int
-        How many counts there will be. Where they are many, those up to 8 are looked up in a table of every column and
-        count, (8 columns, groups): one sparse product, with the place in the table as column.
+    rows : array or CSR
+        All the rows whose counts the function will be given.
     """
     groups, columns = a.shape
-    levels = _LEVELS if entries * groups > a.size else 0
-    table = np.empty((levels, columns, groups))
-    total = np.zeros((columns, groups))
+    values = rows.data if sparse.issparse(rows) else rows
+    levels = 0
+    if values.size * groups > a.size:
+        levels = int(min(_LEVELS, np.fmax.reduce(values, axis=None, initial=0), max(1, _CELLS // a.size)))
+    table, total = np.empty((levels, columns, groups)), np.zeros((columns, groups))
     for i in range(levels):
-        total += np.log(a.T + i) + np.transpose(slope) - np.log(i + 1)
+        total += np.log(a.T + i)
+        total += np.transpose(slope) - np.log(i + 1)
         table[i] = total
     table, slope = table.reshape(-1, groups), np.broadcast_to(slope, a.shape)
 
     def ways(x):
-        times = x.data.astype(np.intp)
-        few = times <= levels
-        result = np.zeros((x.shape[0], groups))
+        many = x.data > levels
+        found, result = np.ones(x.nnz), np.zeros((x.shape[0], groups))
         if levels:
-            place = np.where(few, (times - 1) * columns + x.indices, 0)
-            result += sparse.csr_array((few.astype(float), place, x.indptr), (x.shape[0], len(table))) @ table
-        if not few.all():
-            row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[~few]
-            times, column = x.data[~few], x.indices[~few]
+            place = x.data.astype(x.indices.dtype)
+            place -= 1
+            if many.any():
+                place[many], found[many] = 0, 0.0
+            place *= columns
+            place += x.indices
+            result += sparse.csr_array((found, place, x.indptr), (x.shape[0], len(table))) @ table
+        if many.any():
+            row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[many]
+            times, column = x.data[many], x.indices[many]
             for k in range(groups):
                 terms = log_multichoose(a[k, column], times) + times * slope[k, column]
                 result[:, k] += np.bincount(row, terms, x.shape[0])
@@ -275,7 +285,7 @@ def log_ways(a, slope=0.0, entries: int = 0):
 
 def log_factorial(x):
     """Log x! of every count; looked up where counts are small."""
-    top = x.max(initial=0)
+    top = float(x.max(initial=0))  # of a uint8 255 + 2 would be 1
     if not top < 1 << 12:
         return gammaln(x + 1.0)
     return gammaln(np.arange(1.0, top + 2))[x.astype(np.intp)]

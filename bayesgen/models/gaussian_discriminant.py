@@ -11,6 +11,8 @@ plugged in.
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma, TiedNormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart, SharedNormalInverseWishart
@@ -79,6 +81,8 @@ def _leaf(prior, covariance: str, shared: bool):
     """Return the leaf that a prior makes under a structure of the covariance."""
     if covariance not in COVARIANCES:
         raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {covariance!r}")
+    if not isinstance(shared, bool | np.bool_):
+        raise TypeError(f"shared must be True or False, got {shared!r}")
     tied = ("class",) * shared + ("feature",) * (covariance == "isotropic")
     if isinstance(prior, Separation) and covariance != "isotropic":
         return prior.leaf(covariance, shared)

@@ -111,6 +111,8 @@ def square_root(statistics: Moments) -> np.ndarray:
 def target(t) -> np.ndarray:
     """Return the target as floats, or raise what is wrong with it."""
     try:
+        if np.asarray(t).dtype.kind in "cmM":  # they would convert, to something else
+            raise TypeError
         t = np.asarray(t, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"the target must be numbers, got {np.asarray(t).dtype} values") from None

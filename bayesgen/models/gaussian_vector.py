@@ -191,11 +191,14 @@ class GaussianVector(ExponentialFamily):
                     if (k, seen.tobytes()) not in known:
                         known[k, seen.tobytes()] = prepare(k, seen)
                     about, whiten, eta = known[k, seen.tobytes()]
-                    columns = _columns(whiten @ (part - about).T)
-                    if whole:
-                        np.matmul(eta, columns, out=result[k])
-                    else:
-                        result[k][:, rows] = eta @ columns
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        columns = _columns(whiten @ (part - about).T)
+                        if whole:
+                            np.matmul(eta, columns, out=result[k])
+                        else:
+                            result[k][:, rows] = eta @ columns
+            if not finite(result):  # rows beyond 1e150 standard deviations: squares overflow, with either sign
+                result[np.isnan(result)] = -np.inf
             return result.swapaxes(0, 1).reshape(*lead, len(x))
 
         return density

@@ -172,7 +172,8 @@ class NormalInverseWishart(GaussianVector, Conjugate):
             own = np.empty((len(mean), len(part)))
             for k in range(len(mean)):
                 z = whiten[k] @ (columns - mean[k, seen, None])
-                z *= z
+                with np.errstate(over="ignore"):
+                    z *= z
                 z.sum(0, out=own[k])
             own /= dof[:, None]
             own = level[:, None] - power[:, None] * np.log1p(own)

@@ -1,0 +1,94 @@
+"""NUTS hot, on the same posterior: ours on statistics, plain NumPyro `MCMC.run` on the same statistics, nutpie.
+
+The unit is the smallest effective sample size over all latents, per second. Before the clock starts the means of both
+samplers are compared with the exact posterior's. Peers that are not installed are named in the note.
+"""
+
+# ruff: noqa: B023 - a contender is called in the turn of the loop that makes it
+
+import importlib.util
+from time import perf_counter
+
+import numpy as np
+from numpyro.diagnostics import effective_sample_size
+from numpyro.infer import MCMC
+from numpyro.infer import NUTS as Kernel
+
+from bayesgen import NUTS, program
+from benchmarks.fit import as_rows, model, rows
+from benchmarks.timing import Table, medians
+
+ABSENT = [name for name in ("nutpie", "pymc", "stan") if not importlib.util.find_spec(name)]
+SITES = {"bernoulli": ("classes.probability", "x.probability"), "vector": ("classes.probability", "gaussian.mean")}
+
+
+def smallest(draws) -> float:
+    """Smallest effective sample size over all entries of all sites, arrays (chains, draws, ...)."""
+    return min(float(np.min(effective_sample_size(np.asarray(v)))) for v in draws.values())
+
+
+def check(draws, exact, sites):
+    """Means within six standard errors of those of exact draws."""
+    for site in sites:
+        mine = np.asarray(draws[site])
+        error = mine.std((0, 1)) / np.sqrt(np.asarray(effective_sample_size(mine)))
+        z = (mine.mean((0, 1)) - exact[site].mean(0)) / np.hypot(error, exact[site].std(0) / np.sqrt(len(exact[site])))
+        if not (np.abs(z) < 6).all():
+            raise AssertionError(f"{site}: a mean is {np.abs(z).max():.1f} standard errors off; nothing was timed")
+
+
+def plain(ours, statistics, samples, warmup):
+    """A runner of NumPyro's own loop on the same statistics, chains one after the other, no bar."""
+
+    def run():
+        with program.x64():
+            mcmc = MCMC(
+                Kernel(ours.story),
+                num_warmup=warmup,
+                num_samples=samples,
+                num_chains=2,
+                chain_method="sequential",
+                progress_bar=False,
+            )
+            mcmc.run(program.jax.random.PRNGKey(0), statistics)
+            return {site: np.asarray(v) for site, v in mcmc.get_samples(group_by_chain=True).items()}
+
+    return run
+
+
+def run(quick: bool = False) -> list[Table]:
+    """Fill the tables."""
+    note = f"1e4 rows, 2 chains. Not installed, so not compared: {', '.join(ABSENT) or 'none'}."
+    table = Table("NUTS, effective draws per second", note)
+    growth = Table("NUTS against rows", "Ratio: the time at 150 rows over that at more rows; 1 is no growth.")
+    samples, warmup = (100, 200) if quick else (1000, 1000)
+    for family, dim, groups in [("bernoulli", 10, 3), ("vector", 4, 3)]:
+        x, t = rows("gaussian" if family == "vector" else family, 10_000, dim, groups)
+        ours = model(family, dim, groups)
+        statistics = ours.statistics(as_rows(ours, x), t)
+        sampler = NUTS(samples, warmup, 2, progress=False)
+        exact = ours.update(statistics).draw(np.random.default_rng(0), (20_000,))
+        contenders = {
+            "ours": lambda: sampler(ours, statistics, seed=0).sites,
+            "plain": plain(ours, statistics, samples, warmup),
+        }
+        start = perf_counter()
+        draws = {"ours": contenders["ours"]()}
+        first = perf_counter() - start
+        draws["plain"] = contenders["plain"]()
+        for own in draws.values():
+            check(own, exact, SITES[family])
+        time = medians(contenders, 1 if quick else 3)
+        rate = {name: smallest({site: draws[name][site] for site in SITES[family]}) / time[name] for name in time}
+        table.add(f"{family}, {dim} columns, {groups} classes", "NumPyro MCMC.run", rate["ours"] / rate["plain"], 15)
+        table.note += f" First call of {family}: {first:.1f} s (goal 3.5)."
+    sizes = (150, 10_000) if quick else (150, 10_000, 1_000_000)
+    every = {}
+    for n in sizes:
+        x, t = rows("gaussian", n, 4, 3)
+        grown = ours.statistics(x, t)
+        every[str(n)] = lambda grown=grown: sampler(ours, grown, seed=0)
+    time = medians(every, 1 if quick else 5)
+    for n in sizes[1:]:
+        growth.add(f"vector, {n} rows", "150 rows", time["150"] / time[str(n)], 1 / 1.2)
+    return [table, growth]
