@@ -73,12 +73,14 @@ def existing(table: Table, y, weight):
 
 def class_labels(y) -> np.ndarray:
     """Class labels as an array (n,), or raise what is wrong with them."""
-    import pandas as pd
-
     masked = np.ma.is_masked(y)
     if not isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy"):
         y = y.to_numpy()  # of a nullable integer an integer, where np.asarray gives a float
     y = column_or_1d(y, warn=True)
+    if not masked and y.dtype.kind in "biu":
+        return y  # whole numbers are labels, none of them missing
+    import pandas as pd
+
     if masked or pd.isna(y).any():
         raise ValueError("y contains missing labels; drop these rows (a class label is what is learned from)")
     assert_all_finite(y, input_name="y")
@@ -92,7 +94,7 @@ def class_labels(y) -> np.ndarray:
 
 def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     """Classes, those found in ``y`` where none are declared, and the code of each label among them."""
-    found, codes = np.unique(y, return_inverse=True)
+    found, codes = _distinct(y)
     if classes is None:
         return found, codes
     position = {label: code for code, label in enumerate(classes.tolist())}
@@ -103,3 +105,12 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
             "first call of partial_fit"
         )
     return classes, np.array([position[label] for label in found.tolist()])[codes]
+
+
+def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct labels in order, and the place of each label among them; small whole numbers are counted, not sorted."""
+    if y.dtype.kind in "iu" and y.size and (top := int(y.max())) < 1 << 12 and y.min() >= 0:
+        places = y.astype(np.intp)
+        present = np.bincount(places, minlength=top + 1) > 0
+        return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
+    return np.unique(y, return_inverse=True)

@@ -299,8 +299,8 @@ def compare_evidence(classifiers: Mapping[str, Any], prior: ArrayLike | None = N
     """
     import pandas as pd
 
-    if not classifiers:
-        raise ValueError("classifiers must hold one fitted classifier or more")
+    if not isinstance(classifiers, Mapping) or not classifiers:
+        raise ValueError("classifiers must be a mapping from name to fitted classifier, of one or more")
     log_evidence = np.array([classifier.log_evidence_ for classifier in classifiers.values()])
     (first, *others) = described = {name: _description(c) for name, c in classifiers.items()}
     for name in others:

@@ -84,11 +84,14 @@ class Draws:
         The draws.
     sample_stats : mapping from name to array (chains, draws)
         What the sampler said of each draw, in ArviZ's names.
+    distance : mapping from site to float
+        Where an exact posterior exists and the draws are a sampler's: how far their mean is from it, see `distance`.
     """
 
     model: Any
     sites: Params
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
+    distance: Mapping[str, float] = field(default_factory=dict)
 
     def log_predictive(self, x) -> np.ndarray:
         """Log of the average over draws of the (joint) density; see `Posterior`."""
@@ -130,6 +133,20 @@ class Point(Draws):
     def params(self) -> Params:
         """The estimate, as plain arrays."""
         return {site: v[0, 0] for site, v in self.sites.items()}
+
+
+def distance(sites: Params, exact: Params) -> dict[str, float]:
+    """How far draws are from exact ones: by site the largest difference of two means, in exact standard deviations.
+
+    Of n effective draws on either side it is about sqrt(2 log(m)/n) for m entries; 0 where nothing varies.
+    """
+    result = {}
+    for site, values in exact.items():
+        mine, own = np.asarray(sites[site]).mean((0, 1)), np.asarray(values)
+        spread = own.std((0, 1))
+        apart = np.abs(mine - own.mean((0, 1)))
+        result[site] = float(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).max(initial=0.0))
+    return result
 
 
 def log_mean_density(model, params: Params, x) -> np.ndarray:
@@ -187,9 +204,12 @@ def generator(seed) -> np.random.Generator:
         from bayesgen import program
 
         seed = program.jax.random.key_data(seed)
-    if not isinstance(seed, np.random.Generator | int | None):
-        seed = np.asarray(seed).ravel().astype(np.uint32)
-    return np.random.default_rng(seed)
+    if isinstance(seed, np.random.Generator | None):
+        return np.random.default_rng(seed)
+    words = np.asarray(seed)  # an int, or the words of a JAX key
+    if words.dtype.kind not in "iu" or (words < 0).any():
+        raise ValueError(f"a seed is None, an int >= 0, a Generator, a RandomState or a JAX key; got {seed!r}")
+    return np.random.default_rng(seed if words.ndim == 0 else words.ravel().astype(np.uint32))
 
 
 def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
@@ -210,6 +230,7 @@ def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = N
     dims |= {variable: ["obs"] for group in (groups or {}).values() for variable in group}
     coords = {safe(dim): labels for dim, labels in model.coords().items()}
     result = from_dict(content | dict(groups or {}), dims=dims, coords=coords)
+    result[name].attrs.update({f"distance to exact, {safe(site)}": d for site, d in draws.distance.items()})
     result.attrs["inference_library"] = "bayesgen"
     return result
 

@@ -1,12 +1,11 @@
-"""NUTS hot, on the same posterior: ours on statistics, plain NumPyro `MCMC.run` on the same statistics, nutpie.
+"""NUTS hot, on the same posterior: ours on statistics against NumPyro's `MCMC.run`, nutpie, PyMC and Stan on the same.
 
-The unit is the smallest effective sample size over all latents, per second. Before the clock starts the means of both
-samplers are compared with the exact posterior's. Peers that are not installed are named in the note.
+The unit is the smallest effective sample size over all latents, per second. Before the clock starts the means of every
+sampler are compared with the exact posterior's. Peers that are not installed are named in the note.
 """
 
 # ruff: noqa: B023 - a contender is called in the turn of the loop that makes it
 
-import importlib.util
 from time import perf_counter
 
 import numpy as np
@@ -16,10 +15,8 @@ from numpyro.infer import NUTS as Kernel
 
 from bayesgen import NUTS, program
 from benchmarks.fit import as_rows, model, rows
+from benchmarks.peers import ABSENT, CONTENDERS, GOALS, INSTALLED, SITES
 from benchmarks.timing import Table, medians
-
-ABSENT = [name for name in ("nutpie", "pymc", "stan") if not importlib.util.find_spec(name)]
-SITES = {"bernoulli": ("classes.probability", "x.probability"), "vector": ("classes.probability", "gaussian.mean")}
 
 
 def smallest(draws) -> float:
@@ -31,7 +28,7 @@ def check(draws, exact, sites):
     """Means within six standard errors of those of exact draws."""
     for site in sites:
         mine = np.asarray(draws[site])
-        error = mine.std((0, 1)) / np.sqrt(np.asarray(effective_sample_size(mine)))
+        error = mine.std((0, 1)) / np.sqrt(np.maximum(np.asarray(effective_sample_size(mine)), 1.0))
         z = (mine.mean((0, 1)) - exact[site].mean(0)) / np.hypot(error, exact[site].std(0) / np.sqrt(len(exact[site])))
         if not (np.abs(z) < 6).all():
             raise AssertionError(f"{site}: a mean is {np.abs(z).max():.1f} standard errors off; nothing was timed")
@@ -70,17 +67,20 @@ def run(quick: bool = False) -> list[Table]:
         exact = ours.update(statistics).draw(np.random.default_rng(0), (20_000,))
         contenders = {
             "ours": lambda: sampler(ours, statistics, seed=0).sites,
-            "plain": plain(ours, statistics, samples, warmup),
-        }
+            "NumPyro MCMC.run": plain(ours, statistics, samples, warmup),
+        } | {name: CONTENDERS[name](family, ours, statistics, samples, warmup) for name in INSTALLED}
         start = perf_counter()
         draws = {"ours": contenders["ours"]()}
         first = perf_counter() - start
-        draws["plain"] = contenders["plain"]()
+        draws |= {name: call() for name, call in contenders.items() if name != "ours"}
         for own in draws.values():
             check(own, exact, SITES[family])
         time = medians(contenders, 1 if quick else 3)
-        rate = {name: smallest({site: draws[name][site] for site in SITES[family]}) / time[name] for name in time}
-        table.add(f"{family}, {dim} columns, {groups} classes", "NumPyro MCMC.run", rate["ours"] / rate["plain"], 15)
+        rate = {name: smallest({site: own[site] for site in SITES[family]}) / time[name] for name, own in draws.items()}
+        for name in (name for name in rate if name != "ours"):
+            goal = GOALS.get(name, 15.0)
+            goal = goal[family] if isinstance(goal, dict) else goal
+            table.add(f"{family}, {dim} columns, {groups} classes", name, rate["ours"] / rate[name], goal)
         table.note += f" First call of {family}: {first:.1f} s (goal 3.5)."
     sizes = (150, 10_000) if quick else (150, 10_000, 1_000_000)
     every = {}

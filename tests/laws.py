@@ -587,9 +587,9 @@ def nuts_is_exact(case):
 
 def nuts_is_the_reweighted_prior(case):
     """Where no posterior is exact: NUTS meets draws of the prior weighted by their likelihood, |z| < 5."""
-    data = case.data(4, "no")
+    data = case.data(3, "no")
     found = fit(case.model, data, SAMPLER, seed=1)
-    params = parameters(case, 200_000)
+    params = parameters(case, 400_000)
     log_weight = log_joint_draws(case.model, params, data).sum(1)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()

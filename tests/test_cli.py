@@ -2,6 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from test_comparison import mixed
 from typer.testing import CliRunner
 
@@ -257,3 +259,21 @@ def test_help_names_the_commands():
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
     assert all(command in result.stdout for command in ("compare", "fit", "predict"))
+
+
+CELLS = ["", "a", "b", "1", "2.5", "-3", "nan", "inf", "1e999", "ä", '"', "True", "2020-01-01", "a,b", "0x1f", "  "]
+TEXT = st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=5), max_size=8).map(
+    lambda rows: "\n".join(["y,a,b,c,d"] + [",".join(row) for row in rows]).encode()
+)
+
+
+@pytest.mark.filterwarnings("ignore")  # a table may have constant columns
+@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(content=st.binary(max_size=200) | TEXT, way=st.sampled_from(["nb", "gda"]))
+def test_any_file_is_fitted_or_refused(tmp_path, content, way):
+    (tmp_path / "table.csv").write_bytes(content)
+    model = tmp_path / "model.nc"
+    model.unlink(missing_ok=True)
+    code, _, err = run(tmp_path / "table.csv", "--target", "y", "--model", way, "--output", model, command="fit")
+    assert (code == 0) == model.exists()
+    assert code == 0 or err

@@ -37,7 +37,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
-from bayesgen.posterior import generator
+from bayesgen.posterior import distance, generator
 
 COIN = BetaBernoulli(2.0, 3.0)
 SHORT = NUTS(num_samples=40, num_warmup=50, num_chains=2)
@@ -79,6 +79,7 @@ def test_rows_or_statistics_or_a_tuple(inference):
         ({"num_samples": 1.5}, "num_samples must be an integer"),
         ({"num_warmup": -1}, "num_warmup must be an integer >= 0"),
         ({"num_chains": 0}, "num_chains must be an integer >= 1"),
+        ({"num_samples": True}, "num_samples must be an integer >= 1, got True"),
         ({"num_chains": "4"}, "num_chains must be an integer"),
         ({"target_accept": 1.0}, "target_accept must lie between 0 and 1"),
         ({"target_accept": 0}, "target_accept must lie between 0 and 1"),
@@ -276,6 +277,21 @@ def test_clean_data_give_no_warning():
     X, y = load_iris(return_X_y=True)
     for classifier in (GaussianDiscriminantClassifier, NaiveBayesClassifier):
         classifier(inference="nuts", random_state=0).fit(X, y)
+
+
+def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior():
+    found = fit(COIN, [1, 0, 1], NUTS(1000, 500, 2), seed=0)
+    exact = fit(COIN, [1, 0, 1]).model
+    sd = np.sqrt(exact.a * exact.b / (exact.a + exact.b + 1)) / (exact.a + exact.b)
+    apart = abs(found.sites["probability"].mean() - exact.mean) / sd
+    assert found.distance["probability"] == pytest.approx(apart, abs=0.08)  # 4000 exact draws: a fifth of that
+    assert found.distance["probability"] < 0.2
+    assert found.to_arviz().posterior.attrs["distance to exact, probability"] == found.distance["probability"]
+    assert distance({"probability": found.sites["probability"] + sd}, {"probability": found.sites["probability"]})[
+        "probability"
+    ] == pytest.approx(1, rel=0.2)
+    gaps = fit(GAPPY, (ROWS, CLASSES), SHORT, seed=0)
+    assert not gaps.distance and not fit(COIN, [1], "map").distance
 
 
 @pytest.mark.parametrize(("warmup", "samples"), [(0, 1), (30, 45), (50, 50), (70, 99), (100, 7)])

@@ -271,8 +271,9 @@ def test_evidences_that_do_not_compare():
             bg.compare_evidence({"gaussian": gaussian, "other": other})
     with pytest.raises(ValueError, match="prior must hold"):
         bg.compare_evidence({"gaussian": gaussian}, prior=[0.5, 0.5])
-    with pytest.raises(ValueError, match="one fitted classifier or more"):
-        bg.compare_evidence({})
+    for nothing in ({}, [gaussian]):
+        with pytest.raises(ValueError, match="mapping from name to fitted classifier"):
+            bg.compare_evidence(nothing)
     with pytest.raises(AttributeError, match="conjugate priors only"):
         bg.compare_evidence(
             {"lkj": bg.GaussianDiscriminantClassifier(prior=bg.models.Separation(), inference="map").fit(X, Y)}
