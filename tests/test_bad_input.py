@@ -544,7 +544,7 @@ SCORES = {
     ),
     "negative weights": (lambda: evaluation.accuracy([0, 1], P, weight=[-1, 2]), ValueError, "finite and nonnegative"),
     "weights of 0": (lambda: evaluation.accuracy([0, 1], P, weight=[0, 0]), ValueError, "at least one row"),
-    "nothing to compare": (lambda: evaluation.compare_evidence({}), ValueError, "mapping from name to fitted classifier"),
+    "nothing to compare": (lambda: evaluation.compare_evidence({}), ValueError, "mapping from name to fitted"),
     "evidences of other rows": (
         lambda: evaluation.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
         ValueError,
