@@ -92,17 +92,17 @@ STAN = {
           target += sum((a - 1) .* log(p)) + sum((b - 1) .* log1m(p));
         }""",
     "vector": """
-        data { int K; int D; vector[K] alpha; vector[K] counts; vector[D] m; real kappa; real nu; cov_matrix[D] scale;
-               array[K] vector[D] mean; array[K] matrix[D, D] scatter; }
-        parameters { simplex[K] pi; array[K] vector[D] mu; array[K] cov_matrix[D] Sigma; }
+        data { int K; int D; vector[K] alpha; vector[K] counts; vector[D] m; real kappa; real nu;
+               matrix[D, D] root_scale; array[K] vector[D] mean; array[K] matrix[D, D] root_scatter; }
+        parameters { simplex[K] pi; array[K] vector[D] mu; array[K] cholesky_factor_cov[D] L; }
         model {
           target += sum((alpha - 1 + counts) .* log(pi));
           for (k in 1:K) {
-            vector[D] away = mean[k] - mu[k];
-            Sigma[k] ~ inv_wishart(nu, scale);
-            mu[k] ~ multi_normal(m, Sigma[k] / kappa);
-            target += -0.5 * counts[k] * log_determinant(Sigma[k])
-                      - 0.5 * trace(mdivide_left_spd(Sigma[k], scatter[k] + counts[k] * away * away'));
+            L[k] ~ inv_wishart_cholesky(nu, root_scale);
+            mu[k] ~ multi_normal_cholesky(m, L[k] / sqrt(kappa));
+            target += -counts[k] * sum(log(diagonal(L[k])))
+                      - 0.5 * sum(square(mdivide_left_tri_low(L[k], root_scatter[k])))
+                      - 0.5 * counts[k] * dot_self(mdivide_left_tri_low(L[k], mean[k] - mu[k]));
           }
         }""",
 }
@@ -121,7 +121,8 @@ def stan(family, model, statistics, samples, warmup):
     else:
         leaf, own = model.gaussian, statistics.leaves["gaussian"]
         data |= {"D": own.mean.shape[1], "m": leaf.mean.tolist(), "kappa": float(leaf.kappa), "nu": float(leaf.nu)}
-        data |= {"scale": leaf.scale.tolist(), "mean": own.mean.tolist(), "scatter": own.scatter.tolist()}
+        roots = (np.linalg.cholesky(a).tolist() for a in (leaf.scale, own.scatter))
+        data |= dict(zip(("root_scale", "root_scatter"), roots, strict=True)) | {"mean": own.mean.tolist()}
         names = ("pi", "mu")
     built = stan.build(STAN[family], data=data, random_seed=1)
 
