@@ -20,7 +20,7 @@ from scipy.special import gammaln
 from bayesgen import program
 from bayesgen.inference import NUTS, SamplerWarning, named
 from bayesgen.inference.base import summarise
-from bayesgen.model import ExponentialFamily, Model
+from bayesgen.model import ExponentialFamily, Model, check_count
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.posterior import Draws, Point, generator
@@ -135,8 +135,7 @@ def check_calibration(
     100 simulations, ranks of 2 scalars among 99 draws: least p value 1 (probability), Holm-corrected
     """
     for name, value in (("size", size), ("simulations", simulations), ("draws", draws)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        check_count(name, value)
     if not isinstance(model, Model):
         raise TypeError(f"model must be a model of bayesgen.models or a leaf of your own, got {model!r}")
     inference, rng = named(inference), generator(seed)
@@ -226,7 +225,7 @@ def _independent(inference, model, statistics, count, rng):
         if effective >= count or not isinstance(inference, NUTS) or attempt == _LONGER:
             break
         inference = replace(inference, num_samples=2 * inference.num_samples)  # the program stays compiled
-    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.sites.items()}
+    flat = posterior.flat
     apart = np.linspace(0, len(next(iter(flat.values()))) - 1, count).astype(int)
     diverged = bool(np.any(posterior.sample_stats.get("diverging", False)))
     return {site: v[apart] for site, v in flat.items()}, (effective, diverged)

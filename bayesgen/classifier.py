@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.estimator import Estimator, class_codes, class_labels, existing
 from bayesgen.inference import named
 from bayesgen.inspection import Inspection
-from bayesgen.model import ExponentialFamily
+from bayesgen.model import ExponentialFamily, check_count
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -26,7 +26,8 @@ from bayesgen.models import (
 )
 from bayesgen.models.gaussian_discriminant import COVARIANCES
 from bayesgen.posterior import generator
-from bayesgen.schema import SPARSE_FAMILIES, Block, Schema
+from bayesgen.schema import Block, Schema
+from bayesgen.table import SPARSE_FAMILIES
 
 
 class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
@@ -202,8 +203,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             Class labels.
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise ValueError(f"n_samples must be a whole number >= 1, got {n_samples!r}")
+        check_count("n_samples", n_samples)
         rng = generator(self.random_state)
         params = self.posterior_.draws(rng, (n_samples,))
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))

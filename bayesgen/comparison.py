@@ -20,7 +20,8 @@ from bayesgen import evaluation
 from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.inference import named
 from bayesgen.models import DirichletCategorical
-from bayesgen.schema import Schema, Table
+from bayesgen.schema import Schema
+from bayesgen.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

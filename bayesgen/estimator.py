@@ -8,7 +8,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from bayesgen.schema import Table
+from bayesgen.table import Table
 
 
 class Estimator(BaseEstimator):

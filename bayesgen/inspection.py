@@ -1,5 +1,6 @@
 """What a fitted classifier tells beyond a probability: how sure it is of it, why, and how it does without each row."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.boundary import discriminant
 from bayesgen.estimator import class_codes, class_labels, existing
+from bayesgen.model import check_count
+from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
-from bayesgen.posterior import Closed, Draws, generator, groups_of_rows, pieces, tree
+from bayesgen.posterior import Closed, Draws, cut, generator, tree
+from bayesgen.statistics import weights_of
 
 _CELLS = 1 << 22  # log densities held at a time: 32 MB
 
@@ -34,8 +38,7 @@ class ProbabilityDraws:
         -------
         array, shape (size, n, K)
         """
-        params, rows = self._draws(size), self.posterior_.model.check(self._read(X))
-        return np.concatenate(list(self._probabilities(params, rows, size)), axis=1)
+        return np.concatenate(list(self._probabilities(X, size)), axis=1)
 
     def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
         """Central posterior interval of p(t = k | x, θ), for every row and class.
@@ -56,22 +59,40 @@ class ProbabilityDraws:
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-        params, rows = self._draws(size), self.posterior_.model.check(self._read(X))
         ends = [0.5 - level / 2, 0.5 + level / 2]
-        pieces = [np.quantile(p, ends, axis=0) for p in self._probabilities(params, rows, size)]
-        return np.moveaxis(np.concatenate(pieces, axis=1), 0, -1)
+        intervals = [np.quantile(p, ends, axis=0) for p in self._probabilities(X, size)]
+        return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
 
-    def _draws(self, size):
-        check_is_fitted(self)
-        if not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"size must be a whole number >= 1, got {size!r}")
-        return self.posterior_.draws(self.random_state, (size,))
-
-    def _probabilities(self, params, rows, size):
+    def _probabilities(self, X, size):
         """Yield p(t = k | x_i, θ_s) of some rows at a time, (size, rows, K)."""
-        step = max(1, _CELLS // (size * len(self.classes_)))
-        for piece in pieces(rows, step):
-            yield softmax(np.moveaxis(self.posterior_.model.log_likelihood_rows(params, piece), 1, -1), axis=-1)
+        check_is_fitted(self)
+        check_count("size", size)
+        model, params = self.posterior_.model, self.posterior_.draws(self.random_state, (size,))
+        for rows in cut(model.check(self._read(X)), max(1, _CELLS // (size * len(self.classes_)))):
+            yield softmax(np.moveaxis(model.log_likelihood_rows(params, rows), 1, -1), axis=-1)
+
+    def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
+        """ArviZ's groups that speak of rows and their classes; see `to_arviz`."""
+        _, codes = class_codes(class_labels(y), self.classes_)
+        flat, lead = draws.flat, next(iter(draws.sites.values())).shape[:2]
+        shape = (math.prod(lead), len(codes))
+        joint, conditional, t = np.empty(shape), np.empty(shape), np.empty(shape, int)
+        done = 0
+        for rows in cut(draws.model.check(self._read(X)), max(1, _CELLS // shape[0])):
+            density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
+            part = slice(done, done := done + density.shape[-1])
+            joint[:, part] = density[:, codes[part], np.arange(density.shape[-1])]
+            top = density.max(1)
+            cumulative = np.exp(density - top[:, None]).cumsum(1)
+            conditional[:, part] = joint[:, part] - top - np.log(cumulative[:, -1])
+            t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
+        likelihood = {"joint": joint} if isinstance(draws.model, ClassConditional) else {}
+        likelihood |= {"conditional": conditional}
+        return {
+            "log_likelihood": {name: v.reshape(*lead, -1) for name, v in likelihood.items()},
+            "posterior_predictive": {"t": t.reshape(*lead, -1)},
+            "observed_data": {"t": codes},
+        }
 
 
 class Inspection(ProbabilityDraws):
@@ -123,13 +144,13 @@ class Inspection(ProbabilityDraws):
         names, terms = [], [prior]
         for block in self.schema_.blocks:
             own = rows[block.name]
-            whole = block.single or self.model_.leaves[block.name].event_dim > 0
-            for j, column in enumerate(
-                (block.name if not block.single else block.columns[0],) if whole else block.columns
-            ):
-                part = own if whole else np.where(np.arange(own.shape[1]) == j, own, np.nan)
-                names.append(column)
-                terms.append(self.posterior_.log_predictive(blank | {block.name: part}) - prior)
+            if block.single or self.model_.leaves[block.name].event_dim:
+                parts = {block.columns[0] if block.single else block.name: own}
+            else:
+                places = np.arange(own.shape[1])
+                parts = {c: np.where(places == j, own, np.nan) for j, c in enumerate(block.columns)}
+            names += parts
+            terms += [self.posterior_.log_predictive(blank | {block.name: part}) - prior for part in parts.values()]
         return names, terms
 
     def _linear_terms(self, rows):
@@ -168,14 +189,14 @@ class Inspection(ProbabilityDraws):
         _, codes = class_codes(y, self.classes_)
         rows = self._shape(self.schema_.read(table))
         model, whole = self.model_, self.statistics_
-        counts = model.statistics(rows, codes, weight).classes.sums
+        counts = weights_of(codes, len(self.classes_), weight)
         if not np.allclose(counts, whole.classes.sums, rtol=1e-9):
             raise ValueError(
                 f"X and y must be the rows of the fit, which had {whole.classes.sums.tolist()} rows by class; "
                 f"these have {counts.tolist()}"
             )
         log_joint = np.empty((len(codes), len(self.classes_)))
-        for i, row in enumerate(pieces(rows, 1)):
+        for i, row in enumerate(cut(rows, 1)):
             own = slice(i, i + 1)
             rest = whole - model.statistics(row, codes[own], None if weight is None else weight[own])
             log_joint[i] = model.update(rest).log_predictive(row)[0]
@@ -200,9 +221,7 @@ class Inspection(ProbabilityDraws):
 
         rng = generator(self.random_state)
         posterior = self.posterior_.as_draws(rng)
-        _, codes = class_codes(class_labels(y), self.classes_)
-        rows = self.posterior_.model.check(self._read(X))
-        result = tree(posterior, groups_of_rows(posterior, rows, codes, rng))
+        result = tree(posterior, self._groups(posterior, X, y, rng))
         if self.model_.conjugate:
             prior = Draws(self.model_, self.model_.draw(rng, (1, 1000)))
             t, x = self.model_.sample_rows({site: v[0] for site, v in prior.sites.items()}, int(rng.integers(2**31)))

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesgen import program
 from bayesgen.program import Record
-from bayesgen.statistics import Statistics, Sums, finite, group_sum, grouping, pieces
+from bayesgen.statistics import Statistics, Sums, finite, grouping, membership, pieces
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
 
@@ -43,6 +43,12 @@ class DataError(ValueError):
             known = feature < len(columns)
             place.append(f"column {columns[feature]!r}" if known else f"column {columns[0]!r}, feature {feature}")
         return ValueError(": ".join([", ".join(place)] * bool(place) + [self.problem]))
+
+
+def check_count(name: str, value) -> None:
+    """Raise where an argument that counts something is not a whole number >= 1."""
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
 def check_weight(weight, count: int) -> np.ndarray | None:
@@ -345,7 +351,8 @@ class ExponentialFamily(Model):
             with np.errstate(invalid="ignore"):
                 rows = np.where(seen[..., None] > 0, self.T(part) * seen[..., None], 0.0)
                 base = np.where(seen > 0, self.log_base(part) * seen, 0.0)
-            new = Sums(group_sum(rows, codes[piece], count).reshape(*lead, *rows.shape[1:]), base.sum())
+            total = membership(codes[piece], count) @ rows.reshape(len(part), math.prod(rows.shape[1:]))
+            new = Sums(total.reshape(*lead, *rows.shape[1:]), base.sum())
             result = new if result is None else result + new
         return result  # type: ignore[return-value]
 

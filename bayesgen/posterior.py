@@ -5,7 +5,6 @@ average the *joint* density over the posterior and only then may one normalise o
 forgets that x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -93,14 +92,18 @@ class Draws:
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
     distance: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def flat(self) -> Params:
+        """The draws of all chains in one axis: arrays (chains x draws, ...)."""
+        return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.sites.items()}
+
     def log_predictive(self, x) -> np.ndarray:
         """Log of the average over draws of the (joint) density; see `Posterior`."""
-        flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in self.sites.items()}
-        return log_mean_density(self.model, flat, self.model.check(x))
+        return log_mean_density(self.model, self.flat, self.model.check(x))
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
         """Draws picked at random, with replacement, from those at hand."""
-        flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in self.sites.items()}
+        flat = self.flat
         count = len(next(iter(flat.values())))
         picked = generator(seed).integers(count, size=size)
         return {site: v[picked] for site, v in flat.items()}
@@ -166,7 +169,7 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     array, shape (n, K), or (n,) for a model without classes
     """
     count = len(next(iter(params.values())))
-    parts = list(pieces(x, 1024))
+    parts = list(cut(x, 1024))
     tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
     step, done = 16, 0
     while done < count:  # draws outside, so that what does not depend on rows is worked out once
@@ -185,7 +188,7 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     return np.concatenate(result, axis=-1).T
 
 
-def pieces(x, size=8192):
+def cut(x, size: int):
     """Yield rows a few thousand at a time; the arguments of a user's function are not rows, and stay whole."""
     if isinstance(x, Statistics):
         yield x
@@ -233,31 +236,3 @@ def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = N
     result[name].attrs.update({f"distance to exact, {safe(site)}": d for site, d in draws.distance.items()})
     result.attrs["inference_library"] = "bayesgen"
     return result
-
-
-def groups_of_rows(draws: Draws, rows, codes, rng: np.random.Generator) -> dict[str, dict[str, np.ndarray]]:
-    """ArviZ's groups of a classifier that speak of rows, checked, and of their classes.
-
-    "log_likelihood" of every draw, "joint" log p(x_i, t_i | θ) of a generative model and "conditional"
-    log p(t_i | x_i, θ); "posterior_predictive" classes "t", drawn given x_i; and "observed_data".
-    """
-    lead = next(iter(draws.sites.values())).shape[:2]
-    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in draws.sites.items()}
-    count, n = math.prod(lead), len(codes)
-    joint, conditional, t = np.empty((count, n)), np.empty((count, n)), np.empty((count, n), int)
-    done = 0
-    for piece in pieces(rows, max(1, _CELLS // count)):
-        density = draws.model.log_likelihood_rows(flat, piece)  # (draws, K, rows)
-        part = slice(done, done := done + density.shape[-1])
-        joint[:, part] = density[:, codes[part], np.arange(density.shape[-1])]
-        top = density.max(1)
-        cumulative = np.exp(density - top[:, None]).cumsum(1)
-        conditional[:, part] = joint[:, part] - top - np.log(cumulative[:, -1])
-        t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
-    likelihood = {"joint": joint} if hasattr(draws.model, "classes") and hasattr(draws.model, "leaves") else {}
-    likelihood = {name: v.reshape(*lead, n) for name, v in (likelihood | {"conditional": conditional}).items()}
-    return {
-        "log_likelihood": likelihood,
-        "posterior_predictive": {"t": t.reshape(*lead, n)},
-        "observed_data": {"t": np.asarray(codes)},
-    }

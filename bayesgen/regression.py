@@ -18,7 +18,7 @@ from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
-from bayesgen.posterior import Closed, generator, groups_of_rows, tree
+from bayesgen.posterior import Closed, generator, tree
 from bayesgen.statistics import moments
 
 
@@ -210,7 +210,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         if isinstance(self.posterior_, Closed):
             mean, variance = self.posterior_.model.predictive_moments(z)
         else:
-            sites = {site: v.reshape(-1, *v.shape[2:]) for site, v in self.posterior_.sites.items()}
+            sites = self.posterior_.flat
             weights = np.column_stack([sites["intercept"], sites["coefficients"]])
             rows, centre = np.column_stack([np.ones(len(z)), z]), weights.mean(0)
             spread = (weights - centre).T @ (weights - centre) / len(weights)
@@ -218,21 +218,16 @@ class LinearRegressor(RegressorMixin, _Regression):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _groups(self, draws, X, y, rng):
-        z, y = self._read(X), column_or_1d(y)
-        lead, flat = draws.sites["variance"].shape, {s: v.reshape(-1, *v.shape[2:]) for s, v in draws.sites.items()}
-        rows = self.model_.check((z, y))
+        rows, flat = self.model_.check((self._read(X), column_or_1d(y))), draws.flat
         location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
-        noise = (
-            rng.laplace(scale=np.sqrt(0.5), size=location.shape)
-            if self.noise == "laplace"
-            else rng.normal(size=location.shape)
-        )
-        values = {
-            "log_likelihood": self.model_.log_likelihood_rows(flat, rows),
-            "posterior_predictive": location + sd * noise,
+        noise = rng.laplace if self.noise == "laplace" else rng.normal
+        drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
+        shape = (*draws.sites["variance"].shape, len(rows["t"]))
+        return {
+            "log_likelihood": {"y": self.model_.log_likelihood_rows(flat, rows).reshape(shape)},
+            "posterior_predictive": {"y": drawn.reshape(shape)},
+            "observed_data": {"y": rows["t"]},
         }
-        values = {group: {"y": v.reshape(*lead, len(y))} for group, v in values.items()}
-        return values | {"observed_data": {"y": rows["t"]}}
 
     @property
     def log_evidence_(self) -> float:
@@ -280,10 +275,6 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
         if 1 < len(model.scored) < len(self.classes_):  # the pinned class
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
-
-    def _groups(self, draws, X, y, rng):
-        _, codes = class_codes(class_labels(y), self.classes_)
-        return groups_of_rows(draws, self._read(X), codes, rng)
 
     def _model(self, scales, classes, columns):
         raise NotImplementedError

@@ -18,14 +18,17 @@ _CELLS = 1 << 19
 
 
 class Statistics(Record):
-    """Sufficient statistics of some rows; ``a + b`` are those of both."""
+    """Sufficient statistics of some rows; ``a + b`` are those of both, and ``a - b`` of what is left without ``b``."""
 
     def __add__(self, other):
-        return NotImplemented  # the other side may know; else Python says which two types do not add
+        return self._with(other, 1)
 
     def __sub__(self, other):
-        """Statistics of the rows that are left where those of ``other``, which are among them, are taken out."""
-        return NotImplemented
+        return self._with(other, -1)
+
+    def _with(self, other, sign: int):
+        """Statistics with the rows of ``other`` put in (``sign`` 1), or taken out (-1), where they are among these."""
+        return NotImplemented  # the other side may know; else Python says which two types do not add
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +55,10 @@ class Sums(Statistics):
         """Sum of T(x)."""
         return self.sums
 
-    def __add__(self, other):
+    def _with(self, other, sign):
         if not isinstance(other, Sums) or self.sums.shape != other.sums.shape:
-            return super().__add__(other)
-        return Sums(self.sums + other.sums, self.base + other.base)
-
-    def __sub__(self, other):
-        if not isinstance(other, Sums) or self.sums.shape != other.sums.shape:
-            return super().__sub__(other)
-        return Sums(self.sums - other.sums, self.base - other.base)
+            return super()._with(other, sign)
+        return Sums(self.sums + sign * other.sums, self.base + sign * other.base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,39 +99,23 @@ class Moments(Statistics):
         rows, cols = np.triu_indices(self.mean.shape[-1])
         return xp.concatenate([self.n[..., None], xp.zeros_like(self.mean), self.scatter[..., rows, cols]], axis=-1)
 
-    def __add__(self, other):
-        """Merge by Chan, Golub and LeVeque (1983): S = S1 + S2 + n1 n2 / (n1 + n2) d d', d = mean2 - mean1."""
+    def _with(self, other, sign):
+        """Merge by Chan, Golub and LeVeque (1983): S = S1 + S2 + n1 n2/n d d', d = mean2 - mean1; or solve for S1."""
         if not isinstance(other, Moments) or self.scatter.shape != other.scatter.shape:
-            return super().__add__(other)
-        n = self.n + other.n
+            return super()._with(other, sign)
+        n = self.n + sign * other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
-        delta = other.mean - self.mean
-        between = self.n * share
+        delta = sign * (other.mean - self.mean)
+        between, some = self.n * share, n > 0
         if self.vector:
-            share, between = share[..., None], between[..., None, None]
+            share, between, some = share[..., None], between[..., None, None], some[..., None]
             square = delta[..., :, None] * delta[..., None, :]
         else:
             square = delta * delta
         # Where one side is empty its mean is a meaningless 0; between is 0 there, and share picks the other side.
-        return Moments(n, self.mean + share * delta, self.scatter + other.scatter + between * square)
-
-    def __sub__(self, other):
-        """Undo `__add__`: the step of Chan, Golub and LeVeque solved for the part that is left."""
-        if not isinstance(other, Moments) or self.scatter.shape != other.scatter.shape:
-            return super().__sub__(other)
-        n = self.n - other.n
-        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
-        delta = self.mean - other.mean
-        between = self.n * share
-        if self.vector:
-            share, between = share[..., None], between[..., None, None]
-            square = delta[..., :, None] * delta[..., None, :]
-        else:
-            square = delta * delta
-        left = (n > 0)[..., None] if self.vector else n > 0
-        scatter = self.scatter - other.scatter - between * square
-        scatter = np.where(left[..., None] if self.vector else left, scatter, 0.0)
-        return Moments(n, np.where(left, self.mean + share * delta, 0.0), scatter)
+        scatter = self.scatter + sign * other.scatter + sign * between * square
+        scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
+        return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
 
     def sum_groups(self) -> "Moments":
         """Merge the leading axis of groups."""
@@ -366,14 +348,6 @@ def _add_vectors(n, mean, scatter, x, codes, weight):
             z *= np.sqrt(w)[:, None]
         mean[k] += total / n[k]
         scatter[k] += z.T @ z - total[:, None] * (total / n[k])
-
-
-def group_sum(rows, group=None, groups=None):
-    """Sum ``rows`` (n, ...) over the rows of each group: (groups, ...), or (...) without groups."""
-    if group is None:
-        return rows.sum(0)
-    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    return (membership(group, groups) @ flat).reshape(groups, *rows.shape[1:])
 
 
 def patterns(observed):

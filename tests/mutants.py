@@ -46,22 +46,22 @@ MUTANTS = [
     (
         "merging forgets the distance of the means",
         "statistics.py",
-        "self.scatter + other.scatter + between * square",
-        "self.scatter + other.scatter",
+        "self.scatter + sign * other.scatter + sign * between * square",
+        "self.scatter + sign * other.scatter",
         "statistics",
     ),
     (
         "merging weighs the mean by the wrong side",
         "statistics.py",
-        "share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)\n        delta = other.mean - self.mean",
-        "share = np.divide(self.n, n, out=np.zeros_like(n), where=n > 0)\n        delta = other.mean - self.mean",
+        "share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)",
+        "share = np.divide(self.n, n, out=np.zeros_like(n), where=n > 0)",
         "statistics",
     ),
     (
         "taking away adds the distance of the means",
         "statistics.py",
-        "scatter = self.scatter - other.scatter - between * square",
-        "scatter = self.scatter - other.scatter + between * square",
+        "sign * other.scatter + sign * between * square",
+        "sign * other.scatter + between * square",
         "statistics",
     ),
     (

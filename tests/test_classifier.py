@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseGamma, NormalInverseWishart, Separation
-from bayesgen.schema import Table
+from bayesgen.table import Table
 
 SAMPLER = NUTS(num_samples=500, num_warmup=400, num_chains=2)
 FAST = ["ml", "map", "exact"]

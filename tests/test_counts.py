@@ -548,7 +548,7 @@ def test_mixed_table():
 
 
 def _table(frame):
-    from bayesgen.schema import Table
+    from bayesgen.table import Table
 
     return Table(frame)
 

@@ -9,7 +9,8 @@ from scipy import sparse
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalInverseGamma
-from bayesgen.schema import Schema, Table
+from bayesgen.schema import Schema
+from bayesgen.table import Table
 
 Y = np.array(["a", "b"] * 4)
 

@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 import warnings
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,11 +17,10 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.inference.base import summarise
+from bayesgen.inference.compiled import fresh, kept, shapes, starter
 from bayesgen.posterior import Draws, distance, generator
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
-_PRIOR_DRAWS = 100  # that a start and a first scale are taken from
-_KEPT = 32  # compiled programs; a small model's takes some megabytes
 
 
 class SamplerWarning(UserWarning):
@@ -74,7 +72,7 @@ class NUTS:
                 begin, block = _compiled(self, model, statistics)
 
             def chain(seed):
-                blocks = []
+                tree_map, blocks = program.jax.tree_util.tree_map, []
                 with program.x64():  # of this thread alone
                     state = begin(seed)
                     for done in range(0, total, BLOCK):
@@ -82,11 +80,13 @@ class NUTS:
                             break
                         state, *results = block(state)
                         if done + BLOCK > self.num_warmup:
-                            blocks.append(program.jax.tree_util.tree_map(np.asarray, results))
+                            blocks.append(tree_map(np.asarray, results))
                         advance(min(BLOCK, total - done))
-                skip = self.num_warmup % BLOCK if blocks else 0
-                join = lambda *parts: np.concatenate(parts)[skip : skip + self.num_samples]  # noqa: E731
-                return program.jax.tree_util.tree_map(join, *blocks) if blocks else None
+                if not blocks:
+                    return None
+                skip = self.num_warmup % BLOCK
+                own = slice(skip, skip + self.num_samples)
+                return tree_map(lambda *parts: np.concatenate(parts)[own], *blocks)
 
             with ThreadPoolExecutor(min(self.num_chains, os.cpu_count() or 1)) as threads:
                 runs = [threads.submit(chain, seed) for seed in seeds]
@@ -164,32 +164,10 @@ def _bar(shown: bool | None, total: int):
         yield lambda steps: bar.advance(task, steps)
 
 
-_lock = threading.Lock()
-_programs: OrderedDict = OrderedDict()
-
-
-def kept(kind, make):
-    """Return what ``make()`` gives, kept by ``kind`` for the next call; two threads do not make it twice."""
-    with _lock:
-        if kind not in _programs:
-            _programs[kind] = make()
-            if len(_programs) > _KEPT:
-                _programs.popitem(last=False)
-        _programs.move_to_end(kind)
-        return _programs[kind]
-
-
-def shapes(*trees) -> tuple:
-    """What a compiled program depends on: structure, shapes and types of its arguments."""
-    leaves, structure = program.jax.tree_util.tree_flatten(trees)
-    return structure, tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves)
-
-
 def _compiled(settings: NUTS, model, statistics):
     """Return the start of a chain, from its seed, and its block of iterations, each compiled once per shape."""
     jax = program.jax
-    # Copies: JAX remembers the conversion of a read-only array, and a user's float32 program may have asked for one.
-    model, statistics = jax.tree_util.tree_map(np.array, (model, statistics))
+    model, statistics = fresh(model, statistics)
     first, kernel = starter(model, statistics), (settings.num_warmup, settings.target_accept)
 
     def begin(*arguments):
@@ -257,43 +235,3 @@ def _block(num_warmup, target_accept, state, model, statistics):
 
     state, (z, stats) = jax.lax.scan(step, state, length=BLOCK)
     return state, jax.vmap(constrain)(z), stats, jax.vmap(lambda z: jax.flatten_util.ravel_pytree(z)[0])(z)
-
-
-def starter(model, statistics):
-    """Return the function from a seed to where a chain starts, and the squared spread of each unconstrained latent.
-
-    Both come from draws of the prior, exact ones where the model has them. Adaptation starts from these spreads instead
-    of 1, and is not shrunk towards a fixed 1e-3, so that the units of a column do not matter: with spreads of 1e-3 and
-    1e2 side by side a draw costs 124 leapfrog steps without, 7 with.
-    """
-    jax = program.jax
-
-    def values(seed):
-        if not getattr(model, "conjugate", False):
-            return {}
-        return dict(model.draw(np.random.default_rng(seed), (_PRIOR_DRAWS,)))
-
-    def make():
-        return program.build(_start, jax.random.PRNGKey(0), values(0), model, statistics, once=True)
-
-    run = kept(("start", *shapes(model, statistics)), make)
-    return lambda seed: run(jax.random.PRNGKey(seed), values(seed), model, statistics)
-
-
-def _start(key, values, model, statistics):
-    from numpyro import handlers, infer
-
-    jax, jnp = program.jax, program.jnp
-
-    def unconstrained(key, values):
-        story = handlers.substitute(handlers.seed(model.story, key), values)
-        trace = handlers.trace(story).get_trace(statistics)
-        sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
-        return {name: infer.util.biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
-
-    z = jax.vmap(unconstrained)(jax.random.split(key, _PRIOR_DRAWS), values)
-    ravel = jax.flatten_util.ravel_pytree
-    flat = jax.vmap(lambda z: ravel(z)[0])(z)
-    _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], z))
-    low, high = jnp.quantile(flat, jnp.array([0.25, 0.75]), axis=0)  # robust: a prior may have no variance
-    return unravel(jnp.median(flat[:15], axis=0)), ((high - low) / 1.35) ** 2

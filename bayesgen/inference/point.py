@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.inference.base import summarise
+from bayesgen.inference.compiled import fresh, kept, shapes, starter
 from bayesgen.model import NoClosedForm
 from bayesgen.posterior import Point
 
@@ -50,11 +51,8 @@ def _maximise(model, statistics, with_prior: bool):
     """
     from scipy.optimize import minimize
 
-    from bayesgen.inference.nuts import kept, shapes, starter
-
-    jax = program.jax
     with program.x64():
-        model, statistics = jax.tree_util.tree_map(np.array, (model, statistics))  # as in NUTS
+        model, statistics = fresh(model, statistics)
         origin, spread = starter(model, statistics)(0)
         scale = np.sqrt(np.asarray(spread))
 

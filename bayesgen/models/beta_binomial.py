@@ -17,7 +17,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.model import Conjugate, DataError
 from bayesgen.models.beta_bernoulli import BetaBernoulli
-from bayesgen.models.gamma_poisson import log_multichoose
+from bayesgen.models.counts import log_multichoose
 from bayesgen.program import static
 
 

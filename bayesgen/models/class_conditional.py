@@ -7,6 +7,7 @@ Everything a leaf knows, the classifier inherits: statistics, evidence and log d
 """
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -27,17 +28,12 @@ class Grouped(Statistics):
     classes: Sums
     leaves: dict[str, Statistics]
 
-    def __add__(self, other):
+    def _with(self, other, sign):
         if not isinstance(other, Grouped) or self.leaves.keys() != other.leaves.keys():
-            return super().__add__(other)
-        leaves = {name: mine + other.leaves[name] for name, mine in self.leaves.items()}
-        return Grouped(self.classes + other.classes, leaves)
-
-    def __sub__(self, other):
-        if not isinstance(other, Grouped) or self.leaves.keys() != other.leaves.keys():
-            return super().__sub__(other)
-        leaves = {name: mine - other.leaves[name] for name, mine in self.leaves.items()}
-        return Grouped(self.classes - other.classes, leaves)
+            return super()._with(other, sign)
+        combine = operator.add if sign > 0 else operator.sub
+        leaves = {name: combine(mine, other.leaves[name]) for name, mine in self.leaves.items()}
+        return Grouped(combine(self.classes, other.classes), leaves)
 
 
 @dataclass(frozen=True, eq=False)

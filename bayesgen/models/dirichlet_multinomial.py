@@ -18,17 +18,8 @@ from scipy.special import gammaln
 
 from bayesgen import program
 from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight
+from bayesgen.models.counts import log_factorial, log_multichoose, log_ways, missing, positive, rows_of, spectrum, whole
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
-from bayesgen.models.gamma_poisson import (
-    log_factorial,
-    log_multichoose,
-    log_ways,
-    missing,
-    positive,
-    rows_of,
-    spectrum,
-    whole,
-)
 from bayesgen.program import static
 from bayesgen.statistics import Sums, finite, grouping, membership, pieces, sparse_sum, with_data
 

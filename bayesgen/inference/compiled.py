@@ -1,0 +1,76 @@
+"""What sampler and optimiser share: programs compiled once per shape, and a start with the scale of the prior."""
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+from bayesgen import program
+
+_PRIOR_DRAWS = 100  # that a start and a first scale are taken from
+_KEPT = 32  # compiled programs; a small model's takes some megabytes
+
+_lock = threading.Lock()
+_programs: OrderedDict = OrderedDict()
+
+
+def kept(kind, make):
+    """Return what ``make()`` gives, kept by ``kind`` for the next call; two threads do not make it twice."""
+    with _lock:
+        if kind not in _programs:
+            _programs[kind] = make()
+            if len(_programs) > _KEPT:
+                _programs.popitem(last=False)
+        _programs.move_to_end(kind)
+        return _programs[kind]
+
+
+def shapes(*trees) -> tuple:
+    """What a compiled program depends on: structure, shapes and types of its arguments."""
+    leaves, structure = program.jax.tree_util.tree_flatten(trees)
+    return structure, tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves)
+
+
+def fresh(*trees):
+    """Copies: JAX remembers how a read-only array was converted, and a user's float32 program may have asked for it."""
+    return program.jax.tree_util.tree_map(np.array, trees)
+
+
+def starter(model, statistics):
+    """Return the function from a seed to where a chain starts, and the squared spread of each unconstrained latent.
+
+    Both come from draws of the prior, exact ones where the model has them. Adaptation starts from these spreads instead
+    of 1, and is not shrunk towards a fixed 1e-3, so that the units of a column do not matter: with spreads of 1e-3 and
+    1e2 side by side a draw costs 124 leapfrog steps without, 7 with.
+    """
+    jax = program.jax
+
+    def values(seed):
+        if not getattr(model, "conjugate", False):
+            return {}
+        return dict(model.draw(np.random.default_rng(seed), (_PRIOR_DRAWS,)))
+
+    def make():
+        return program.build(_start, jax.random.PRNGKey(0), values(0), model, statistics, once=True)
+
+    run = kept(("start", *shapes(model, statistics)), make)
+    return lambda seed: run(jax.random.PRNGKey(seed), values(seed), model, statistics)
+
+
+def _start(key, values, model, statistics):
+    from numpyro import handlers, infer
+
+    jax, jnp = program.jax, program.jnp
+
+    def unconstrained(key, values):
+        story = handlers.substitute(handlers.seed(model.story, key), values)
+        trace = handlers.trace(story).get_trace(statistics)
+        sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+        return {name: infer.util.biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
+
+    z = jax.vmap(unconstrained)(jax.random.split(key, _PRIOR_DRAWS), values)
+    ravel = jax.flatten_util.ravel_pytree
+    flat = jax.vmap(lambda z: ravel(z)[0])(z)
+    _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], z))
+    low, high = jnp.quantile(flat, jnp.array([0.25, 0.75]), axis=0)  # robust: a prior may have no variance
+    return unravel(jnp.median(flat[:15], axis=0)), ((high - low) / 1.35) ** 2
