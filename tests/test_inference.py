@@ -27,6 +27,7 @@ from bayesgen import (
     Point,
     SamplerWarning,
     fit,
+    program,
 )
 from bayesgen.inference import named
 from bayesgen.models import (
@@ -292,6 +293,44 @@ def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior
     ] == pytest.approx(1, rel=0.2)
     gaps = fit(GAPPY, (ROWS, CLASSES), SHORT, seed=0)
     assert not gaps.distance and not fit(COIN, [1], "map").distance
+
+
+@pytest.mark.parametrize("rows", [150, 1_000_000])
+@pytest.mark.filterwarnings("ignore:NUTS")
+def test_warm_up_is_not_spent_on_the_way_from_the_prior(rows):
+    x = np.tile(default_rng(0).normal([1e3, -2.0], [1e-2, 30.0], (50, 2)), (rows // 50, 1))
+    t = np.arange(rows) % 2
+    classes, prior = DirichletCategorical(1.0, 2), NormalInverseWishart([1000.05, 0.0], 0.01, 6.0, np.diag([3e-4, 3e3]))
+    model = GaussianDiscriminant(classes, prior)
+    draws = NUTS(100, 0, 1)(model, (x, t), seed=0)
+    assert draws.sample_stats["n_steps"].mean() < 15 and draws.sample_stats["acceptance_rate"].mean() > 0.5
+    exact = model.update(model.statistics(x, t)).draw(default_rng(1), (1000,))["gaussian.mean"]
+    start = draws.sites["gaussian.mean"][0, 0]
+    assert (np.abs(start - exact.mean(0)) < 8 * exact.std(0)).all()
+
+
+def test_one_kernel_computes_the_same():
+    def loop(x, y):
+        return jax.lax.scan(lambda c, _: ((c := jnp.sin(c) * jnp.sum(y) + c[::-1], c.sum())), x, length=50)
+
+    with jax.enable_x64(True):
+        x, y = np.linspace(0, 1, 7), np.linspace(-1, 1.1, 5)
+        whole, plain = (program.build(f, x, y)(x, y) for f in (program.one_kernel(loop), loop))
+    for a, b in zip(whole, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_what_cannot_be_one_kernel_is_sampled_all_the_same():
+    place = np.array([0, 2, 1, 2])
+
+    def scattered(y=None):
+        mean = numpyro.sample("mean", dist.Normal(0, 1).expand([3]).to_event(1))
+        total = jnp.zeros(3).at[place].add(jnp.ones(4)) * mean  # the gradient scatters, which XLA has no kernel for
+        with numpyro.plate("obs", 3):
+            numpyro.sample("y", dist.Normal(total, 1.0), obs=y)
+
+    draws = fit(scattered, (np.array([1.0, 1.0, 2.0]),), NUTS(500, 200, 2), seed=0)
+    np.testing.assert_allclose(draws.sites["mean"].mean((0, 1)), [0.5, 0.5, 0.8], atol=0.15)
 
 
 @pytest.mark.parametrize(("warmup", "samples"), [(0, 1), (30, 45), (50, 50), (70, 99), (100, 7)])

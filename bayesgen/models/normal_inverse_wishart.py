@@ -87,11 +87,11 @@ class NormalInverseWishart(GaussianVector, Conjugate):
 
     def parameters(self):
         """Sample the Cholesky factor of the covariance, and the mean given it."""
-        jnp, dist = program.jnp, program.dist
-        prior = dist.InverseWishartCholesky(self.nu, scale_tril=jnp.linalg.cholesky(self.scale))
-        cholesky = program.numpyro.sample("cholesky", prior)
+        jnp = program.jnp
+        root = jnp.linalg.cholesky(self.scale)
+        cholesky = program.numpyro.sample("cholesky", _inverse_wishart(self.nu, root))
         spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
-        mean = program.numpyro.sample("mean", dist.MultivariateNormal(self.mean, scale_tril=spread))
+        mean = program.numpyro.sample("mean", _normal(self.mean, spread))
         covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
@@ -235,15 +235,26 @@ class SharedNormalInverseWishart(NormalInverseWishart):
 
     def latents(self, groups=None, name="", per_class=False):
         """Sample the covariance once, outside the plate of classes, and the means given it."""
-        numpyro, dist, jnp = program.numpyro, program.dist, program.jnp
+        numpyro, jnp = program.numpyro, program.jnp
         dim = self.mean.shape[-1]
         root = jnp.linalg.cholesky(self.scale).reshape(dim, dim)
-        cholesky = numpyro.sample("cholesky", dist.InverseWishartCholesky(self.nu.reshape(()), scale_tril=root))
+        cholesky = numpyro.sample("cholesky", _inverse_wishart(self.nu.reshape(()), root))
         with self.plates(groups, name, per_class):
             spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
-            mean = numpyro.sample("mean", dist.MultivariateNormal(self.mean, scale_tril=spread))
+            mean = numpyro.sample("mean", _normal(self.mean, spread))
         covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+
+
+# What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
+
+
+def _inverse_wishart(nu, root):
+    return program.dist.InverseWishartCholesky(nu, scale_tril=root, validate_args=False)
+
+
+def _normal(mean, root):
+    return program.dist.MultivariateNormal(mean, scale_tril=root, validate_args=False)
 
 
 def _log_gamma(a, dim):
