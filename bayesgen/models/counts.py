@@ -6,10 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import betaln, gammaln
 
-from bayesgen.statistics import finite, pieces, sparse_pieces, with_data
+from bayesgen.statistics import finite, membership, pieces, with_data
 
-_LEVELS = 8  # counts up to here are looked up, in a table of
-_CELLS = 1 << 23  # at most so many cells, where that is more than one count
+_LEVELS = 8  # counts up to here are looked up
 
 
 def whole(x):
@@ -17,9 +16,13 @@ def whole(x):
     return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
 
 
-def rows_of(x):
-    """Slices of rows, dense or CSR."""
-    return sparse_pieces(x) if sparse.issparse(x) else pieces(len(x), math.prod(x.shape[1:]))
+def parts(x):
+    """Yield a slice of rows, and these rows: CSR, which is small, in one piece."""
+    if sparse.issparse(x):
+        yield slice(None), x
+        return
+    for piece in pieces(len(x), math.prod(x.shape[1:])):
+        yield piece, x[piece]
 
 
 def spectrum(counts):
@@ -52,49 +55,43 @@ def missing(x):
     return sparse.csr_array((np.ones(indptr[-1]), x.indices[place], indptr), shape=x.shape)
 
 
-def log_ways(a, rows, slope=0.0):
-    """Return a function of counts in CSR, all > 0: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
+def log_ways(a, slope=0.0):
+    """Return a function of counts in CSR: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
 
-    Where there are many, counts up to 8 are looked up in a table of every column and count, (8 columns, groups): one
-    sparse product, with the place in the table as column.
+    A count of 1 gives log a, so the rows times log a + slope are all of it but for the counts above 1, each of which
+    adds log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, looked up up to 8.
 
     Parameters
     ----------
     a, slope : array, shape (groups, columns)
         Hyperparameters.
-    rows : array or CSR
-        All the rows whose counts the function will be given.
     """
-    groups, columns = a.shape
-    values = rows.data if sparse.issparse(rows) else rows
-    levels = 0
-    if values.size * groups > a.size:
-        levels = int(min(_LEVELS, np.fmax.reduce(values, axis=None, initial=0), max(1, _CELLS // a.size)))
-    table, total = np.empty((levels, columns, groups)), np.zeros((columns, groups))
-    for i in range(levels):
-        total += np.log(a.T + i)
-        total += np.transpose(slope) - np.log(i + 1)
-        table[i] = total
-    table, slope = table.reshape(-1, groups), np.broadcast_to(slope, a.shape)
+    a, groups = a.T, len(a)
+    log_a, slope = np.log(a), np.transpose(slope)
+    linear = np.ascontiguousarray(log_a + slope)
 
     def ways(x):
-        many = x.data > levels
-        found, result = np.ones(x.nnz), np.zeros((x.shape[0], groups))
-        if levels:
-            place = x.data.astype(x.indices.dtype)
-            place -= 1
-            if many.any():
-                place[many], found[many] = 0, 0.0
-            place *= columns
-            place += x.indices
-            result += sparse.csr_array((found, place, x.indptr), (x.shape[0], len(table))) @ table
+        above = np.flatnonzero(x.data > 1)
+        count, column = x.data[above], x.indices[above]
+        several = np.zeros(len(a), bool)
+        several[column] = True
+        place, own = np.cumsum(several) - 1, a[several]
+        table = np.zeros((_LEVELS + 1, *own.shape))
+        for i in range(2, _LEVELS + 1):
+            table[i] = table[i - 1] + np.log1p((i - 1) / own) - np.log(i)
+        many = count > _LEVELS  # whose terms would cancel against x log a
+        cell = np.where(many, 0, count).astype(np.intp) * len(own) + place[column]
+        extra = (np.ones(len(above)), cell, np.searchsorted(above, x.indptr))
+        result = sparse.csr_array(extra, (x.shape[0], table[..., 0].size)) @ table.reshape(-1, groups)
         if many.any():
-            row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[many]
-            times, column = x.data[many], x.indices[many]
-            for k in range(groups):
-                terms = log_multichoose(a[k, column], times) + times * slope[k, column]
-                result[:, k] += np.bincount(row, terms, x.shape[0])
-        return result
+            times, column = count[many][:, None], column[many]
+            terms = log_multichoose(a[column], times) + times * np.broadcast_to(slope, a.shape)[column]
+            row = np.searchsorted(x.indptr, above[many], side="right") - 1
+            result += membership(row, x.shape[0]) @ terms
+            small = x.data.copy()
+            small[above[many]] = 0
+            x = with_data(x, small)
+        return result + x @ linear
 
     return ways
 
@@ -107,14 +104,10 @@ def log_factorial(x):
     return gammaln(np.arange(1.0, top + 2))[x.astype(np.intp)]
 
 
-def positive(x):
-    """Counts in CSR without what is missing or 0, which have no part in a sum of gammas; ``x`` dense or CSR."""
+def filled(x):
+    """Counts in CSR, 0 where one is missing, which then has no part in a sum of gammas; ``x`` dense or CSR."""
     rows = sparse.csr_array(x)
-    if all((rows.data[piece] > 0).all() for piece in pieces(rows.nnz, 1)):
-        return rows
-    rows = with_data(rows, np.nan_to_num(rows.data)).copy()
-    rows.eliminate_zeros()
-    return rows
+    return rows if finite(rows.data) else with_data(rows, np.nan_to_num(rows.data))
 
 
 def log_multichoose(a, x):

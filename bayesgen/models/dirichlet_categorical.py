@@ -149,7 +149,9 @@ class DirichletCategorical(_Categorical):
             categories = self.alpha.shape[-1]
         if isinstance(categories, (int, np.integer)):
             categories = range(categories)
-        categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
+        categories = tuple(categories)
+        if any(issubclass(kind, np.generic) for kind in set(map(type, categories))):
+            categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
         if not categories or len(set(categories)) < len(categories):
             raise ValueError(f"{type(self).__name__}: categories must be one or more distinct labels")
         if self.alpha.ndim and self.alpha.shape[-1] not in (1, len(categories)):

@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from bayesgen import program
 from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight
-from bayesgen.models.counts import log_factorial, log_multichoose, log_ways, missing, positive, rows_of, spectrum, whole
+from bayesgen.models.counts import filled, log_factorial, log_multichoose, log_ways, missing, parts, spectrum, whole
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
 from bayesgen.program import static
 from bayesgen.statistics import Sums, finite, grouping, membership, pieces, sparse_sum, with_data
@@ -126,7 +126,7 @@ class DirichletMultinomial(DirichletCategorical):
         weight, (codes, count, lead) = check_weight(weight, x.shape[0]), grouping(x.shape[0], group, groups)
         sums, base = np.zeros((count, x.shape[1])), 0.0
         if sparse.issparse(x):
-            counts = positive(x) if known is None else x
+            counts = filled(x) if known is None else x
             sums += sparse_sum(counts, codes, count, weight)
             if weight is None and known is not None:
                 base = log_factorial(counts.sum(1)).sum() - known @ log_factorial(np.arange(len(known)))
@@ -144,7 +144,7 @@ class DirichletMultinomial(DirichletCategorical):
         """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
-        eta, counts = self.natural(params), positive(x)
+        eta, counts = self.natural(params), filled(x)
         result = (counts @ eta.reshape(-1, x.shape[1]).T).T
         lengths = log_factorial(counts.sum(1)) - with_data(counts, log_factorial(counts.data)).sum(1)
         result = result + lengths
@@ -167,12 +167,18 @@ class DirichletMultinomial(DirichletCategorical):
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
             own = alpha[:, *bag]
-            ways = log_ways(own, x)
-            for piece in rows_of(x):
-                counts = positive(x[piece, *bag])
-                lengths, place = np.unique(counts.sum(1), return_inverse=True)
-                result[piece] += ways(counts) - log_multichoose(own.sum(1), lengths[:, None])[place]
+            ways = log_ways(own)
+            for piece, part in parts(x):
+                counts = filled(part[:, *bag] if bag else part)
+                result[piece] += ways(counts) - _of_lengths(own.sum(1), counts.sum(1))
         return result.reshape(x.shape[0], *groups)
+
+
+def _of_lengths(total, length):
+    """Log of Γ(A + N)/(Γ(A) N!) of documents of N words, (n, groups); worked out once where many are as long."""
+    if not length.max(initial=0) < len(length):
+        return log_multichoose(total, length[:, None])
+    return log_multichoose(total, np.arange(length.max(initial=0) + 1)[:, None])[length.astype(np.intp)]
 
 
 def _log_coefficient(x, weight):

@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from bayesgen import program
 from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor, over_rows
-from bayesgen.models.counts import log_factorial, log_factorials, log_ways, missing, positive, rows_of, spectrum, whole
+from bayesgen.models.counts import filled, log_factorial, log_factorials, log_ways, missing, parts, spectrum, whole
 from bayesgen.statistics import (
     Sums,
     finite,
@@ -112,7 +112,7 @@ class GammaPoisson(Conjugate):
         if sparse.issparse(x):
             if not finite(x.data):
                 seen = seen - sparse_sum(missing(x), codes, count, weight)
-            events = sparse_sum(positive(x), codes, count, weight)
+            events = sparse_sum(filled(x), codes, count, weight)
             base = sum(
                 log_factorials(x[piece], None if weight is None else weight[piece]) for piece in sparse_pieces(x)
             )
@@ -133,7 +133,7 @@ class GammaPoisson(Conjugate):
         """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
-        eta, counts, gaps = self.natural(params), positive(x), missing(x)
+        eta, counts, gaps = self.natural(params), filled(x), missing(x)
         lead = eta.shape[: max(eta.ndim - 2, 0)]
         none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
         result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
@@ -164,10 +164,10 @@ class GammaPoisson(Conjugate):
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
-        ways = log_ways(a, x, -np.log1p(b))
-        for piece in rows_of(x):
-            part = x[piece] if x.ndim == 2 else x[piece].reshape(-1, a.shape[1])
-            result[piece] = ways(positive(part)) - none.sum(0)
+        ways = log_ways(a, -np.log1p(b))
+        for piece, part in parts(x):
+            part = part if part.ndim == 2 else part.reshape(-1, a.shape[1])
+            result[piece] = ways(filled(part)) - none.sum(0)
             if not finite(part.data if sparse.issparse(part) else part):
                 result[piece] += (missing(part) if sparse.issparse(part) else np.isnan(part)) @ none
         return result.reshape(x.shape[0], *groups)
