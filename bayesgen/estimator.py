@@ -110,7 +110,9 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
 def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels in order, and the place of each label among them; small whole numbers are counted, not sorted."""
     if y.dtype.kind in "iu" and y.size and (top := int(y.max())) < 1 << 12 and y.min() >= 0:
-        places = y.astype(np.intp)
+        places = y.astype(np.intp, copy=False)
         present = np.bincount(places, minlength=top + 1) > 0
+        if present.all():
+            return np.arange(top + 1, dtype=y.dtype), places
         return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
     return np.unique(y, return_inverse=True)

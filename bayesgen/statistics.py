@@ -342,7 +342,7 @@ def _add_vectors(n, mean, scatter, x, codes, weight):
         if n[k] == 0:
             mean[k] = z[0]
         z -= mean[k]
-        total = z.sum(0) if w is None else w @ z
+        total = (np.ones(len(z)) if w is None else w) @ z  # of short rows eight times faster than a sum
         n[k] += len(z) if w is None else w.sum()
         if w is not None:
             z *= np.sqrt(w)[:, None]
