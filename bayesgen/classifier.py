@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimator import Estimator, class_codes, class_labels, existing
 from bayesgen.inference import named
-from bayesgen.inspection import Inspection
+from bayesgen.inspection import Inspection, warn_of_lost
 from bayesgen.model import ExponentialFamily, check_count
 from bayesgen.models import (
     BetaBernoulli,
@@ -167,11 +167,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         top = joint.max(1)
         lost = np.isneginf(top)
         if lost.any():
-            warnings.warn(
-                f"{lost.sum()} rows have probability 0 under every class; they get the class prior",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn_of_lost(lost.sum(), 4)
             joint[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
             top = joint.max(1)
         joint -= top[:, None]

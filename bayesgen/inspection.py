@@ -1,6 +1,7 @@
 """What a fitted classifier tells beyond a probability: how sure it is of it, why, and how it does without each row."""
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,8 @@ class ProbabilityDraws:
         check_count("size", size)
         model, params = self.posterior_.model, self.posterior_.draws(self.random_state, (size,))
         for rows in cut(model.check(self._read(X)), max(1, _CELLS // (size * len(self.classes_)))):
-            yield softmax(np.moveaxis(model.log_likelihood_rows(params, rows), 1, -1), axis=-1)
+            density = _possible(model.log_likelihood_rows(params, rows), params)
+            yield softmax(np.moveaxis(density, 1, -1), axis=-1)
 
     def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
         """ArviZ's groups that speak of rows and their classes; see `to_arviz`."""
@@ -81,10 +83,12 @@ class ProbabilityDraws:
         for rows in cut(draws.model.check(self._read(X)), max(1, _CELLS // shape[0])):
             density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
             part = slice(done, done := done + density.shape[-1])
-            joint[:, part] = density[:, codes[part], np.arange(density.shape[-1])]
+            own = (slice(None), codes[part], np.arange(density.shape[-1]))
+            joint[:, part] = density[own]
+            density = _possible(density, flat)
             top = density.max(1)
             cumulative = np.exp(density - top[:, None]).cumsum(1)
-            conditional[:, part] = joint[:, part] - top - np.log(cumulative[:, -1])
+            conditional[:, part] = density[own] - top - np.log(cumulative[:, -1])
             t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
         likelihood = {"joint": joint} if isinstance(draws.model, ClassConditional) else {}
         likelihood |= {"conditional": conditional}
@@ -93,6 +97,22 @@ class ProbabilityDraws:
             "posterior_predictive": {"t": t.reshape(*lead, -1)},
             "observed_data": {"t": codes},
         }
+
+
+def _possible(density, params):
+    """Log densities (draws, K, rows), the class prior where all are log 0, as in `predict_proba`."""
+    lost = np.isneginf(density.max(1, keepdims=True))
+    if not lost.any():
+        return density
+    warn_of_lost(lost.any(0).sum(), 5)
+    with np.errstate(divide="ignore"):
+        return np.where(lost, np.log(params["classes.probability"])[..., None], density)
+
+
+def warn_of_lost(rows: int, stacklevel: int) -> None:
+    """Warn of rows that no class can explain, which a plug-in estimate can make of any row."""
+    message = f"{rows} rows have probability 0 under every class; they get the class prior"
+    warnings.warn(message, UserWarning, stacklevel)
 
 
 class Inspection(ProbabilityDraws):

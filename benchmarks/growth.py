@@ -55,7 +55,7 @@ def picture(axis: str, values, times) -> None:
     ax.set(xlabel=axis, ylabel=f"time (bayesgen at {values[0]:g} = 1)")
     ax.legend(frameon=False)
     FIGURES.mkdir(exist_ok=True)
-    figure.savefig(FIGURES / f"{axis.replace(' ', '_')}.png", dpi=80)
+    figure.savefig(FIGURES / f"{axis}.png", dpi=80)
     plt.close(figure)
 
 
@@ -78,4 +78,5 @@ def run(quick: bool = False) -> list[Table]:
         table.add(axis, f"{values[-1] / values[0]:g}", times[-1]["bayesgen"] / times[0]["bayesgen"], None)
         if not quick:
             picture(axis, values, times)
+            table.note += f"\n\n![time against {axis}](figures/{axis}.png)"
     return [table]

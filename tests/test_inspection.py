@@ -132,6 +132,21 @@ def test_a_point_estimate_is_sure_of_its_probability():
 # -- why ---------------------------------------------------------------------------------------------------------------
 
 
+def test_rows_that_no_class_explains_get_the_class_prior_in_every_draw():
+    X, y = np.array([[0, 1], [0, 1], [1, 0]]), ["a", "a", "b"]
+    classifier = bg.NaiveBayesClassifier("bernoulli", inference="ml").fit(X, y)
+    rows = np.array([[0, 0], [0, 1]])
+    with pytest.warns(UserWarning, match="1 rows have probability 0 under every class") as caught:
+        draws = classifier.predict_proba_draws(rows, 3)
+    assert caught[0].filename == __file__
+    prior = classifier.posterior_.sites["classes.probability"].ravel()
+    np.testing.assert_allclose(draws, np.broadcast_to([prior, [1.0, 0.0]], (3, 2, 2)), rtol=1e-12)
+    with pytest.warns(UserWarning, match="1 rows"):
+        likelihood = classifier.to_arviz(rows, ["a", "b"])["log_likelihood"]
+    np.testing.assert_array_equal(likelihood["joint"], -np.inf)
+    np.testing.assert_allclose(likelihood["conditional"].values.ravel(), [np.log(prior[0]), -np.inf])
+
+
 @pytest.mark.parametrize("inference", ["exact", "map", "ml"])
 def test_naive_bayes_terms_add_to_the_probability(inference):
     classifier = bg.NaiveBayesClassifier(inference=inference).fit(TABLE, SPECIES)
