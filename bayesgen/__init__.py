@@ -6,6 +6,7 @@ from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassi
 from bayesgen.evaluation import compare_evidence
 from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit
 from bayesgen.posterior import Closed, Draws, Point
+from bayesgen.program import keep_programs
 from bayesgen.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.storage import load
 
@@ -32,6 +33,7 @@ __all__ = [
     "decision",
     "evaluation",
     "fit",
+    "keep_programs",
     "load",
     "models",
 ]

@@ -10,6 +10,7 @@ import dataclasses
 import importlib
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,7 +33,20 @@ _lock = threading.RLock()
 _records: list[type] = []
 _registered: set[type] = set()
 
-__all__ = ["Record", "build", "compiled", "dist", "handlers", "jax", "jnp", "numpyro", "one_kernel", "static", "x64"]
+__all__ = [
+    "Record",
+    "build",
+    "compiled",
+    "dist",
+    "handlers",
+    "jax",
+    "jnp",
+    "keep_programs",
+    "numpyro",
+    "one_kernel",
+    "static",
+    "x64",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -105,6 +119,30 @@ def compiled(lowered, once: bool = False):
         if "No such compile option" not in str(error):
             raise
         return lowered.compile()
+
+
+def keep_programs(directory) -> None:
+    """Keep what is compiled in a directory, so that later processes need not compile it again.
+
+    This is JAX's persistent compilation cache, for all of JAX in this process; the same directory serves any number of
+    them. Whoever may write to it can make your process run their code.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Where; it is made if need be.
+
+    Examples
+    --------
+    >>> import bayesgen
+    >>> bayesgen.keep_programs("~/.cache/bayesgen")  # doctest: +SKIP
+    """
+    import jax
+    from jax.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
+
+    reset_cache()  # whether there is one is looked up at the first compilation, which may be over
+    set_cache_dir(str(Path(directory).expanduser()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def one_kernel(function):

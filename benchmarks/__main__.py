@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 NAMES = ("fit", "predict", "sparse", "averaging", "cold_start", "nuts", "growth")
-RESULTS = Path(__file__).parent / "results.md"
+RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 
 
 def head() -> str:
@@ -28,7 +28,8 @@ def write(name: str, section: str) -> None:
     text = RESULTS.read_text() if RESULTS.exists() else ""
     parts = re.split(r"<!-- (\w+) -->\n", text)[1:]
     sections = dict(zip(parts[::2], parts[1::2], strict=True)) | {name: section}
-    RESULTS.write_text(head() + "".join(f"\n<!-- {n} -->\n{sections[n].strip()}\n" for n in NAMES if n in sections))
+    body = "".join(f"\n<!-- {n} -->\n{sections[n].strip()}\n" for n in NAMES if n in sections)
+    RESULTS.write_text(f"{head()}{body}\n<!-- unmet -->\n{UNMET.read_text()}")
 
 
 def main() -> None:

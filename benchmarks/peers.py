@@ -36,14 +36,13 @@ def pymc_model(model, statistics):
         mean = pm.Flat("gaussian_mean", shape=(groups, dim))
         for k in range(groups):
             root = pt.set_subtensor(pt.diag(pt.exp(log_diagonal[k]))[below], lower[k])
-            away, off = (own.mean[k] - mean[k])[:, None], (leaf.mean - mean[k])[:, None]
-            inverse = pt.linalg.solve_triangular(root, np.eye(dim), lower=True)
-            precision = inverse.T @ inverse
-            scatter = leaf.scale + own.scatter[k] + own.n[k] * away @ away.T + float(leaf.kappa) * off @ off.T
+            away = np.sqrt(own.n[k]) * (own.mean[k] - mean[k]), np.sqrt(float(leaf.kappa)) * (leaf.mean - mean[k])
+            fixed = np.linalg.cholesky(leaf.scale + own.scatter[k])
+            white = pt.linalg.solve_triangular(root, pt.concatenate([fixed, pt.stack(away).T], axis=1), lower=True)
             power = float(leaf.nu) + dim + 2 + own.n[k]
             # |dΣ/dL| = 2^D ∏ L_ii^(D - i + 1), i from 1; and dL_ii = L_ii d log L_ii
             volume = ((np.arange(dim, 0, -1) + 1) * log_diagonal[k]).sum()
-            pm.Potential(f"rows{k}", -power * log_diagonal[k].sum() - 0.5 * (scatter * precision).sum() + volume)
+            pm.Potential(f"rows{k}", -power * log_diagonal[k].sum() - 0.5 * (white**2).sum() + volume)
     return result
 
 

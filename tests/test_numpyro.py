@@ -166,6 +166,22 @@ def run(code):
     return done.stdout
 
 
+def test_programs_are_kept_for_later_processes(tmp_path):
+    code = f"""
+        import jax.numpy as jnp
+        import bayesgen as bg
+
+        jnp.arange(3).sum()  # something was compiled before
+        bg.keep_programs({str(tmp_path)!r})
+        bg.fit(bg.models.BetaBernoulli(2, 2), [1, 1, 0], bg.NUTS(20, 20, 1), seed=0)
+    """
+    run(code)
+    kept = {path.name for path in tmp_path.iterdir() if path.name.endswith("-cache")}
+    assert kept
+    run(code)
+    assert {path.name for path in tmp_path.iterdir() if path.name.endswith("-cache")} == kept
+
+
 def test_float32_user_first_then_our_nuts():
     """A float32 user MCMC must not poison a later float64 run of ours in the same process, nor the other way round."""
     out = run("""

@@ -23,7 +23,8 @@ def blocks(num_warmup, target_accept, model, statistics):
     first, kernel = starter(model, statistics), (num_warmup, target_accept)
 
     def begin(key, z, variance, *arguments):
-        return _kernel(*kernel, key, *_approach(key, z, variance, *arguments), *arguments)[0]
+        own, key = jax.random.split(key)
+        return _kernel(*kernel, key, *_approach(own, z, variance, *arguments), *arguments)[0]
 
     def make():
         begun = jax.jit(begin).lower(jax.random.PRNGKey(0), *first(0), model, statistics)
@@ -64,8 +65,8 @@ def _approach(key, z, variance, model, statistics):
 
     Warm-up then works where the posterior is, at its scale. From the prior, which may be hundreds of times wider, a
     discriminant of 132 latents and 10,000 rows took 33,000 leapfrog steps in its first 150 iterations, of 58,000 in
-    2000; from here 1,700. Adam in units of the prior goes not far, so a density without a mode does not carry it away;
-    of the curvature the diagonal is enough, which warm-up refines.
+    2000; from here 1,700. Adam, in units of the prior, does not go far, so a density without a mode does not carry it
+    away. Of the curvature the diagonal is enough, which warm-up refines.
     """
     from numpyro.optim import Adam
 

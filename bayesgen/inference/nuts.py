@@ -29,8 +29,8 @@ class NUTS:
 
     Of a conjugate model the draws come with their distance from the exact posterior (`Draws.distance`). Divergences, an
     R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt (Ctrl-C) after the
-    warm-up returns the draws so far, with a warning. With JAX's compilation cache on (the environment variable
-    JAX_COMPILATION_CACHE_DIR) a later process does not compile again.
+    warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some seconds; after
+    `bayesgen.keep_programs` a later process need not.
 
     Parameters
     ----------
