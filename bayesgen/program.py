@@ -30,6 +30,7 @@ _MODULES = {
     "handlers": "numpyro.handlers",
 }
 _lock = threading.RLock()
+tracing = threading.RLock()  # to be held while a program is traced: NumPyro's handlers are one stack for all threads
 _records: list[type] = []
 _registered: set[type] = set()
 
@@ -45,6 +46,7 @@ __all__ = [
     "numpyro",
     "one_kernel",
     "static",
+    "tracing",
     "x64",
 ]
 

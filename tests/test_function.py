@@ -1,5 +1,7 @@
 """A NumPyro function of a user's own, through every inference that can take it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -9,6 +11,7 @@ from arviz_stats import ess
 from scipy import integrate, stats
 
 import bayesgen as bg
+from bayesgen.models.function import FunctionModel
 
 WARD = np.repeat([0, 1, 2], [4, 2, 7])
 COUNTS = np.array([3, 5, 4, 2, 9, 7, 0, 1, 0, 2, 1, 0, 1])
@@ -150,3 +153,10 @@ def test_an_integral_checks_the_quadrature_of_these_tests(grid):
 
     for i in (300, 380, 450):
         assert marginal()[i] == pytest.approx(inner(common[i]), rel=1e-6)
+
+
+def test_functions_are_traced_one_at_a_time():
+    """NumPyro's handlers are one stack for all threads, on which two traces would mix their sites."""
+    with ThreadPoolExecutor(4) as threads:
+        sites = list(threads.map(lambda _: FunctionModel.of(wards, (WARD, COUNTS))[0].axes, range(60)))
+    assert set(sites) == {(("common", ()), ("log_rate", ("ward",)))}

@@ -1,6 +1,5 @@
 """What sampler and optimiser share: programs compiled once per shape, and a start with the scale of the prior."""
 
-import threading
 from collections import OrderedDict
 
 import numpy as np
@@ -10,13 +9,12 @@ from bayesgen import program
 _PRIOR_DRAWS = 100  # that a start and a first scale are taken from
 _KEPT = 32  # compiled programs; a small model's takes some megabytes
 
-_lock = threading.Lock()
 _programs: OrderedDict = OrderedDict()
 
 
 def kept(kind, make):
     """Return what ``make()`` gives, kept by ``kind`` for the next call; two threads do not make it twice."""
-    with _lock:
+    with program.tracing:
         if kind not in _programs:
             _programs[kind] = make()
             if len(_programs) > _KEPT:

@@ -138,7 +138,8 @@ class FunctionModel(Model):
 
 def _trace(function, arguments: Arguments) -> Mapping[str, Any]:
     handlers = program.handlers
-    return handlers.trace(handlers.seed(lambda: arguments.call(function), 0)).get_trace()
+    with program.tracing:
+        return handlers.trace(handlers.seed(lambda: arguments.call(function), 0)).get_trace()
 
 
 def _plates(site) -> tuple[str, ...]:
