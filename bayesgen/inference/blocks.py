@@ -13,6 +13,7 @@ from bayesgen.inference.compiled import fresh, kept, shapes, starter
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
+_FEW = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 
@@ -41,14 +42,14 @@ def blocks(num_warmup, target_accept, model, statistics):
 
 
 def _build_block(kernel, begun, *arguments):
-    """Compile `_block`, its loop as one kernel where that is small, on the CPU, and the compiler can."""
+    """Compile `_block`, its loop as one kernel where that is small and simple, on the CPU, and the compiler can."""
     jax = program.jax
 
     def built(way):
         return program.build(lambda *a: _block(*kernel, way, *a), begun.out_info, *arguments)
 
-    size = sum(a.nbytes for a in jax.tree_util.tree_leaves(arguments))
-    if jax.default_backend() == "cpu" and size <= _SMALL and "custom_call" not in begun.as_text():
+    small = sum(a.nbytes for a in jax.tree_util.tree_leaves(arguments)) <= _SMALL and len(begun.out_info.z) <= _FEW
+    if small and jax.default_backend() == "cpu" and "custom_call" not in begun.as_text():
         with contextlib.suppress(jax.errors.JaxRuntimeError):
             return built(program.one_kernel)
     return built(lambda loop: loop)
