@@ -198,7 +198,7 @@ def test_probability_along_a_line(plane):
     ax = plot.along_line(fits, [0, 0], [30, 40], X=X, ax=axes())
     for line, classifier in zip(ax.lines[:3], fits.values(), strict=True):
         assert line.get_xdata()[-1] == pytest.approx(50)
-        assert line.get_ydata()[-1] == classifier.predict_proba([[30, 40]])[0, 1]
+        assert line.get_ydata()[-1] == pytest.approx(classifier.predict_proba([[30, 40]])[0, 1], rel=1e-12)
     np.testing.assert_allclose(ax.lines[3].get_xdata(), X @ [0.6, 0.8])
 
 
