@@ -110,9 +110,10 @@ def compiled(lowered, once: bool = False):
     """Compile a program that JAX has lowered; ``once`` is for what is dearer to optimise than to run.
 
     The compiler takes twice as long with its newer emitter of fused loops, and what it makes of these programs of small
-    arrays is no faster. A compiler that knows no such choice is left to its own.
+    arrays is no faster; matrix products that it fuses for a library cannot be part of one kernel. A compiler that knows
+    no such choices is left to its own.
     """
-    options: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
+    options: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_experimental_ynn_fusion_type": ""}
     if once:
         options |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
     try:

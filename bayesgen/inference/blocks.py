@@ -14,6 +14,7 @@ from bayesgen.inference.compiled import fresh, kept, shapes, starter
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
 _FEW = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
+_APART = ("custom_call", "scatter", "sort", "fft")  # what XLA cannot put into one kernel, as far as is known
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 
@@ -49,7 +50,7 @@ def _build_block(kernel, begun, *arguments):
         return program.build(lambda *a: _block(*kernel, way, *a), begun.out_info, *arguments)
 
     small = sum(a.nbytes for a in jax.tree_util.tree_leaves(arguments)) <= _SMALL and len(begun.out_info.z) <= _FEW
-    if small and jax.default_backend() == "cpu" and "custom_call" not in begun.as_text():
+    if small and jax.default_backend() == "cpu" and not any(name in begun.as_text() for name in _APART):
         with contextlib.suppress(jax.errors.JaxRuntimeError):
             return built(program.one_kernel)
     return built(lambda loop: loop)
@@ -81,13 +82,15 @@ def _approach(key, z, variance, model, statistics):
     def climb(state, _):
         return adam.eval_and_stable_update(lambda u: (energy(u), None), state)[1], None
 
-    def slope(axis, step):
-        return jax.grad(energy)(u.at[axis].add(step))[axis]
+    def slope(end):
+        axis, step = end
+        along = axes == axis
+        return jnp.vdot(jax.grad(energy)(u + step * along), along)
 
     adam = Adam(lambda i: _STEP / 2 * (1 + jnp.cos(jnp.pi * i / _STEPS)))
     u = adam.get_params(jax.lax.scan(climb, adam.init(jnp.zeros_like(origin)), length=_STEPS)[0])
     axes, h = jnp.arange(len(u)), jnp.array([[1e-4], [-1e-4]])
-    ends = jax.lax.map(lambda end: slope(*end), tuple(a.ravel() for a in jnp.broadcast_arrays(axes, h)))
+    ends = jax.lax.map(slope, tuple(a.ravel() for a in jnp.broadcast_arrays(axes, h)))
     curvature = (ends[: len(u)] - ends[len(u) :]) / 2e-4
     curvature = jnp.where((curvature > 1) & (curvature < jnp.inf), curvature, 1.0)  # never wider than the prior
     u = u + jax.random.normal(key, u.shape) / jnp.sqrt(curvature)
