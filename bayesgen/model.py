@@ -287,7 +287,7 @@ class ExponentialFamily(Model):
             )
         if x.ndim != 2 or x.dtype.kind not in "biuf":
             raise TypeError(f"{type(self).__name__} takes sparse rows (n, columns) of numbers, got {x.dtype} {x.shape}")
-        rows = sparse.csr_array(x)
+        rows = x if isinstance(x, sparse.csr_array) else sparse.csr_array(x)  # which remembers that it is canonical
         if not rows.has_canonical_format:  # an entry stored in parts
             rows = rows.copy()
             rows.sum_duplicates()

@@ -85,7 +85,7 @@ class BetaBernoulli(Conjugate):
     def check(self, x):
         """Entries are 0, 1, or NaN where missing."""
         x = self.shaped(x)
-        if x.dtype != bool:
+        if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
             self._require(x, lambda part: (part == 0) | (part == 1), _BINARY)
         elif not sparse.issparse(x):
             x = x.view(np.int8)
@@ -98,7 +98,7 @@ class BetaBernoulli(Conjugate):
         if sparse.issparse(x):
             seen = weights_of(codes, count, weight)[:, None]
             bits = None
-            if not all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1)):
+            if not _ones(x):
                 self.check(x)
                 bits = (x.data == 1).astype(float)
             ones = sparse_sum(x, codes, count, weight, bits)
@@ -189,3 +189,8 @@ class BetaBernoulli(Conjugate):
     def draw(self, rng, size=()):
         """Exact Beta draws."""
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
+
+
+def _ones(x) -> bool:
+    """Whether all that sparse rows store is 1."""
+    return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1))

@@ -29,12 +29,14 @@ def spectrum(counts):
     """How often each count below 4096 occurs in a vector; None where an entry is not such a count."""
     result = np.zeros(1 << 12, np.intp)
     for piece in pieces(len(counts), 1, rows=1 << 15):
+        part = counts[piece]
+        others = part[np.flatnonzero(part != 1)]  # of words most are 1, which need no second look
         with np.errstate(invalid="ignore"):
-            whole_part = counts[piece].astype(np.intp)
-        right = whole_part.min() >= 0 and whole_part.max() < len(result)
-        if not right or not (counts.dtype.kind != "f" or (whole_part == counts[piece]).all()):
+            known = others.astype(np.intp)
+        if known.min(initial=0) < 0 or known.max(initial=0) >= len(result) or not (known == others).all():
             return None
-        result += np.bincount(whole_part, minlength=len(result))
+        result += np.bincount(known, minlength=len(result))
+        result[1] += len(part) - len(others)
     return result
 
 
@@ -106,7 +108,7 @@ def log_factorial(x):
 
 def filled(x):
     """Counts in CSR, 0 where one is missing, which then has no part in a sum of gammas; ``x`` dense or CSR."""
-    rows = sparse.csr_array(x)
+    rows = x if sparse.issparse(x) else sparse.csr_array(x)
     return rows if finite(rows.data) else with_data(rows, np.nan_to_num(rows.data))
 
 

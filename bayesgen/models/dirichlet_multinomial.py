@@ -88,6 +88,9 @@ class DirichletMultinomial(DirichletCategorical):
 
     def check(self, x):
         """Entries are 0, 1, 2, ...; a document is missing as a whole, NaN in every entry."""
+        x = self.shaped(x)
+        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+            return x
         x, count = Conjugate.check(self, x), len(self.categories)
         self._require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
         if sparse.issparse(x):

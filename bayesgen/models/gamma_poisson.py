@@ -97,6 +97,9 @@ class GammaPoisson(Conjugate):
 
     def check(self, x):
         """Entries are 0, 1, 2, ..., or NaN where missing."""
+        x = self.shaped(x)
+        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+            return x
         x = super().check(x)
         self._require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
         return x
