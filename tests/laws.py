@@ -12,7 +12,7 @@ import math
 import pickle
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -580,7 +580,8 @@ def nuts_is_exact(case):
         probability = np.exp(exact.log_predictive(new[0])).T
         probability /= probability.sum(0)
         influence = probability * (ratio - (probability * ratio).sum(2, keepdims=True))
-        assert (np.abs(z_scores(influence, 0.0)) < 5).all()
+        moving = influence.std((0, 1)) > 1e-12  # of a row with nothing in it the probability is the class prior
+        assert (np.abs(z_scores(influence[:, :, moving], 0.0)) < 5).all()
         by_nuts = np.exp(sampled.log_predictive(new[0])).T
         np.testing.assert_allclose(by_nuts / by_nuts.sum(0), probability, atol=0.05)
 
@@ -588,7 +589,8 @@ def nuts_is_exact(case):
 def nuts_is_the_reweighted_prior(case):
     """Where no posterior is exact: NUTS meets draws of the prior weighted by their likelihood, |z| < 5."""
     data = case.data(3, "no")
-    found = fit(case.model, data, SAMPLER, seed=1)
+    # Three rows leave a standard deviation to its prior, down to 0: a step for the bulk diverges there.
+    found = fit(case.model, data, replace(SAMPLER, target_accept=0.98, num_samples=2000), seed=1)
     params = parameters(case, 1_000_000)
     log_weight = log_joint_draws(case.model, params, data).sum(1)
     weight = np.exp(log_weight - log_weight.max())
