@@ -55,7 +55,7 @@ def test_the_joint_is_averaged_and_then_normalised():
     assert right[-1] > 0.999 and trap[-1] < 0.2  # at x = 10: not a row of the large class
     sampled = fit(model, statistics, NUTS(num_samples=2000, num_warmup=500, num_chains=2), seed=0)
     nuts = normalised(sampled.log_predictive(new))[:, 0]
-    apart = np.abs(right - trap) > 0.1  # far from both classes a few of the draws carry the average: an error of up to 0.2
+    apart = np.abs(right - trap) > 0.1  # far from both classes few draws carry the average: errors of up to 0.2
     assert apart.sum() > 10
     assert (np.abs(nuts - right) < np.abs(nuts - trap))[apart].all()
     near = np.minimum(np.abs(new["x"] - x[:4].mean()) / x[:4].std(), np.abs(new["x"] - x[4:].mean()) / x[4:].std()) < 3
