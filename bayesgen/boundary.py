@@ -24,7 +24,7 @@ from scipy.special import softmax
 from bayesgen.models.gaussian_discriminant import COVARIANCES, GaussianDiscriminant
 from bayesgen.models.gaussian_vector import GaussianVector
 from bayesgen.models.logistic_regression import LogisticRegression
-from bayesgen.posterior import Point
+from bayesgen.posterior import PointEstimate
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
     True
     """
     model = posterior.model
-    params = posterior.params if isinstance(posterior, Point) else posterior.draws(seed, size)
+    params = posterior.params if isinstance(posterior, PointEstimate) else posterior.draws(seed, size)
     if isinstance(model, LogisticRegression):
         return _of_logistic(model, params)
     if not isinstance(model, GaussianDiscriminant):

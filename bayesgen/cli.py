@@ -38,6 +38,7 @@ def compare(
 ):
     """Compare ways of inference on a table: ML, MAP, the exact posterior, and NUTS (4 chains of 1000 draws)."""
     from bayesgen import comparison
+    from bayesgen.tables.cleaning import prepare
 
     out, err = Console(), Console(stderr=True)
     try:
@@ -46,7 +47,7 @@ def compare(
         table, source = _read(file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
-            prepared = comparison.prepare(table, target, model)
+            prepared = prepare(table, target, model)
             whole = comparison.estimator(prepared.X, model, seed=seed).fit(prepared.X, prepared.y)
         comparison.usable_folds(prepared.y, folds)
         if output:
@@ -90,12 +91,13 @@ def fit(
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
     from bayesgen import comparison
+    from bayesgen.tables.cleaning import prepare
 
     out, err = Console(), Console(stderr=True)
     try:
         how = _inference(inference.strip().lower())
         table, source = _read(file)
-        prepared = comparison.prepare(table, target, model)
+        prepared = prepare(table, target, model)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             classifier = comparison.estimator(prepared.X, model, how, seed).fit(prepared.X, prepared.y)
@@ -116,7 +118,7 @@ def predict(
     unseen: str = typer.Option("error", help="What a category is that was not there at fit: error, or missing."),
 ):
     """Predict the class of every row of a table, with the probability of each class."""
-    from bayesgen import storage
+    from bayesgen.estimators import storage
 
     out, err = Console(), Console(stderr=True)
     try:
@@ -174,12 +176,11 @@ def _fail(console: Console, message: str) -> NoReturn:
 
 
 def _inference(name: str):
-    from bayesgen.inference import MAP, ML, NUTS, Exact
+    from bayesgen.inference import INFERENCES
 
-    ways = {"ml": ML(), "map": MAP(), "exact": Exact(), "nuts": NUTS(num_chains=4, num_samples=1000)}
-    if name not in ways:
-        raise ValueError(f"no inference {name!r}; there are: {', '.join(ways)}")
-    return ways[name]
+    if name not in INFERENCES:
+        raise ValueError(f"no inference {name!r}; there are: {', '.join(sorted(INFERENCES))}")
+    return INFERENCES[name]()
 
 
 def _read(name: str, types=None):
@@ -306,11 +307,11 @@ def _draw(folder: Path, result):
         for name, ax in zip(panels, axes, strict=True):
             rows = result.learned(name)
             if file == "calibration":
-                plot.reliability(result.truth[rows], result.probability[name][rows], ax=ax)
+                plot.reliability(result.y_true[rows], result.probability[name][rows], ax=ax)
             else:
                 rows &= result.learned(reference) if reference else rows
                 against = result.probability[reference][rows] if reference else None
-                plot.probabilities(result.truth[rows], result.probability[name][rows], against, ax=ax)
+                plot.probabilities(result.y_true[rows], result.probability[name][rows], against, ax=ax)
                 ax.set(xlabel=f"the same under {reference}" if reference else ax.get_xlabel())
             ax.label_outer()
             ax.set_title(f"{name}, {len(set(result.fold[rows]))} of {result.folds} folds", fontsize=10)

@@ -13,8 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen import program
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import finite, grouping, membership
 from bayesgen.program import Record
-from bayesgen.statistics import Statistics, Sums, finite, grouping, membership, pieces
+from bayesgen.statistics import Statistics, SumStatistics
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
 
@@ -34,7 +37,7 @@ class DataError(ValueError):
         place = [f"class {group}"] * (group is not None) + [f"feature {feature}"] * (feature is not None)
         super().__init__(": ".join([", ".join(place)] * bool(place) + [problem]))
 
-    def named(self, classes=(), columns=()) -> ValueError:
+    def with_names(self, classes=(), columns=()) -> ValueError:
         """The same error with the names of class and column in place of their numbers."""
         group = classes[self.group] if self.group is not None and len(classes) else self.group
         place = [f"class {group!r}"] * (group is not None)
@@ -43,24 +46,6 @@ class DataError(ValueError):
             known = feature < len(columns)
             place.append(f"column {columns[feature]!r}" if known else f"column {columns[0]!r}, feature {feature}")
         return ValueError(": ".join([", ".join(place)] * bool(place) + [self.problem]))
-
-
-def check_count(name: str, value) -> None:
-    """Raise where an argument that counts something is not a whole number >= 1."""
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
-
-
-def check_weight(weight, count: int) -> np.ndarray | None:
-    """Return the weights of ``count`` rows as floats, or raise what is wrong with them."""
-    if weight is None:
-        return None
-    weight = np.asarray(np.ma.filled(weight.astype(float), np.nan) if np.ma.is_masked(weight) else weight, float)
-    if weight.shape != (count,) or not (weight >= 0).all() or not np.isfinite(weight).all():
-        raise ValueError(f"weight must hold one finite number >= 0 for each of the {count} rows")
-    if weight.sum() > 2**53:
-        raise ValueError(f"weights sum to {weight.sum():.3g} rows, more than float64 counts (2^53); scale them down")
-    return weight
 
 
 def hyperparameter(default: Any = dataclasses.MISSING, *, rank: int = 0, positive: bool = False) -> Any:
@@ -78,15 +63,15 @@ class Model(Record):
                 object.__setattr__(self, field.name, _hyper(self, field))
 
     def __call__(self, *data):
-        """Tell the row-level story in NumPyro's `sample` statements."""
+        """Run the program row by row: parameters from the prior, rows given the parameters."""
         raise TypeError(f"{type(self).__name__} does not define a NumPyro program")
 
     def latents(self) -> Params:
         """Sample the parameters inside their plates: the prior half of the program."""
         raise TypeError(f"{type(self).__name__} does not define latents()")
 
-    def story(self, statistics: Statistics) -> None:
-        """Tell the whole story on the statistics: parameters, and the likelihood of the data as one factor."""
+    def statistics_program(self, statistics: Statistics) -> None:
+        """Run the program on the statistics: parameters from the prior, the likelihood of all rows as one factor."""
         params = self.latents()
         program.numpyro.factor("log_likelihood", self.log_likelihood(params, statistics))
 
@@ -102,7 +87,7 @@ class Model(Record):
         """Log p(row | params) for every leading index of ``params`` and every row."""
         raise TypeError(f"{type(self).__name__} does not define log_likelihood_rows()")
 
-    def log_volume(self, params: Params):
+    def log_abs_det_jacobian(self, params: Params):
         """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
         return 0.0
 
@@ -132,14 +117,15 @@ def _hyper(model: Model, field: dataclasses.Field) -> np.ndarray:
 
 
 class ExponentialFamily(Model):
-    """A model of one feature (or a block of them): log p(x|params) = natural(params) . T(x) + log h(x).
+    """A model of one feature (or a block of them): log p(x|params) = natural_parameters(params) . T(x) + log h(x).
 
     Axes are written ``...`` in front: draws, then groups (classes), then features; ``event_dim`` trailing axes are one
-    observation. Subclasses write `parameters`, `likelihood`, `T`, `natural`, `ml`; the rest follows.
+    observation. Subclasses write `parameters`, `likelihood`, `sufficient_statistic`, `natural_parameters` and `ml`;
+    the rest follows.
     """
 
     event_dim: ClassVar[int] = 0
-    measure: ClassVar[str] = (
+    density_kind: ClassVar[str] = (
         "density"  # what p(x) is: a "density", or a "probability"; evidences compare where it is the same
     )
     takes_sparse: ClassVar[bool] = False  # whether rows may be a sparse array (n, columns)
@@ -165,7 +151,7 @@ class ExponentialFamily(Model):
         raise TypeError(f"{type(self).__name__} does not define likelihood()")
 
     def __call__(self, x=None, *, size: int | None = None):
-        """Tell the story of one group of rows: parameters from the prior, rows given the parameters.
+        """Run the program of one group of rows: parameters from the prior, rows given the parameters.
 
         Parameters
         ----------
@@ -214,7 +200,7 @@ class ExponentialFamily(Model):
                 stack.enter_context(plate)
             yield
 
-    def take(self, params: Params, group) -> Params:
+    def select_class(self, params: Params, group) -> Params:
         """Parameters of the class of each row: ``params`` has a leading axis of classes, ``group`` holds codes (n,)."""
         return {site: value[group] for site, value in params.items()}
 
@@ -240,15 +226,15 @@ class ExponentialFamily(Model):
 
     # -- the exponential family --------------------------------------------------------------------------------------
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """Sufficient statistic of each entry: (n, features..., event...) -> (n, features..., dim T); contains a 1."""
-        raise TypeError(f"{type(self).__name__} does not define T()")
+        raise TypeError(f"{type(self).__name__} does not define sufficient_statistic()")
 
-    def natural(self, params: Params, about=0.0):
-        """Natural parameters against `T`, the log partition in them: (..., features..., dim T). NumPy or JAX."""
+    def natural_parameters(self, params: Params, about=0.0):
+        """Natural parameters η of T(x), the log partition among them: (..., features..., dim T). NumPy or JAX."""
         raise TypeError(f"{type(self).__name__} does not define natural()")
 
-    def log_base(self, x):
+    def log_base_measure(self, x):
         """The log base measure log h(x) of each entry, (n, features...)."""
         return np.zeros(x.shape[: x.ndim - self.event_dim])
 
@@ -349,16 +335,16 @@ class ExponentialFamily(Model):
             w = np.ones(len(part)) if weight is None else weight[piece]
             seen = ~self.missing(part) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
             with np.errstate(invalid="ignore"):
-                rows = np.where(seen[..., None] > 0, self.T(part) * seen[..., None], 0.0)
-                base = np.where(seen > 0, self.log_base(part) * seen, 0.0)
+                rows = np.where(seen[..., None] > 0, self.sufficient_statistic(part) * seen[..., None], 0.0)
+                base = np.where(seen > 0, self.log_base_measure(part) * seen, 0.0)
             total = membership(codes[piece], count) @ rows.reshape(len(part), math.prod(rows.shape[1:]))
-            new = Sums(total.reshape(*lead, *rows.shape[1:]), base.sum())
+            new = SumStatistics(total.reshape(*lead, *rows.shape[1:]), base.sum())
             result = new if result is None else result + new
         return result  # type: ignore[return-value]
 
     def log_likelihood(self, params: Params, statistics: Statistics):
-        """Log p(all rows | params) = natural . total + log h: no rows needed. NumPy or JAX."""
-        return (self.natural(params, statistics.centre) * statistics.total()).sum() + statistics.base
+        """Log p(all rows | params) = natural_parameters . total + log h: no rows needed. NumPy or JAX."""
+        return (self.natural_parameters(params, statistics.centre) * statistics.total()).sum() + statistics.base
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
         """Log p(row | params) for every row and every leading index of ``params``.
@@ -380,10 +366,10 @@ class ExponentialFamily(Model):
         """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
         missing = self.missing(x)
         with np.errstate(invalid="ignore", over="ignore"):
-            rows, base = self.T(x, about), self.log_base(x)
+            rows, base = self.sufficient_statistic(x, about), self.log_base_measure(x)
         if missing.any():
             rows, base = np.where(missing[..., None], 0.0, rows), np.where(missing, 0.0, base)
-        eta = self.natural(params, about)
+        eta = self.natural_parameters(params, about)
         lead = eta.shape[: eta.ndim - rows.ndim + 1]
         result = eta.reshape(math.prod(lead), -1) @ rows.reshape(len(x), math.prod(rows.shape[1:])).T
         result += base.reshape(len(x), math.prod(base.shape[1:])).sum(1)
@@ -442,9 +428,9 @@ class Conjugate(ExponentialFamily):
         """Mode of the posterior."""
         return self.update(statistics).mode()
 
-    def draw(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
+    def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Draw parameters exactly: arrays (size..., groups..., features..., event...)."""
-        raise TypeError(f"{type(self).__name__} does not define draw()")
+        raise TypeError(f"{type(self).__name__} does not define sample_parameters()")
 
     def over_features(self, terms, x) -> np.ndarray:
         """Sum predictive terms (groups..., n, features...) over features, missing left out: (n, groups...)."""

@@ -12,9 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayesgen.model import Params
-from bayesgen.statistics import Statistics
-
-_CELLS = 1 << 20  # log densities held at a time: 8 MB
+from bayesgen.numerics.pieces import DENSITIES, split_rows
 
 
 class Posterior(Protocol):
@@ -36,7 +34,7 @@ class Posterior(Protocol):
 
 
 @dataclass(frozen=True)
-class Closed:
+class ExactPosterior:
     """An exact posterior: the model with updated hyperparameters.
 
     Parameters
@@ -56,15 +54,15 @@ class Closed:
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
         """Exact independent draws, arranged as ``size`` = (chains, draws)."""
-        return self.model.draw(generator(seed), size)
+        return self.model.sample_parameters(generator(seed), size)
 
-    def with_class_prior(self, classes) -> "Closed":
+    def with_class_prior(self, classes) -> "ExactPosterior":
         """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
-        return Closed(replace(self.model, classes=classes), self.log_evidence)
+        return ExactPosterior(replace(self.model, classes=classes), self.log_evidence)
 
-    def as_draws(self, seed=None) -> "Draws":
+    def as_draws(self, seed=None) -> "ParameterDraws":
         """Four chains of a thousand draws."""
-        return Draws(self.model, self.draws(seed))
+        return ParameterDraws(self.model, self.draws(seed))
 
     def to_arviz(self, seed=None):
         """Exact draws as chains."""
@@ -72,14 +70,14 @@ class Closed:
 
 
 @dataclass(frozen=True)
-class Draws:
+class ParameterDraws:
     """A posterior represented by draws.
 
     Parameters
     ----------
     model : Model
         The model whose parameters they are.
-    sites : mapping from site to array (chains, draws, ...)
+    samples : mapping from site to array (chains, draws, ...)
         The draws.
     sample_stats : mapping from name to array (chains, draws)
         What the sampler said of each draw, in ArviZ's names.
@@ -88,14 +86,14 @@ class Draws:
     """
 
     model: Any
-    sites: Params
+    samples: Params
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
     distance: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def flat(self) -> Params:
         """The draws of all chains in one axis: arrays (chains x draws, ...)."""
-        return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.sites.items()}
+        return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.samples.items()}
 
     def log_predictive(self, x) -> np.ndarray:
         """Log of the average over draws of the (joint) density; see `Posterior`."""
@@ -111,10 +109,10 @@ class Draws:
     def with_class_prior(self, classes):
         """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
         site = f"{self.model.CLASSES}.probability"
-        known = np.broadcast_to(classes.probability, self.sites[site].shape)
-        return replace(self, model=replace(self.model, classes=classes), sites={**self.sites, site: known})
+        known = np.broadcast_to(classes.probability, self.samples[site].shape)
+        return replace(self, model=replace(self.model, classes=classes), samples={**self.samples, site: known})
 
-    def as_draws(self, seed=None) -> "Draws":
+    def as_draws(self, seed=None) -> "ParameterDraws":
         """Return itself; there is nothing random to seed."""
         return self
 
@@ -124,28 +122,28 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Point(Draws):
-    """A point estimate: a single draw. ``sites`` have shape (1, 1, ...)."""
+class PointEstimate(ParameterDraws):
+    """A point estimate: a single draw. ``samples`` have shape (1, 1, ...)."""
 
     @classmethod
-    def at(cls, model, params: Params) -> "Point":
+    def at(cls, model, params: Params) -> "PointEstimate":
         """Wrap plain parameters."""
         return cls(model, {site: np.asarray(v)[None, None] for site, v in params.items()})
 
     @property
     def params(self) -> Params:
         """The estimate, as plain arrays."""
-        return {site: v[0, 0] for site, v in self.sites.items()}
+        return {site: v[0, 0] for site, v in self.samples.items()}
 
 
-def distance(sites: Params, exact: Params) -> dict[str, float]:
+def distance(samples: Params, exact: Params) -> dict[str, float]:
     """How far draws are from exact ones: by site the largest difference of two means, in exact standard deviations.
 
     Of n effective draws on either side it is about sqrt(2 log(m)/n) for m entries; 0 where nothing varies.
     """
     result = {}
     for site, values in exact.items():
-        mine, own = np.asarray(sites[site]).mean((0, 1)), np.asarray(values)
+        mine, own = np.asarray(samples[site]).mean((0, 1)), np.asarray(values)
         spread = own.std((0, 1))
         apart = np.abs(mine - own.mean((0, 1)))
         result[site] = float(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).max(initial=0.0))
@@ -160,7 +158,7 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     model : Model
         Knows `log_likelihood_rows`.
     params : mapping to arrays (S, ...)
-        Draws.
+        ParameterDraws.
     x : rows, checked
         An array, or a mapping to arrays.
 
@@ -169,7 +167,7 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     array, shape (n, K), or (n,) for a model without classes
     """
     count = len(next(iter(params.values())))
-    parts = list(cut(x, 1024))
+    parts = list(split_rows(x, 1024))
     tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
     step, done = 16, 0
     while done < count:  # draws outside, so that what does not depend on rows is worked out once
@@ -179,24 +177,13 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
             density = density_of(part)
             top = np.maximum(tops[i], density.max(0))
             anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
-            step = max(1, _CELLS // max(density[0].size, 1)) if i == 0 else step
+            step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
             density = density - anchor
             totals[i] = totals[i] * np.exp(tops[i] - anchor) + np.exp(density, out=density).sum(0)
             tops[i] = top
     with np.errstate(divide="ignore"):
         result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
     return np.concatenate(result, axis=-1).T
-
-
-def cut(x, size: int):
-    """Yield rows a few thousand at a time; the arguments of a user's function are not rows, and stay whole."""
-    if isinstance(x, Statistics):
-        yield x
-        return
-    n = (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
-    for start in range(0, max(n, 1), size):
-        rows = slice(start, start + size)
-        yield {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
 
 
 def generator(seed) -> np.random.Generator:
@@ -215,7 +202,7 @@ def generator(seed) -> np.random.Generator:
     return np.random.default_rng(seed if words.ndim == 0 else words.ravel().astype(np.uint32))
 
 
-def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
+def tree(draws: ParameterDraws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
     """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
 
     ``groups`` are more groups, whose arrays have the axes (chain, draw, "obs"), or ("obs") in "observed_data".
@@ -226,10 +213,10 @@ def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = N
         return name.replace("/", "_")  # netCDF and DataTree keep "/" for groups
 
     model = draws.model
-    content: dict[str, Any] = {name: {safe(site): np.asarray(v) for site, v in draws.sites.items()}}
+    content: dict[str, Any] = {name: {safe(site): np.asarray(v) for site, v in draws.samples.items()}}
     if draws.sample_stats:
         content["sample_stats"] = dict(draws.sample_stats)
-    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in draws.sites}
+    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in draws.samples}
     dims |= {variable: ["obs"] for group in (groups or {}).values() for variable in group}
     coords = {safe(dim): labels for dim, labels in model.coords().items()}
     result = from_dict(content | dict(groups or {}), dims=dims, coords=coords)

@@ -1,4 +1,4 @@
-"""The one door to JAX and NumPyro.
+"""JAX and NumPyro, imported at their first use.
 
 The algebra of bayesgen is NumPy; a model's program is NumPyro. A user who only needs closed forms must not wait for a
 compiler, so nothing here imports JAX until a program is run: the names ``jax``, ``jnp``, ``numpyro``, ``dist`` and
@@ -10,7 +10,6 @@ import dataclasses
 import importlib
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -34,21 +33,7 @@ tracing = threading.RLock()  # to be held while a program is traced: NumPyro's h
 _records: list[type] = []
 _registered: set[type] = set()
 
-__all__ = [
-    "Record",
-    "build",
-    "compiled",
-    "dist",
-    "handlers",
-    "jax",
-    "jnp",
-    "keep_programs",
-    "numpyro",
-    "one_kernel",
-    "static",
-    "tracing",
-    "x64",
-]
+__all__ = ["Record", "build", "compiled", "dist", "handlers", "jax", "jnp", "numpyro", "static", "tracing", "x64"]
 
 
 def __getattr__(name: str) -> Any:
@@ -122,47 +107,6 @@ def compiled(lowered, once: bool = False):
         if "No such compile option" not in str(error):
             raise
         return lowered.compile()
-
-
-def keep_programs(directory) -> None:
-    """Keep what is compiled in a directory, so that later processes need not compile it again.
-
-    This is JAX's persistent compilation cache, for all of JAX in this process; the same directory serves any number of
-    them. Whoever may write to it can make your process run their code.
-
-    Parameters
-    ----------
-    directory : str or Path
-        Where; it is made if need be.
-
-    Examples
-    --------
-    >>> import bayesgen
-    >>> bayesgen.keep_programs("~/.cache/bayesgen")  # doctest: +SKIP
-    """
-    import jax
-    from jax.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
-
-    reset_cache()  # whether there is one is looked up at the first compilation, which may be over
-    set_cache_dir(str(Path(directory).expanduser()))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def one_kernel(function):
-    """Return ``function`` as a call that the CPU compiler makes one kernel of, loops and all.
-
-    It calls each fused operation by itself otherwise, which takes longer than what these do to a few dozen numbers: a
-    leapfrog step of naive Bayes is two to three times faster in one kernel. The compiler does so by itself for loops
-    that touch less than a kilobyte, and refuses what calls a library or scatters. The attributes are XLA's own, so who
-    calls this must be ready for a JaxRuntimeError when it compiles.
-    """
-    from jax.experimental.xla_metadata import set_xla_metadata
-
-    def call(*arguments):
-        results = sys.modules[__name__].jax.jit(function)(*arguments)
-        return set_xla_metadata(results, xla_cpu_small_call="true", inlineable="false")
-
-    return call
 
 
 def static(**kwargs) -> Any:

@@ -1,20 +1,18 @@
 """Sufficient statistics: what a model keeps of the rows, and how it adds.
 
-The log likelihood of a data set under an exponential family is ``natural(params, about) . total()``, whatever the
-number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all start here. Statistics of two pieces of a
-data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
+The log likelihood of a data set under an exponential family is ``natural_parameters(params, about) . total()``,
+whatever the number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all start here. Statistics of two
+pieces of a data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
+from bayesgen.numerics.pieces import ROWS, pieces, product_rows
+from bayesgen.numerics.sums import finite, grouping, membership, weights_of
 from bayesgen.program import Record
-
-_ROWS = 8192  # rows worked on at a time, and entries: a few MB, which stay in the cache
-_CELLS = 1 << 19
 
 
 class Statistics(Record):
@@ -32,7 +30,7 @@ class Statistics(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Sums(Statistics):
+class SumStatistics(Statistics):
     """Plain sums, for families whose T(x) needs no centre.
 
     Attributes
@@ -56,9 +54,9 @@ class Sums(Statistics):
         return self.sums
 
     def _with(self, other, sign):
-        if not isinstance(other, Sums) or self.sums.shape != other.sums.shape:
+        if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)
-        return Sums(self.sums + sign * other.sums, self.base + sign * other.base)
+        return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +86,7 @@ class Moments(Statistics):
 
     @property
     def centre(self):
-        """The mean: about it the sum of x vanishes, so natural . total loses no digits to an offset."""
+        """The mean: about it the sum of x vanishes, so natural_parameters . total loses no digits to an offset."""
         return self.mean
 
     def total(self):
@@ -169,90 +167,6 @@ class Rows(Statistics):
         return Rows({name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()})
 
 
-def pieces(count: int, width: int, cells: int = _CELLS, rows: int = _ROWS):
-    """Yield slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
-    step = max(16, min(rows, cells // max(width, 1)))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
-
-
-def product_rows(width: int) -> int:
-    """How many rows a piece has in a matrix product of ``width`` multiplications a row.
-
-    OpenBLAS shares a product among threads from 2^18 multiplications on. Where rows are short it then waits for its
-    threads longer than it computes (tenfold where the cores are busy), so a piece stays below that.
-    """
-    rows = (1 << 18) // max(width, 1)
-    return rows if rows >= 1024 else _ROWS
-
-
-def finite(x) -> bool:
-    """Whether all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err towards False."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
-
-
-def membership(group, groups: int, weight=None, dtype=float):
-    """Sparse matrix (groups, n) of weights at each row's group; times rows it is their sum by group, in one pass."""
-    data = np.ones(len(group), dtype) if weight is None else weight
-    return sparse.csc_array((data, group, np.arange(len(group) + 1)), shape=(groups, len(group)))
-
-
-def grouping(count: int, group, groups) -> tuple[np.ndarray, int, tuple[int, ...]]:
-    """Codes and number of groups, where no groups are one group; the shape in front of the result."""
-    if group is None:
-        return np.zeros(count, np.intp), 1, ()
-    codes = np.asarray(group)
-    if groups is None:
-        raise ValueError("give groups=, the number of groups, with group=")
-    if codes.shape != (count,) or (
-        count and (codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= groups)
-    ):
-        raise ValueError(f"group must hold one whole number from 0 to {groups - 1} for each of the {count} rows")
-    return codes, groups, (groups,)
-
-
-def weights_of(codes, groups: int, weight=None):
-    """Sum of weights (without: number of rows) of each group."""
-    return np.bincount(codes, weight, groups).astype(float)
-
-
-def with_data(x, data):
-    """Sparse rows with the entries of ``x`` and other values."""
-    return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
-
-
-def sparse_pieces(x, cells: int = 1 << 16):
-    """Yield slices of CSR rows with some 2^16 entries each."""
-    return pieces(x.shape[0], max(1, x.nnz // max(x.shape[0], 1)), cells, x.shape[0])
-
-
-def sparse_sum(x, codes, groups: int, weight=None, values=None, cells: int = 1 << 21):
-    """Sum CSR rows (n, columns) by group: a dense (groups, columns), in one pass over what is stored.
-
-    ``values`` replace the stored ones. A few groups are a product with their members; many would touch too much memory
-    at every entry, so there each entry adds to its own cell.
-    """
-    x = x if values is None else with_data(x, values)
-    total, step = np.zeros((groups, x.shape[1])), max(1, cells // groups)
-    if groups > 4:
-        step = max(1, int(cells * x.shape[0] / max(x.nnz, 1)))
-    for start in range(0, x.shape[0], step):
-        rows = slice(start, min(start + step, x.shape[0]))
-        w = np.ones(rows.stop - start) if weight is None else weight[rows]
-        if groups > 4:
-            stored, length = slice(x.indptr[start], x.indptr[rows.stop]), np.diff(x.indptr[start : rows.stop + 1])
-            cell = np.repeat(codes[rows] * x.shape[1], length)
-            cell += x.indices[stored]
-            data = x.data[stored] if weight is None else x.data[stored] * np.repeat(w, length)
-            total += np.bincount(cell, data, total.size).reshape(total.shape)
-        else:
-            member = np.zeros((len(w), groups))
-            member[np.arange(len(w)), codes[rows]] = w
-            total += ((x if len(w) == x.shape[0] else x[rows]).T @ member).T
-    return total
-
-
 def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments:
     """Accumulate `Moments` of the rows of ``x`` in one pass.
 
@@ -282,7 +196,7 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
     with np.errstate(invalid="ignore", over="ignore"):
-        for piece in pieces(len(rows), dim, rows=min(_ROWS, count * product_rows(dim * dim)) if vector else _ROWS):
+        for piece in pieces(len(rows), dim, rows=min(ROWS, count * product_rows(dim * dim)) if vector else ROWS):
             part, own, w = rows[piece], codes[piece], None if weight is None else weight[piece]
             if w is not None and not w.all():  # a row of weight 0 does not exist, nor does what is written in it
                 part, own, w = part[w > 0], own[w > 0], w[w > 0]

@@ -27,7 +27,7 @@ from bayesgen.models import (
     NaiveBayes,
     NormalInverseWishart,
     ProbitRegression,
-    Separation,
+    SeparationPrior,
 )
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reliability"
@@ -127,7 +127,7 @@ SAMPLED = [
     World("separation, with gaps", BY_NAME["separation"], gaps(2)),
     World("separation shared, with gaps", BY_NAME["separation shared"], gaps(2)),
     World("separation of three columns",
-          GaussianDiscriminant(laws.TWO, Separation([1.0, 2.0, 0.0], 1.0, [1.5, 1.2, 1.0], eta=1.5), shared=True)),
+          GaussianDiscriminant(laws.TWO, SeparationPrior([1.0, 2.0, 0.0], 1.0, [1.5, 1.2, 1.0], eta=1.5), shared=True)),
     World("separation diagonal, with gaps", BY_NAME["separation diagonal"], gaps(2)),
     World("naive Bayes of counts, with gaps", NaiveBayes(laws.TWO, COUNTS), {"calls": gaps(2), "bag": rows(3)}),
     World("logistic", LogisticRegression(**TWO_SCALES), simulate=logistic),

@@ -38,7 +38,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
     NormalKnownVariance,
-    Separation,
+    SeparationPrior,
 )
 from bayesgen.models.normal_inverse_gamma import TiedNormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import SharedNormalInverseWishart
@@ -122,7 +122,7 @@ def log_joint_draws(model, params, data):
 def parameters(case, count):
     """Draws of the parameters from the prior: by the model's own algebra, or by its program where it has none."""
     if case.model.conjugate:
-        return case.model.draw(case.rng, (count,))
+        return case.model.sample_parameters(case.rng, (count,))
     with program.x64():
         draws = Predictive(case.model.latents, num_samples=count)(jax.random.PRNGKey(0))
         return {site: np.asarray(v) for site, v in draws.items()}
@@ -187,7 +187,7 @@ def a_weight_may_be_a_fraction(case):
 
 
 def likelihood_of_statistics_is_that_of_rows(case):
-    """natural . statistics = Σ rows of the product = Σ rows of NumPyro's log_prob, at parameters from the prior.
+    """η . T = Σ rows of the product = Σ rows of NumPyro's log_prob, at parameters from the prior.
 
     The terms are of order 1 to 1000, so 1e-10 relative allows for their cancellation.
     """
@@ -212,7 +212,7 @@ def program_log_prob(case, params, data):
         result = np.log(params["classes.probability"])[groups]
     for part, leaf in case.parts.items():
         x = block(data, part)
-        own = params if groups is None else leaf.take(case.model.site(params, part), groups)
+        own = params if groups is None else leaf.select_class(case.model.site(params, part), groups)
         event = tuple(range(x.ndim - leaf.event_dim, x.ndim))
         missing = np.isnan(x)
         likelihood = leaf.likelihood(own)
@@ -254,7 +254,7 @@ def predictive_is_a_mean_over_draws(case):
     """p(x | D) = E p(x | params) over exact draws: independent, so |z| < 5 with the plain standard error."""
     posterior = case.model.update(case.model.statistics(*case.data(12)))
     new = case.data(8, "entries", seed=1)
-    params = posterior.draw(case.rng, (20_000,))
+    params = posterior.sample_parameters(case.rng, (20_000,))
     ratio = np.exp(log_joint_draws(posterior, params, new) - log_joint(posterior, new))
     error = ratio.std(0) / np.sqrt(len(ratio))
     assert (error < 0.05).all()
@@ -266,7 +266,7 @@ def evidence_is_a_mean_over_the_prior(case):
     data = case.data(1, "no")
     features = sum(block(data, part)[0].size for part in case.parts)
     data = case.data(max(1, 6 // features), "no")
-    log_likelihood = log_joint_draws(case.model, case.model.draw(case.rng, (100_000,)), data).sum(1)
+    log_likelihood = log_joint_draws(case.model, case.model.sample_parameters(case.rng, (100_000,)), data).sum(1)
     ratio = np.exp(log_likelihood - case.model.log_evidence(case.model.statistics(*data)))
     error = ratio.std() / np.sqrt(len(ratio))
     assert error < 0.1
@@ -301,7 +301,7 @@ def observed_entries(case, data):
     """Yield (part, support, index) of one observed entry of each feature of each leaf."""
     params = {k: v[0] for k, v in parameters(case, 1).items()}
     for part, leaf in case.parts.items():
-        own = leaf.take(case.model.site(params, part), [0]) if part or len(data) > 1 else params
+        own = leaf.select_class(case.model.site(params, part), [0]) if part or len(data) > 1 else params
         support = leaf.likelihood(own).support
         x = block(data, part)
         for place in np.ndindex(x.shape[1:]):
@@ -544,7 +544,7 @@ def prior_program_is_the_prior(case):
     with program.x64():
         values = sampled(case.model, params)
         density = float(compiled(lambda v: log_density(case.model.latents, (), {}, v)[0], values)(values))
-    volume = float(case.model.log_volume(params))
+    volume = float(case.model.log_abs_det_jacobian(params))
     assert math.isclose(density + volume, log_prior(case.model, params), rel_tol=1e-9, abs_tol=1e-9)
 
 
@@ -554,12 +554,12 @@ def nuts_is_exact(case):
     exact = fit(case.model, statistics, "exact")
     count = 40_000
     draws = {site: v[0] for site, v in exact.draws(2, (1, count)).items()}
-    assert draws.keys() == sampled.sites.keys()
+    assert draws.keys() == sampled.samples.keys()
     new = case.data(6, seed=1)
     # Beside the parameters one number that depends on them all: the log likelihood of some rows.
-    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in sampled.sites.items()}
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in sampled.samples.items()}
     sizes = [log_joint_draws(case.model, params, new).sum(1) for params in (draws, flat)]
-    pairs = [(site, draws[site], found) for site, found in sampled.sites.items()]
+    pairs = [(site, draws[site], found) for site, found in sampled.samples.items()]
     for site, b, a in [*pairs, ("log likelihood", sizes[0], sizes[1].reshape(SAMPLER.num_chains, -1))]:
         assert a.shape[2:] == b.shape[1:], site
         a, b = a.reshape(*a.shape[:2], -1), b.reshape(count, -1)
@@ -597,7 +597,7 @@ def nuts_is_the_reweighted_prior(case):
     weight /= weight.sum()
     assert 1 / (weight**2).sum() > LEAST_ESS
     for site, b in params.items():
-        b, a = b.reshape(len(b), -1), found.sites[site].reshape(*found.sites[site].shape[:2], -1)
+        b, a = b.reshape(len(b), -1), found.samples[site].reshape(*found.samples[site].shape[:2], -1)
         free = b.std(0) > 1e-12
         a, b = a[..., free], b[:, free]
         mean = weight @ b
@@ -709,7 +709,7 @@ MIXED_ROWS = {"coin": bits(2), "die": codes(3), "size": normals(), "sizes": norm
 
 PLANE = NormalInverseGamma([1.5, 2.5], [1.5, 0.7], [5.0, 6.0], [6.0, 5.0])
 ROUND = NormalInverseGamma([1.5, 2.5], 1.5, 6.0, 8.0)
-APART = Separation([1.5, 2.5], [1.0, 1.5], [1.5, 1.2], eta=2.5)
+APART = SeparationPrior([1.5, 2.5], [1.0, 1.5], [1.5, 1.2], eta=2.5)
 PAIR = classed(2, x=normals(2))
 
 NO_DISTRIBUTION = (predictive_program_is_log_predictive,)  # `predictive()` is a leaf's

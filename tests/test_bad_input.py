@@ -197,10 +197,17 @@ FIT = {
         ValueError,
         r"rows have \(2,\) features where the model has \(3,\)",
     ),
-    "alpha negative": (NB(alpha=-1.0), X, Y, None, ValueError, "alpha must be positive"),
-    "alpha NaN": (GD(alpha=NAN), X, Y, None, ValueError, "alpha must be finite"),
-    "alpha a word": (NB(alpha="one"), X, Y, None, TypeError, "alpha must be a number"),
-    "alpha of another length": (NB(alpha=[1.0, 1.0, 1.0]), X, Y, None, ValueError, "3 entries for 2 categories"),
+    "alpha negative": (NB(class_concentration=-1.0), X, Y, None, ValueError, "alpha must be positive"),
+    "alpha NaN": (GD(class_concentration=NAN), X, Y, None, ValueError, "alpha must be finite"),
+    "alpha a word": (NB(class_concentration="one"), X, Y, None, TypeError, "alpha must be a number"),
+    "alpha of another length": (
+        NB(class_concentration=[1.0, 1.0, 1.0]),
+        X,
+        Y,
+        None,
+        ValueError,
+        "3 entries for 2 categories",
+    ),
     "priors of another length": (GD(priors=[1.0]), X, Y, None, ValueError, "priors must hold one probability"),
     "priors not of sum 1": (NB(priors=[0.5, 0.6]), X, Y, None, ValueError, "sum to 1"),
     "priors negative": (NB(priors=[-0.5, 1.5]), X, Y, None, ValueError, ">= 0"),
@@ -343,8 +350,8 @@ MODELS = {
     ),
     "scale a number": (lambda: models.NormalInverseWishart([0, 0], 1, 4, 1.0), ValueError, "at least 2 axes"),
     "mean a number": (lambda: models.NormalInverseWishart(0.0, 1, 4, [[1.0]]), ValueError, "at least 1 axes"),
-    "eta of no size": (lambda: models.Separation(eta=0.0), ValueError, "eta must be positive"),
-    "separate scale negative": (lambda: models.Separation(scale=-1.0), ValueError, "scale must be positive"),
+    "eta of no size": (lambda: models.SeparationPrior(eta=0.0), ValueError, "eta must be positive"),
+    "separate scale negative": (lambda: models.SeparationPrior(scale=-1.0), ValueError, "scale must be positive"),
     "factor not triangular": (lambda: models.LinearRegression([0, 0], np.ones((2, 2))), ValueError, "lower triangular"),
     "factor of another size": (lambda: models.LinearRegression([0, 0], np.eye(3)), ValueError, "lower triangular"),
     "no coefficient": (lambda: models.LinearRegression([0], np.eye(1)), ValueError, "each coefficient"),
@@ -362,7 +369,7 @@ MODELS = {
         "one variance",
     ),
     "isotropic separation": (
-        lambda: models.GaussianDiscriminant(TWO, models.Separation(), "isotropic"),
+        lambda: models.GaussianDiscriminant(TWO, models.SeparationPrior(), "isotropic"),
         TypeError,
         "NormalInverseGamma prior",
     ),
@@ -430,7 +437,7 @@ MODELS = {
     "masked weight": (
         lambda: NIG.statistics([1.0, 2.0], weight=np.ma.masked_array([1, 1], mask=[0, 1])),
         ValueError,
-        "finite number >= 0",
+        "masked entries",
     ),
     "negative weight": (lambda: NIG.statistics([1.0], weight=[-1.0]), ValueError, "finite number >= 0"),
     "NaN weight": (lambda: NIG.statistics([1.0], weight=[NAN]), ValueError, "finite number >= 0"),
@@ -451,7 +458,7 @@ MODELS = {
     "model as a word": (lambda: bg.fit("coin", [1.0]), TypeError, "model must be a model"),
     "class of a model": (lambda: bg.fit(models.BetaBernoulli, [1.0]), TypeError, "model must be a model"),
     "no exact separation": (
-        lambda: bg.fit(models.GaussianDiscriminant(TWO, models.Separation([0.0, 0.0])), (np.eye(2), [0, 1])),
+        lambda: bg.fit(models.GaussianDiscriminant(TWO, models.SeparationPrior([0.0, 0.0])), (np.eye(2), [0, 1])),
         TypeError,
         "no exact posterior",
     ),
@@ -519,7 +526,7 @@ SCORES = {
     "labels for codes": (lambda: evaluation.accuracy(["a", "b"], P), TypeError, "integer codes"),
     "floats for codes": (lambda: evaluation.brier_score([0.0, 1.0], P), TypeError, "integer codes"),
     "code beyond": (lambda: evaluation.log_loss([0, 2], P), ValueError, "codes from 0 to 1; got 0 to 2"),
-    "fewer truths": (lambda: evaluation.log_loss([0], P), ValueError, r"truth must have shape \(2,\)"),
+    "fewer truths": (lambda: evaluation.log_loss([0], P), ValueError, r"y_true must have shape \(2,\)"),
     "loss of another width": (
         lambda: decision.decide(P, np.eye(3)),
         ValueError,
@@ -542,19 +549,19 @@ SCORES = {
         ValueError,
         "kind must be",
     ),
-    "negative weights": (lambda: evaluation.accuracy([0, 1], P, weight=[-1, 2]), ValueError, "finite and nonnegative"),
-    "weights of 0": (lambda: evaluation.accuracy([0, 1], P, weight=[0, 0]), ValueError, "at least one row"),
-    "nothing to compare": (lambda: evaluation.compare_evidence({}), ValueError, "mapping from name to fitted"),
+    "negative weights": (
+        lambda: evaluation.accuracy([0, 1], P, sample_weight=[-1, 2]),
+        ValueError,
+        "finite and nonnegative",
+    ),
+    "weights of 0": (lambda: evaluation.accuracy([0, 1], P, sample_weight=[0, 0]), ValueError, "at least one row"),
+    "nothing to compare": (lambda: bg.compare_evidence({}), ValueError, "mapping from name to fitted"),
     "evidences of other rows": (
-        lambda: evaluation.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
+        lambda: bg.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
         ValueError,
         "do not compare",
     ),
-    "evidence without prior": (
-        lambda: evaluation.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]),
-        ValueError,
-        ">= 0",
-    ),
+    "evidence without prior": (lambda: bg.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]), ValueError, ">= 0"),
 }
 
 
@@ -628,7 +635,7 @@ LIFE = {
         "unseen at fit time",
     ),
     "evidence of a separation": (
-        lambda: GD(prior=models.Separation(), covariance="diagonal", inference="map").fit(X, Y).log_evidence_,
+        lambda: GD(prior=models.SeparationPrior(), covariance="diagonal", inference="map").fit(X, Y).log_evidence_,
         AttributeError,
         "conjugate priors only",
     ),
@@ -698,7 +705,7 @@ def test_small_integers_do_not_wrap_around(dtype):
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
 def test_rows_beyond_any_density_get_the_class_prior(covariance, inference):
     """Squares of 1e200 overflow: log p(x | class) is -inf for all, never NaN, and a warning says so."""
-    classifier = GD(covariance, inference=inference, alpha=2.0).fit(X, Y)
+    classifier = GD(covariance, inference=inference, class_concentration=2.0).fit(X, Y)
     with pytest.warns(UserWarning, match="8 rows have probability 0 under every class"):
         np.testing.assert_allclose(classifier.predict_proba(1e200 * (1 + X)), 0.5)
 

@@ -125,7 +125,7 @@ def test_missing_rows_say_nothing(name):
     leaf, x, nothing = case(name)
     rows = np.concatenate([nothing, x])
     np.testing.assert_allclose(leaf.log_predictive(rows), [0, *leaf.log_predictive(x)], atol=1e-14)
-    params = leaf.draw(np.random.default_rng(0), (3,))
+    params = leaf.sample_parameters(np.random.default_rng(0), (3,))
     np.testing.assert_array_equal(leaf.log_likelihood_rows(params, leaf.check(rows))[:, 0], 0)
 
 
@@ -133,7 +133,7 @@ def test_missing_rows_say_nothing(name):
 def test_statistics_hold_the_likelihood_of_the_rows(name):
     leaf, x, _ = case(name)
     posterior = leaf.update(leaf.statistics(x))
-    params = posterior.draw(np.random.default_rng(1), (4,))
+    params = posterior.sample_parameters(np.random.default_rng(1), (4,))
     site = next(iter(params))
     rows = leaf.log_likelihood_rows(params, x)
     for s in range(4):
@@ -166,7 +166,7 @@ def densities(model, rows, params):
 def test_the_program_of_the_rows_is_that_of_the_statistics(name):
     leaf, x, nothing = case(name)
     rows = np.concatenate([x, nothing]).astype(float)
-    by_rows, by_statistics, gradient = densities(leaf, (rows,), leaf.draw(np.random.default_rng(2)))
+    by_rows, by_statistics, gradient = densities(leaf, (rows,), leaf.sample_parameters(np.random.default_rng(2)))
     assert by_rows == pytest.approx(by_statistics, rel=1e-12)
     assert all(np.isfinite(v).all() for v in gradient.values())
 
@@ -392,7 +392,7 @@ def mixed():
 
 def test_naive_bayes_programs_agree():
     model, x, t = mixed()
-    params = model.update(model.statistics(x, t)).draw(np.random.default_rng(0))
+    params = model.update(model.statistics(x, t)).sample_parameters(np.random.default_rng(0))
     by_rows, by_statistics, gradient = densities(model, (x, t), params)
     assert by_rows == pytest.approx(by_statistics, rel=1e-12)
     assert all(np.isfinite(v).all() for v in gradient.values())
@@ -414,9 +414,9 @@ def test_nuts_is_exact():
             ("height", "mean"),
         ]
     }
-    assert means.keys() | {"height.variance"} == draws.sites.keys()
+    assert means.keys() | {"height.variance"} == draws.samples.keys()
     for site, mean in means.items():
-        chains = draws.sites[site].reshape(*draws.sites[site].shape[:2], -1)
+        chains = draws.samples[site].reshape(*draws.samples[site].shape[:2], -1)
         for j, value in enumerate(np.ravel(mean)):
             size = array_stats.ess(chains[..., j], chain_axis=0, draw_axis=1)
             assert size > 400, site
@@ -480,7 +480,9 @@ def test_laplace_smoothing_is_the_exact_predictive():
     ours = NaiveBayesClassifier(priors=np.exp(theirs.class_log_prior_)).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-10)
     # the class probabilities smoothed too: MAP under Dirichlet(2) is the mean under Dirichlet(1)
-    smooth = NaiveBayesClassifier(features={tuple(range(5)): BetaBernoulli(2, 2)}, alpha=2.0, inference="map").fit(X, y)
+    smooth = NaiveBayesClassifier(
+        features={tuple(range(5)): BetaBernoulli(2, 2)}, class_concentration=2.0, inference="map"
+    ).fit(X, y)
     np.testing.assert_allclose(smooth.predict_proba(X), NaiveBayesClassifier().fit(X, y).predict_proba(X), rtol=1e-10)
 
 
@@ -548,7 +550,7 @@ def test_mixed_table():
 
 
 def _table(frame):
-    from bayesgen.table import Table
+    from bayesgen.tables.table import Table
 
     return Table(frame)
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bayesgen import LinearRegressor, fit, program
 from bayesgen.models import LaplaceLinearRegression, LinearRegression, LinearRegressionKnownVariance
-from bayesgen.posterior import Draws
+from bayesgen.posterior import ParameterDraws
 
 ROOT = np.array([[2.0, 0, 0], [0.3, 1.0, 0], [-0.5, 0.4, 0.7]])
 UNKNOWN = LinearRegression([1.0, -0.5, 0.2], ROOT, 1.5, 0.8, columns=("a", "b"))
@@ -99,11 +99,11 @@ def test_predictive_is_a_mean_over_exact_draws(model):
     x, t = rows(10)
     new = rows(5, seed=1)
     posterior = model.update(model.statistics(x, t))
-    draws = posterior.draw(np.random.default_rng(0), (20_000,))
+    draws = posterior.sample_parameters(np.random.default_rng(0), (20_000,))
     ratio = np.exp(model.log_likelihood_rows(draws, model.check(new)) - posterior.log_predictive(new))
     error = ratio.std(0) / np.sqrt(len(ratio))
     assert (error < 0.1).all() and (np.abs(ratio.mean(0) - 1) < 5 * error).all()
-    averaged = Draws(model, {k: v[None] for k, v in draws.items()}).log_predictive(new)
+    averaged = ParameterDraws(model, {k: v[None] for k, v in draws.items()}).log_predictive(new)
     np.testing.assert_allclose(averaged, posterior.log_predictive(new) + np.log(ratio.mean(0)), rtol=1e-10)
     mean, variance = posterior.predictive_moments(new[0])
     location = draws["intercept"][:, None] + draws["coefficients"] @ new[0].T
@@ -272,10 +272,10 @@ def test_nuts_is_exact():
     a, b = posterior.alpha, posterior.beta
     exact = posterior.expected()
     for site, value in exact.items():
-        assert np.abs(z_scores(draws.sites[site], value)).max() < 5
+        assert np.abs(z_scores(draws.samples[site], value)).max() < 5
     second = (posterior.factor @ posterior.factor.T).diagonal()[1:] * exact["variance"] + posterior.mean[1:] ** 2
-    assert np.abs(z_scores(draws.sites["coefficients"] ** 2, second)).max() < 5
-    assert abs(z_scores(draws.sites["variance"] ** 2, b**2 / ((a - 1) * (a - 2)))) < 5
+    assert np.abs(z_scores(draws.samples["coefficients"] ** 2, second)).max() < 5
+    assert abs(z_scores(draws.samples["variance"] ** 2, b**2 / ((a - 1) * (a - 2)))) < 5
     new = rows(5, seed=1)
     np.testing.assert_allclose(draws.log_predictive(new), posterior.log_predictive(new), atol=0.05)
 
@@ -284,7 +284,7 @@ def test_nuts_is_exact():
 def test_nuts_is_exact_where_the_variance_is_known():
     x, t = rows(25)
     posterior = KNOWN.update(KNOWN.statistics(x, t))
-    draws = fit(KNOWN, (x, t), SAMPLER, seed=0).sites["coefficients"]
+    draws = fit(KNOWN, (x, t), SAMPLER, seed=0).samples["coefficients"]
     assert np.abs(z_scores(draws, posterior.mean[1:])).max() < 5
     assert np.abs(z_scores(draws**2, posterior.covariance.diagonal()[1:] + posterior.mean[1:] ** 2)).max() < 5
 
@@ -310,7 +310,7 @@ def test_nuts_under_laplace_is_the_posterior_on_a_grid(noise, prior):
     for site, value in grid.items():
         for power in (1, 2):
             exact = weight @ value**power
-            assert np.abs(z_scores(draws.sites[site] ** power, exact, (2e-3 * exact) ** 2)).max() < 5
+            assert np.abs(z_scores(draws.samples[site] ** power, exact, (2e-3 * exact) ** 2)).max() < 5
 
 
 # -- the estimator -----------------------------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ def test_standard_deviations_and_draws_agree_with_the_predictive():
     exact = LinearRegressor(random_state=0).fit(x, t)
     mean, sd = exact.predict(x, return_std=True)
     draws = clone(exact)
-    draws.fit(x, t).posterior_ = Draws(exact.model_, exact.posterior_.draws(0, (4, 5000)))
+    draws.fit(x, t).posterior_ = ParameterDraws(exact.model_, exact.posterior_.draws(0, (4, 5000)))
     other_mean, other_sd = draws.predict(x, return_std=True)
     np.testing.assert_allclose(other_mean, mean, atol=0.01)
     np.testing.assert_allclose(other_sd, sd, rtol=0.02)

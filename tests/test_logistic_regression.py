@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from bayesgen import LogisticClassifier, ProbitClassifier, fit, program
 from bayesgen.model import NoClosedForm
 from bayesgen.models import LogisticRegression, ProbitRegression
-from bayesgen.models.existence import check_overlap
+from bayesgen.numerics.existence import check_overlap
 
 ABC = ("a", "b", "c")
 LOGIT = LogisticRegression([2.5, 1.0, 0.7], 2.0)
@@ -244,13 +244,13 @@ def test_nuts_is_the_posterior_on_a_grid(model):
         density *= link(sign[i] * (a + b * x[i, 0]))
     density /= density.sum()
     for power in (1, 2):
-        assert abs(z_scores(draws.sites["intercept"] ** power, density @ a**power)) < 5
-        assert np.abs(z_scores(draws.sites["coefficients"] ** power, density @ b**power)).max() < 5
+        assert abs(z_scores(draws.samples["intercept"] ** power, density @ a**power)) < 5
+        assert np.abs(z_scores(draws.samples["coefficients"] ** power, density @ b**power)).max() < 5
     new = np.array([[-2.0], [0.3], [4.0]])
     exact = np.array([density @ link(a + b * v) for v in new[:, 0]])
     p = np.exp(draws.log_predictive(new))
     np.testing.assert_allclose(p.sum(1), 1, rtol=1e-12)
-    each = link(draws.sites["intercept"][..., None] + draws.sites["coefficients"] @ new.T)
+    each = link(draws.samples["intercept"][..., None] + draws.samples["coefficients"] @ new.T)
     np.testing.assert_allclose(p[:, 1], each.mean((0, 1)), rtol=1e-10)  # the average of p(t | x, θ) itself
     assert np.abs(z_scores(each, exact)).max() < 5
 
@@ -277,7 +277,9 @@ def test_softmax_by_nuts_is_a_weighted_sample(model):
     exact = weight @ w
     noise = weight**2 @ (w - exact) ** 2
     draws = fit(model, statistics, SAMPLER, seed=0)
-    ours = np.concatenate([draws.sites["intercept"][..., None], draws.sites["coefficients"]], -1).reshape(2, 1000, -1)
+    ours = np.concatenate([draws.samples["intercept"][..., None], draws.samples["coefficients"]], -1).reshape(
+        2, 1000, -1
+    )
     assert np.abs(z_scores(ours, exact, noise)).max() < 5
     assert draws.sample_stats["diverging"].sum() == 0
     assert draws.sample_stats["n_steps"].mean() < 20
@@ -285,7 +287,7 @@ def test_softmax_by_nuts_is_a_weighted_sample(model):
 
 def test_separable_classes_by_nuts():
     draws = fit(LogisticRegression([2.5]), (LINE, HALF), SAMPLER, seed=0)
-    assert np.isfinite(draws.sites["coefficients"]).all() and (draws.sites["coefficients"] > 0).mean() > 0.99
+    assert np.isfinite(draws.samples["coefficients"]).all() and (draws.samples["coefficients"] > 0).mean() > 0.99
 
 
 # -- the estimators ----------------------------------------------------------------------------------------------------

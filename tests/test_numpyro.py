@@ -126,7 +126,7 @@ def test_mcmc(mcmc):
     assert all(v.dtype == jnp.float32 for v in samples.values())
     if not case.model.conjugate:
         return
-    exact = case.model.update(case.model.statistics(*case.data(25))).draw(case.rng, (5000,))
+    exact = case.model.update(case.model.statistics(*case.data(25))).sample_parameters(case.rng, (5000,))
     for site, values in exact.items():
         # 300 draws with at least 50 effective ones: five standard errors are 0.7 standard deviations.
         assert (np.abs(samples[site].mean(0) - values.mean(0)) <= 0.7 * values.std(0) + 1e-4).all(), site
@@ -172,7 +172,7 @@ def test_programs_are_kept_for_later_processes(tmp_path):
         import bayesgen as bg
 
         jnp.arange(3).sum()  # something was compiled before
-        bg.keep_programs({str(tmp_path)!r})
+        bg.cache_compilation({str(tmp_path)!r})
         bg.fit(bg.models.BetaBernoulli(2, 2), [1, 1, 0], bg.NUTS(20, 20, 1), seed=0)
     """
     run(code)
@@ -203,7 +203,7 @@ def test_float32_user_first_then_our_nuts():
 
         assert user() == {"float32"}
         draws = bayesgen.fit(model, (x, t), bayesgen.NUTS(400, 300, 2), seed=0)
-        assert {v.dtype.name for v in draws.sites.values()} == {"float64"}
+        assert {v.dtype.name for v in draws.samples.values()} == {"float64"}
         assert user() == {"float32"}
         assert not jax.config.jax_enable_x64 and jnp.zeros(1).dtype == jnp.float32
         exact = bayesgen.fit(model, (x, t)).log_predictive(x)
@@ -229,7 +229,7 @@ def test_float32_use_of_a_part_first():
                 numpyro.sample("x", model.predictive().to_event(1), obs=x)
 
         MCMC(NUTS(own), num_warmup=5, num_samples=5, progress_bar=False).run(random.PRNGKey(0), jnp.asarray(x))
-        assert bayesgen.fit(model, x, bayesgen.NUTS(10, 10, 1), seed=0).sites["mean"].dtype == float
+        assert bayesgen.fit(model, x, bayesgen.NUTS(10, 10, 1), seed=0).samples["mean"].dtype == float
     """)
 
 
@@ -301,7 +301,7 @@ def test_float64_in_threads():
         found = {}
 
         def work(name, model, x):
-            found[name] = bayesgen.fit(model, x, bayesgen.NUTS(50, 50, 2), seed=0).sites
+            found[name] = bayesgen.fit(model, x, bayesgen.NUTS(50, 50, 2), seed=0).samples
 
         threads = [
             threading.Thread(target=work, args=("coin", BetaBernoulli(), [0, 1, 1])),

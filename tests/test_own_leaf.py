@@ -28,10 +28,10 @@ class GammaExponential(Conjugate):
     def likelihood(self, params):
         return dist.Exponential(params["rate"])
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         return np.stack([np.ones_like(x), x], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         rate = params["rate"]
         xp = rate.__array_namespace__()
         return xp.stack([xp.log(rate), -rate], axis=-1)
@@ -59,7 +59,7 @@ class GammaExponential(Conjugate):
             raise DataError("maximum likelihood does not exist: no time has passed", **first(total <= 0))
         return {"rate": n / total}
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         return {"rate": rng.gamma(self.a, 1 / self.b, (*size, *self.batch_shape))}
 
 

@@ -9,8 +9,8 @@ from scipy import sparse
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalInverseGamma
-from bayesgen.schema import Schema
-from bayesgen.table import Table
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.table import Table
 
 Y = np.array(["a", "b"] * 4)
 
@@ -230,15 +230,17 @@ def test_sparse_is_dense(family, kind):
     weight = np.arange(40) % 3
     for inference in ("exact", "map"):
         one, two = (
-            bg.NaiveBayesClassifier(family, alpha=2.0, inference=inference).fit(rows, GROUPS, sample_weight=weight)
+            bg.NaiveBayesClassifier(family, class_concentration=2.0, inference=inference).fit(
+                rows, GROUPS, sample_weight=weight
+            )
             for rows in (X, X.toarray())
         )
         np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X.toarray()), rtol=1e-10)
         np.testing.assert_allclose(one.predict_proba(X.toarray()), two.predict_proba(X), rtol=1e-10)
-    streamed = bg.NaiveBayesClassifier(family, alpha=2.0)
+    streamed = bg.NaiveBayesClassifier(family, class_concentration=2.0)
     for rows in (slice(0, 30), slice(30, 40)):
         streamed.partial_fit(X.tocsr()[rows], GROUPS[rows], classes=["a", "b"], sample_weight=weight[rows])
-    exact = bg.NaiveBayesClassifier(family, alpha=2.0).fit(X, GROUPS, sample_weight=weight)
+    exact = bg.NaiveBayesClassifier(family, class_concentration=2.0).fit(X, GROUPS, sample_weight=weight)
     np.testing.assert_allclose(streamed.predict_proba(X), exact.predict_proba(X), rtol=1e-12)
 
 
@@ -294,7 +296,7 @@ SPARSE = sparse.csr_array(FRAME.round())
         (bg.NaiveBayesClassifier(unseen="drop"), FRAME, Y, ValueError, "unseen must be"),
         (bg.NaiveBayesClassifier(priors=[1.0]), FRAME, Y, ValueError, "priors must hold one probability"),
         (bg.NaiveBayesClassifier(priors=[0.5, 0.6]), FRAME, Y, ValueError, "sum to 1"),
-        (bg.NaiveBayesClassifier(alpha=-1.0), FRAME, Y, ValueError, "alpha must be positive"),
+        (bg.NaiveBayesClassifier(class_concentration=-1.0), FRAME, Y, ValueError, "alpha must be positive"),
         (bg.NaiveBayesClassifier(inference="ml"), FRAME, list("aaaaaaab"), ValueError, "class 'b', column 'x'"),
         (bg.NaiveBayesClassifier(), FRAME, Y[:5], ValueError, "8 rows and y has 5"),
         (bg.NaiveBayesClassifier(), FRAME, [None, *Y[1:]], ValueError, "missing labels"),

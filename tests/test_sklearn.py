@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
-from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart, Separation
+from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart, SeparationPrior
 
 NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
 LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
@@ -150,14 +150,14 @@ def test_grid_over_inferences_covariances_and_priors():
     grid = [
         {"gd__covariance": ["full", "diagonal", "isotropic"], "gd__shared": [True, False], "gd__inference": ["map"]},
         {"gd__prior": [NormalInverseWishart(np.zeros(4), 0.1, 6.0, np.eye(4)), "weak"], "gd__inference": ["exact"]},
-        {"gd__prior": [Separation()], "gd__covariance": ["diagonal"], "gd__inference": ["map"]},
+        {"gd__prior": [SeparationPrior()], "gd__covariance": ["diagonal"], "gd__inference": ["map"]},
     ]
     pipeline = make_pipeline(StandardScaler(), GD())
     pipeline.steps[1] = ("gd", pipeline.steps[1][1])
     search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(IRIS, SPECIES)
     assert len(search.cv_results_["params"]) == 9 and search.best_score_ > -0.1
     X, y = table()
-    grid = {"inference": ["ml", "map", "exact"], "alpha": [1.0, 5.0], "priors": [None, np.full(3, 1 / 3)]}
+    grid = {"inference": ["ml", "map", "exact"], "class_concentration": [1.0, 5.0], "priors": [None, np.full(3, 1 / 3)]}
     assert GridSearchCV(NB(), grid, cv=3, error_score="raise").fit(X, y).best_score_ > 0.5
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesgen as bg
-from bayesgen import storage
+from bayesgen.estimators import storage
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,
@@ -19,9 +19,9 @@ from bayesgen.models import (
     GammaPoisson,
     NormalInverseGamma,
     NormalKnownVariance,
-    Separation,
+    SeparationPrior,
 )
-from bayesgen.posterior import Draws
+from bayesgen.posterior import ParameterDraws
 
 NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
 LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
@@ -110,9 +110,9 @@ def same(a, b):
         if isinstance(value, np.ndarray):
             assert value.dtype == other.dtype
             np.testing.assert_array_equal(value, other)
-        elif isinstance(value, Draws):
+        elif isinstance(value, ParameterDraws):
             assert type(value) is type(other) and value.model == other.model
-            for one, two in ((value.sites, other.sites), (value.sample_stats, other.sample_stats)):
+            for one, two in ((value.samples, other.samples), (value.sample_stats, other.sample_stats)):
                 assert one.keys() == two.keys()
                 for site in one:
                     np.testing.assert_array_equal(one[site], two[site])
@@ -148,9 +148,9 @@ def scattered(make, y):
     """As NUTS leaves an estimator, without the wait: draws near the mode."""
     fitted = make(inference="map", random_state=0).fit(X[:, 1:], y)
     rng = np.random.default_rng(0)
-    sites = {site: v + rng.uniform(0, 1e-3, (2, 20, *v.shape[2:])) for site, v in fitted.posterior_.sites.items()}
+    sites = {site: v + rng.uniform(0, 1e-3, (2, 20, *v.shape[2:])) for site, v in fitted.posterior_.samples.items()}
     stats = {"lp": rng.normal(size=(2, 20)), "diverging": np.zeros((2, 20), bool), "n_steps": np.full((2, 20), 7)}
-    fitted.posterior_ = Draws(fitted.model_, sites, stats)
+    fitted.posterior_ = ParameterDraws(fitted.model_, sites, stats)
     return fitted.set_params(inference=SAMPLER)
 
 
@@ -180,7 +180,7 @@ def test_the_file_is_open(tmp_path):
     fitted = GD(shared=True).fit(SHIFTED, T)
     fitted.save(tmp_path / "model.nc")
     with xr.open_dataset(tmp_path / "model.nc", engine="h5netcdf") as file:
-        assert (file.attrs["format"], file.attrs["format_version"]) == ("bayesgen", 1)
+        assert (file.attrs["format"], file.attrs["format_version"]) == ("bayesgen", 2)
         assert file.attrs["library_version"] == bg.__version__
         np.testing.assert_array_equal(file["posterior__model_gaussian_mean"], fitted.posterior_.model.gaussian.mean)
         assert json.loads(file["specification"].item())["estimator"] == "GaussianDiscriminantClassifier"
@@ -297,9 +297,9 @@ def test_a_file_names_only_what_is_known(saved, change, words):
 
 
 def test_a_later_format(saved):
-    forge(saved, lambda specification: None, format_version=2, library_version="9.9")
+    forge(saved, lambda specification: None, format_version=3, library_version="9.9")
     with pytest.raises(
-        ValueError, match=r"model.nc: written in format 2 by bayesgen 9\.9; .*read it with that version"
+        ValueError, match=r"model.nc: written in format 3 by bayesgen 9\.9; .*read it with that version"
     ):
         bg.load(saved)
 
@@ -331,7 +331,7 @@ def test_not_fitted_or_not_ours(tmp_path):
 
 
 def test_priors_are_kept(tmp_path):
-    for prior in (Separation(), NormalInverseGamma(np.zeros(3), 0.1, 1.0, 1.0)):
+    for prior in (SeparationPrior(), NormalInverseGamma(np.zeros(3), 0.1, 1.0, 1.0)):
         fitted = GD("diagonal", prior=prior, inference="map").fit(SHIFTED, T)
         fitted.save(tmp_path / "model.nc")
         same(bg.load(tmp_path / "model.nc"), fitted)

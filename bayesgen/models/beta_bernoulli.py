@@ -15,19 +15,11 @@ from scipy import sparse
 from scipy.special import betaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor, over_rows
-from bayesgen.statistics import (
-    Statistics,
-    Sums,
-    finite,
-    grouping,
-    membership,
-    pieces,
-    product_rows,
-    sparse_sum,
-    weights_of,
-    with_data,
-)
+from bayesgen.model import Conjugate, DataError, first, hyperparameter, log_or_floor, over_rows
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.pieces import pieces, product_rows
+from bayesgen.numerics.sums import finite, grouping, membership, sparse_sum, weights_of, with_data
+from bayesgen.statistics import Statistics, SumStatistics
 
 _BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
@@ -54,7 +46,7 @@ class BetaBernoulli(Conjugate):
     a: np.ndarray = hyperparameter(1.0, positive=True)
     b: np.ndarray = hyperparameter(1.0, positive=True)
 
-    measure = "probability"
+    density_kind = "probability"
 
     def parameters(self):
         """Sample the probability of a one."""
@@ -73,11 +65,11 @@ class BetaBernoulli(Conjugate):
         """Mean of the probability of a one, a / (a + b)."""
         return self.a / (self.a + self.b)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1 - x, x)."""
         return np.stack([1.0 - x, x], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """(log(1 - probability), log probability)."""
         p = params["probability"]
         return p.__array_namespace__().stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
@@ -104,7 +96,9 @@ class BetaBernoulli(Conjugate):
             ones = sparse_sum(x, codes, count, weight, bits)
             if not finite(x.data):
                 seen = seen - sparse_sum(x, codes, count, weight, np.isnan(x.data).astype(float))
-            return Sums(np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1).reshape(*lead, -1, 2), np.float64(0))
+            return SumStatistics(
+                np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1).reshape(*lead, -1, 2), np.float64(0)
+            )
         flat = x.reshape(len(x), math.prod(x.shape[1:]))
         zeros, ones = np.zeros((2, count, flat.shape[1]))
         for piece in pieces(len(flat), flat.shape[1]):
@@ -119,7 +113,7 @@ class BetaBernoulli(Conjugate):
             ones += new
             whole = whole and w is None
             zeros += weights_of(own, count)[:, None] - new if whole else member @ zero.astype(dtype)
-        return Sums(np.stack([zeros, ones], axis=-1).reshape(*lead, *x.shape[1:], 2), np.float64(0))
+        return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*lead, *x.shape[1:], 2), np.float64(0))
 
     def update(self, statistics):
         """Add the counts."""
@@ -186,7 +180,7 @@ class BetaBernoulli(Conjugate):
             raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
         return {"probability": ones / (zeros + ones)}
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact Beta draws."""
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
 

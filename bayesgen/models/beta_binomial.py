@@ -17,7 +17,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.model import Conjugate, DataError
 from bayesgen.models.beta_bernoulli import BetaBernoulli
-from bayesgen.models.counts import log_multichoose
+from bayesgen.numerics.counts import log_multichoose
 from bayesgen.program import static
 
 
@@ -63,7 +63,7 @@ class BetaBinomial(BetaBernoulli):
             object.__setattr__(self, "trials", fixed)
 
     @property
-    def measure(self):  # type: ignore[override]
+    def density_kind(self):  # type: ignore[override]
         """Of the heads; given the tosses, where these are a column."""
         return "probability" if self.trials is not None else "probability given the tosses"
 
@@ -110,12 +110,12 @@ class BetaBinomial(BetaBernoulli):
             return x[..., 0].astype(float), x[..., 1].astype(float)
         return x.astype(float), np.asarray(self.trials, float)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(tails, heads)."""
         heads, tosses = self._tosses(x)
         return np.stack([tosses - heads, heads], axis=-1)
 
-    def log_base(self, x):
+    def log_base_measure(self, x):
         """Log of the binomial coefficient C(N, x)."""
         heads, tosses = self._tosses(x)
         return log_multichoose(tosses - heads + 1, heads)

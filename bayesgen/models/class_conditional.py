@@ -15,25 +15,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params, check_weight
+from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params
 from bayesgen.models.dirichlet_categorical import _Categorical
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.sums import finite
 from bayesgen.program import static
-from bayesgen.statistics import Statistics, Sums, finite
+from bayesgen.statistics import Statistics, SumStatistics
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(Statistics):
+class ClassStatistics(Statistics):
     """Statistics of a classifier: class counts, and each leaf's statistics by class."""
 
-    classes: Sums
+    classes: SumStatistics
     leaves: dict[str, Statistics]
 
     def _with(self, other, sign):
-        if not isinstance(other, Grouped) or self.leaves.keys() != other.leaves.keys():
+        if not isinstance(other, ClassStatistics) or self.leaves.keys() != other.leaves.keys():
             return super()._with(other, sign)
         combine = operator.add if sign > 0 else operator.sub
         leaves = {name: combine(mine, other.leaves[name]) for name, mine in self.leaves.items()}
-        return Grouped(combine(self.classes, other.classes), leaves)
+        return ClassStatistics(combine(self.classes, other.classes), leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,7 @@ class ClassConditional(Model):
         return params
 
     def __call__(self, x=None, t=None, *, size: int | None = None):
-        """Tell the row-level story; see the module.
+        """Run the program row by row; see the module.
 
         Parameters
         ----------
@@ -123,7 +125,7 @@ class ClassConditional(Model):
             prior = model.classes.likelihood(model.site(params, self.CLASSES))
             t = numpyro.sample("t", prior, obs=None if t is None else program.jnp.asarray(t))
         for name, leaf in model.leaves.items():
-            own, features = leaf.take(model.site(params, name), t), leaf.features(self.per_class)
+            own, features = leaf.select_class(model.site(params, name), t), leaf.features(self.per_class)
             leaf.observe(f"{name}.x", own, x.get(name), size, features, f"{name}.")
         return t
 
@@ -133,7 +135,7 @@ class ClassConditional(Model):
         Parameters
         ----------
         params : mapping to arrays (n, ...)
-            Draws.
+            ParameterDraws.
         seed : int
             Source of randomness.
 
@@ -148,7 +150,7 @@ class ClassConditional(Model):
         def rows(key, params):
             first, *keys = jax.random.split(key, len(self.leaves) + 1)
             t = program.dist.CategoricalProbs(params[f"{self.CLASSES}.probability"]).sample(first)
-            own = {name: jax.vmap(leaf.take)(self.site(params, name), t) for name, leaf in self.leaves.items()}
+            own = {name: jax.vmap(leaf.select_class)(self.site(params, name), t) for name, leaf in self.leaves.items()}
             leaves = zip(self.leaves.items(), keys, strict=True)
             return t, {name: leaf.likelihood(own[name]).sample(key) for (name, leaf), key in leaves}
 
@@ -170,10 +172,10 @@ class ClassConditional(Model):
             try:
                 result[name] = operation(name, leaf)
             except DataError as error:
-                raise error.named(self.class_names, self.columns_of(name) or (name,)) from None
+                raise error.with_names(self.class_names, self.columns_of(name) or (name,)) from None
         return result
 
-    def statistics(self, x, t, weight=None) -> Grouped:
+    def statistics(self, x, t, weight=None) -> ClassStatistics:
         """Sum the rows, by class: one pass, additive over pieces of the data.
 
         Parameters
@@ -196,9 +198,9 @@ class ClassConditional(Model):
             raise ValueError(f"all rows must be of one length, got {lengths}")
         weight = check_weight(weight, len(t))
         leaves = self._leafwise(lambda name, leaf: leaf.statistics(x[name], t, count, weight))
-        return Grouped(self.classes.statistics(t, weight=weight), leaves)
+        return ClassStatistics(self.classes.statistics(t, weight=weight), leaves)
 
-    def log_likelihood(self, params: Params, statistics: Grouped):
+    def log_likelihood(self, params: Params, statistics: ClassStatistics):
         """Log p(all rows | params): no rows needed. NumPy or JAX."""
         result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
         for name, leaf in self.leaves.items():
@@ -235,12 +237,12 @@ class ClassConditional(Model):
         """Whether the exact posterior exists in closed form."""
         return all(isinstance(leaf, Conjugate) for leaf in self.leaves.values())
 
-    def update(self, statistics: Grouped):
+    def update(self, statistics: ClassStatistics):
         """Return the posterior: every leaf updated by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]))
         return self.with_leaves(self.classes.update(statistics.classes), leaves, per_class=True)
 
-    def log_evidence(self, statistics: Grouped) -> float:
+    def log_evidence(self, statistics: ClassStatistics) -> float:
         """Log p(x, t) of the rows as a sequence, every constant kept."""
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
@@ -254,25 +256,28 @@ class ClassConditional(Model):
             result = result + density.reshape(len(density), math.prod(density.shape[1:])).T
         return result.T  # class by class in memory: what follows reduces over a few classes of many rows
 
-    def map(self, statistics: Grouped) -> Params:
+    def map(self, statistics: ClassStatistics) -> Params:
         """Mode of the posterior, leaf by leaf, by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
         return self._join(self.classes.map(statistics.classes), leaves)
 
-    def log_volume(self, params: Params):
-        """Sum of the leaves'; see `ExponentialFamily.log_volume`."""
-        return sum(leaf.log_volume(self.site(params, name)) for name, leaf in self.leaves.items())
+    def log_abs_det_jacobian(self, params: Params):
+        """Sum of the leaves'; see `ExponentialFamily.log_abs_det_jacobian`."""
+        return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
-    def ml(self, statistics: Grouped) -> Params:
+    def ml(self, statistics: ClassStatistics) -> Params:
         """Maximum likelihood, leaf by leaf, by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
-    def draw(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
+    def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Exact draws."""
         count = len(self.class_names)
         leaves = {n: leaf if self.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
-        return self._join(self.classes.draw(rng, size), {name: leaf.draw(rng, size) for name, leaf in leaves.items()})
+        return self._join(
+            self.classes.sample_parameters(rng, size),
+            {name: leaf.sample_parameters(rng, size) for name, leaf in leaves.items()},
+        )
 
     def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
         parts = {self.CLASSES: classes, **leaves}

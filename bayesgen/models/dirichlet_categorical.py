@@ -17,16 +17,19 @@ from scipy import sparse
 from scipy.special import gammaln, xlogy
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor
+from bayesgen.model import Conjugate, DataError, first, hyperparameter, log_or_floor
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import grouping
 from bayesgen.program import static
-from bayesgen.statistics import Sums, grouping, pieces
+from bayesgen.statistics import SumStatistics
 
 
 class _Categorical(Conjugate):
     """What categorical features share, whatever their prior: codes 0..V-1 and their likelihood."""
 
     site_dims = {"probability": ("category",)}
-    measure = "probability"
+    density_kind = "probability"
     categories: Any
 
     def likelihood(self, params):
@@ -42,11 +45,11 @@ class _Categorical(Conjugate):
         """Mean of the category probabilities, (..., V)."""
         raise NotImplementedError
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """One-hot code; its entries sum to 1."""
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """Log probability of each category."""
         return log_or_floor(params["probability"])
 
@@ -98,7 +101,7 @@ class _Categorical(Conjugate):
             w = None if weight is None else np.repeat(weight[piece], entries)
             total += np.bincount(cells.ravel(), w, len(total))
         total = total.reshape(count, width)[:, :-1]
-        return Sums(total.reshape(*lead, *x.shape[1:], size), np.float64(0))
+        return SumStatistics(total.reshape(*lead, *x.shape[1:], size), np.float64(0))
 
     def log_predictive(self, x):
         """Log p(x); for one trial the plug-in of the mean is exact. A sum of entries looked up in a table."""
@@ -212,7 +215,7 @@ class DirichletCategorical(_Categorical):
             raise DataError("maximum likelihood does not exist: no observed value", **first(total[..., 0] == 0))
         return {"probability": counts / total}
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
         shape = (*size, *self.alpha.shape)
         # Marsaglia and Tsang's boost: G(alpha) = G(alpha + 1) U^(1/alpha)
@@ -271,6 +274,6 @@ class KnownCategorical(_Categorical):
         """The given probabilities."""
         return self.mode()
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """The given probabilities, repeated."""
         return {"probability": np.broadcast_to(self.probability, (*size, *self.probability.shape))}

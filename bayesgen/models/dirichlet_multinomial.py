@@ -17,11 +17,14 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight
-from bayesgen.models.counts import filled, log_factorial, log_multichoose, log_ways, missing, parts, spectrum, whole
+from bayesgen.model import LOG_ZERO, Conjugate, DataError
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.counts import filled, log_factorial, log_multichoose, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.pieces import pieces, row_pieces
+from bayesgen.numerics.sums import finite, grouping, membership, sparse_sum, with_data
 from bayesgen.program import static
-from bayesgen.statistics import Sums, finite, grouping, membership, pieces, sparse_sum, with_data
+from bayesgen.statistics import SumStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class DirichletMultinomial(DirichletCategorical):
     length: int = static(default=100)
 
     event_dim = 1
-    measure = "probability given the total"
+    density_kind = "probability given the total"
 
     def __post_init__(self):
         super().__post_init__()
@@ -78,11 +81,11 @@ class DirichletMultinomial(DirichletCategorical):
             params = {**params, "length": program.jnp.nansum(x, -1).astype(int)}
         return super().observe(site, params, x, size, features, name)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """The counts."""
         return x.astype(float)
 
-    def log_base(self, x):
+    def log_base_measure(self, x):
         """Log of the multinomial coefficient N! / ∏ x_v!."""
         return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
 
@@ -94,7 +97,7 @@ class DirichletMultinomial(DirichletCategorical):
         x, count = Conjugate.check(self, x), len(self.categories)
         self._require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
         if sparse.issparse(x):
-            gone = missing(x)
+            gone = stored_gaps(x)
             times = np.diff(gone.indptr)
             partly = np.flatnonzero((times > 0) & (times < count))
             if len(partly):
@@ -141,13 +144,13 @@ class DirichletMultinomial(DirichletCategorical):
                 part = (part if finite(part) else np.nan_to_num(part)).astype(float, copy=False)
                 sums += membership(codes[piece], count, w) @ part
                 base += _log_coefficient(part, w)
-        return Sums(sums.reshape(*lead, -1), np.float64(base))
+        return SumStatistics(sums.reshape(*lead, -1), np.float64(base))
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
-        eta, counts = self.natural(params), filled(x)
+        eta, counts = self.natural_parameters(params), filled(x)
         result = (counts @ eta.reshape(-1, x.shape[1]).T).T
         lengths = log_factorial(counts.sum(1)) - with_data(counts, log_factorial(counts.data)).sum(1)
         result = result + lengths
@@ -171,7 +174,7 @@ class DirichletMultinomial(DirichletCategorical):
         for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
             own = alpha[:, *bag]
             ways = log_ways(own)
-            for piece, part in parts(x):
+            for piece, part in row_pieces(x):
                 counts = filled(part[:, *bag] if bag else part)
                 result[piece] += ways(counts) - _of_lengths(own.sum(1), counts.sum(1))
         return result.reshape(x.shape[0], *groups)

@@ -30,9 +30,9 @@ class Arguments(Statistics):
     @classmethod
     def of(cls, data) -> "Arguments":
         """Read a tuple of positional arguments, a mapping of keyword arguments, or the one argument."""
-        named = data if isinstance(data, Mapping) else dict(enumerate(data if isinstance(data, tuple) else (data,)))
+        given = data if isinstance(data, Mapping) else dict(enumerate(data if isinstance(data, tuple) else (data,)))
         arrays, constants = {}, []
-        for key, value in named.items():
+        for key, value in given.items():
             if hasattr(value, "__array__") or isinstance(value, list | tuple):
                 array = np.asarray(value)
                 if array.dtype.kind not in "biuf":
@@ -93,7 +93,7 @@ class FunctionModel(Model):
         """Run the function."""
         return self.function(*args, **kwargs)
 
-    def story(self, statistics: Arguments) -> None:
+    def statistics_program(self, statistics: Arguments) -> None:
         """Run the function on its data."""
         statistics.call(self.function)
 

@@ -18,19 +18,12 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor, over_rows
-from bayesgen.models.counts import filled, log_factorial, log_factorials, log_ways, missing, parts, spectrum, whole
-from bayesgen.statistics import (
-    Sums,
-    finite,
-    grouping,
-    membership,
-    pieces,
-    sparse_pieces,
-    sparse_sum,
-    weights_of,
-    with_data,
-)
+from bayesgen.model import LOG_ZERO, Conjugate, DataError, first, hyperparameter, log_or_floor, over_rows
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.counts import filled, log_factorial, log_factorials, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
+from bayesgen.numerics.sums import finite, grouping, membership, sparse_sum, weights_of, with_data
+from bayesgen.statistics import SumStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +50,7 @@ class GammaPoisson(Conjugate):
     concentration: np.ndarray = hyperparameter(positive=True)
     rate: np.ndarray = hyperparameter(positive=True)
 
-    measure = "probability"
+    density_kind = "probability"
 
     @classmethod
     def weak(cls, statistics) -> Self:
@@ -82,16 +75,16 @@ class GammaPoisson(Conjugate):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1, x)."""
         return np.stack([np.ones(x.shape), x], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """(-mean, log mean)."""
         mean = params["mean"]
         return mean.__array_namespace__().stack([-mean, log_or_floor(mean)], axis=-1)
 
-    def log_base(self, x):
+    def log_base_measure(self, x):
         """-log x!."""
         return -gammaln(x + 1.0)
 
@@ -114,7 +107,7 @@ class GammaPoisson(Conjugate):
         seen = np.broadcast_to(weights_of(codes, count, weight)[:, None], (count, math.prod(features)))
         if sparse.issparse(x):
             if not finite(x.data):
-                seen = seen - sparse_sum(missing(x), codes, count, weight)
+                seen = seen - sparse_sum(stored_gaps(x), codes, count, weight)
             events = sparse_sum(filled(x), codes, count, weight)
             base = sum(
                 log_factorials(x[piece], None if weight is None else weight[piece]) for piece in sparse_pieces(x)
@@ -130,13 +123,13 @@ class GammaPoisson(Conjugate):
                 events += member @ part.astype(float)
                 base += log_factorials(part, w)
         sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
-        return Sums(sums.reshape(*lead, *features, 2), np.float64(-base))
+        return SumStatistics(sums.reshape(*lead, *features, 2), np.float64(-base))
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
-        eta, counts, gaps = self.natural(params), filled(x), missing(x)
+        eta, counts, gaps = self.natural_parameters(params), filled(x), stored_gaps(x)
         lead = eta.shape[: max(eta.ndim - 2, 0)]
         none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
         result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
@@ -168,11 +161,11 @@ class GammaPoisson(Conjugate):
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
         ways = log_ways(a, -np.log1p(b))
-        for piece, part in parts(x):
+        for piece, part in row_pieces(x):
             part = part if part.ndim == 2 else part.reshape(-1, a.shape[1])
             result[piece] = ways(filled(part)) - none.sum(0)
             if not finite(part.data if sparse.issparse(part) else part):
-                result[piece] += (missing(part) if sparse.issparse(part) else np.isnan(part)) @ none
+                result[piece] += (stored_gaps(part) if sparse.issparse(part) else np.isnan(part)) @ none
         return result.reshape(x.shape[0], *groups)
 
     def mode(self):
@@ -192,6 +185,6 @@ class GammaPoisson(Conjugate):
             raise DataError("maximum likelihood does not exist: no observed value", **first(rows == 0))
         return {"mean": events / rows}
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact Gamma draws."""
         return {"mean": rng.gamma(self.concentration, 1 / self.rate, (*size, *self.batch_shape))}

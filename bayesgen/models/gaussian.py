@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import DataError, ExponentialFamily, check_weight, first
+from bayesgen.model import DataError, ExponentialFamily, first
+from bayesgen.numerics.checks import check_weight
 from bayesgen.statistics import moments
 
 LOG_2PI = math.log(2 * math.pi)
@@ -46,20 +47,20 @@ class Gaussian(ExponentialFamily):
         dims = super().dims(site, grouped=grouped, per_class=per_class)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
-    def take(self, params, group):
+    def select_class(self, params, group):
         """Parameters of the class of each row."""
-        return super().take(self.expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
         """Normal(mean, sqrt(variance))."""
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1, z, z²), z = x - about."""
         z = x - about
         return np.stack([np.ones_like(z), z, z * z], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """(-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
         params = self.expand(params)
         d, variance = params["mean"] - about, params["variance"]

@@ -16,7 +16,7 @@ import numpy as np
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma, TiedNormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart, SharedNormalInverseWishart
-from bayesgen.models.separation import Separation, SeparationDiagonal, SeparationFull
+from bayesgen.models.separation import SeparationDiagonal, SeparationFull, SeparationPrior
 from bayesgen.program import static
 
 COVARIANCES = ("full", "diagonal", "isotropic")
@@ -30,7 +30,7 @@ class GaussianDiscriminant(ClassConditional):
     ----------
     classes : DirichletCategorical or KnownCategorical
         Prior over the classes; its categories are the class labels.
-    gaussian : NormalInverseWishart, NormalInverseGamma or Separation
+    gaussian : NormalInverseWishart, NormalInverseGamma or SeparationPrior
         Prior on means and covariances: normal-inverse-Wishart for a full covariance; normal-inverse-gamma with a mean
         of length D for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers); the
         separation strategy for full and diagonal.
@@ -84,7 +84,7 @@ def _leaf(prior, covariance: str, shared: bool):
     if not isinstance(shared, bool | np.bool_):
         raise TypeError(f"shared must be True or False, got {shared!r}")
     tied = ("class",) * shared + ("feature",) * (covariance == "isotropic")
-    if isinstance(prior, Separation) and covariance != "isotropic":
+    if isinstance(prior, SeparationPrior) and covariance != "isotropic":
         return prior.leaf(covariance, shared)
     done = (
         SeparationFull | SharedNormalInverseWishart
@@ -97,7 +97,7 @@ def _leaf(prior, covariance: str, shared: bool):
     if covariance == "full":
         wanted, made = NormalInverseWishart, SharedNormalInverseWishart
     if type(prior) is not wanted:
-        also = "" if covariance == "isotropic" else " or Separation"
+        also = "" if covariance == "isotropic" else " or SeparationPrior"
         raise TypeError(f"covariance={covariance!r} takes a {wanted.__name__}{also} prior, got {type(prior).__name__}")
     if prior.mean.ndim == 0:
         raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")

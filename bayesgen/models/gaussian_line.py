@@ -7,8 +7,8 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.models.discriminative import Discriminative, scores
-from bayesgen.models.existence import check_rank
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.numerics.existence import check_rank
 from bayesgen.statistics import Moments, moments
 
 _RANK = 1e-7  # of a column's spread, what is left of it beside the others: below, sums of squares cannot tell it from 0
@@ -18,7 +18,7 @@ class GaussianLine(Discriminative):
     """A line with Gaussian noise; ``params`` hold "intercept", "coefficients" and "variance"."""
 
     def __call__(self, x, t=None):
-        """Tell the row-level story.
+        """Run the program row by row.
 
         Parameters
         ----------

@@ -11,14 +11,16 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import DataError, ExponentialFamily, check_weight, first
+from bayesgen.model import DataError, ExponentialFamily, first
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.sums import finite
 from bayesgen.program import static
-from bayesgen.statistics import Moments, Statistics, finite, moments, patterns
+from bayesgen.statistics import Moments, Statistics, moments, patterns
 
 
 @dataclass(frozen=True, eq=False)
-class Patterns(Statistics):
+class PatternMoments(Statistics):
     """`Moments` of vectors with gaps, one for every pattern of missingness.
 
     Attributes
@@ -50,7 +52,7 @@ class Patterns(Statistics):
         return {p: Moments(m.n[i], m.mean[i], m.scatter[i]) for i, p in enumerate(self.patterns)}
 
     @classmethod
-    def of(cls, parts: dict[str, Moments]) -> "Patterns":
+    def of(cls, parts: dict[str, Moments]) -> "PatternMoments":
         """Stack the moments of patterns."""
         names = tuple(sorted(parts))
         stacked = (np.stack([getattr(parts[p], a) for p in names]) for a in ("n", "mean", "scatter"))
@@ -58,13 +60,13 @@ class Patterns(Statistics):
 
     def __add__(self, other):
         if isinstance(other, Moments) and other.vector:
-            other = Patterns.of({"1" * other.mean.shape[-1]: other})
-        if not isinstance(other, Patterns):
+            other = PatternMoments.of({"1" * other.mean.shape[-1]: other})
+        if not isinstance(other, PatternMoments):
             return super().__add__(other)
         parts = self.parts()
         for pattern, part in other.parts().items():
             parts[pattern] = parts[pattern] + part if pattern in parts else part
-        return Patterns.of(parts)
+        return PatternMoments.of(parts)
 
     def __radd__(self, other):
         return self + other
@@ -107,27 +109,27 @@ class GaussianVector(ExponentialFamily):
         dims = super().dims(site, grouped=grouped, per_class=per_class)
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
-    def take(self, params, group):
+    def select_class(self, params, group):
         """Parameters of the class of each row."""
-        return super().take(self.expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
         """Multivariate normal."""
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1, z, z_i z_j for i <= j), z = x - about."""
         z = x - about
         rows, cols = np.triu_indices(x.shape[-1])
         return np.concatenate([np.ones((*z.shape[:-1], 1)), z, z[..., rows] * z[..., cols]], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """(-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2 and -P_ij), d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹."""
         dim = params["mean"].shape[-1]
-        return _natural(params["mean"] - about, self.expand(params)["cholesky"], dim)
+        return _natural_parameters(params["mean"] - about, self.expand(params)["cholesky"], dim)
 
     def statistics(self, x, group=None, groups=None, weight=None):
-        """`Moments` with the full scatter, by group; `Patterns` of them where rows are partly missing.
+        """`Moments` with the full scatter, by group; `PatternMoments` of them where rows are partly missing.
 
         A row with nothing observed counts for its class alone. Free of hyperparameters.
         """
@@ -145,7 +147,7 @@ class GaussianVector(ExponentialFamily):
                 pattern = "".join("01"[j in seen] for j in range(x.shape[1]))
                 # Missing columns are constant 0: mean and scatter 0.
                 parts[pattern] = moments(np.nan_to_num(x[rows]), part[0], groups, part[1], vector=True)
-        return Patterns.of(parts)
+        return PatternMoments.of(parts)
 
     def log_likelihood(self, params, statistics):
         """Log p(all rows | params), the missing entries integrated out. NumPy or JAX.
@@ -160,7 +162,7 @@ class GaussianVector(ExponentialFamily):
         seen = seen.reshape(len(seen), *[1] * (m.n.ndim - 1), -1)
         both = seen[..., :, None] * seen[..., None, :]
         cholesky = xp.linalg.cholesky(covariance * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
-        return (_natural((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
+        return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params), centred and whitened by the class's mean over draws; missing entries integrated out."""
@@ -178,7 +180,9 @@ class GaussianVector(ExponentialFamily):
             mu, sigma = mean[:, k, seen], covariance[:, k, seen[:, None], seen]
             about = mu.mean(0)
             whiten = np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
-            eta = self.natural({"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)})
+            eta = self.natural_parameters(
+                {"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)}
+            )
             eta[:, 0] += np.log(np.diagonal(whiten)).sum()
             return about, whiten, eta
 
@@ -205,7 +209,7 @@ class GaussianVector(ExponentialFamily):
 
     def ml(self, statistics):
         """Sample means, and covariances with divisor n (by EM where rows have gaps); none where it is singular."""
-        if isinstance(statistics, Patterns):
+        if isinstance(statistics, PatternMoments):
             return em(self, statistics, self.ml)
         n, dim = statistics.n, statistics.mean.shape[-1]
         if (n <= 0).any():
@@ -238,7 +242,7 @@ def _columns(z):
     return np.concatenate([np.ones((1, z.shape[1])), z, *(z[i] * z[i:] for i in range(len(z)))])
 
 
-def _natural(d, cholesky, dim):
+def _natural_parameters(d, cholesky, dim):
     """Natural parameters of a Gaussian vector of ``dim`` entries at distance ``d`` from the centre of T."""
     xp = d.__array_namespace__()
     inverse = _inverse(cholesky)
@@ -264,7 +268,7 @@ def full_params(mean, covariance):
     return {"mean": mean, "covariance": covariance, "cholesky": np.linalg.cholesky(covariance)}
 
 
-def em(leaf: GaussianVector, statistics: Patterns, maximise, tolerance=1e-11, limit=20_000):
+def em(leaf: GaussianVector, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000):
     """Maximise over gaps by expectation-maximisation: ``maximise`` takes complete moments to parameters.
 
     The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
@@ -296,7 +300,7 @@ def em(leaf: GaussianVector, statistics: Patterns, maximise, tolerance=1e-11, li
     raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
 
 
-def _complete(statistics: Patterns, params) -> Moments:
+def _complete(statistics: PatternMoments, params) -> Moments:
     """Return the expected moments of complete rows, given those seen."""
     result = None
     for pattern, part in statistics.parts().items():

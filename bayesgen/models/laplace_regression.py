@@ -22,7 +22,7 @@ from bayesgen import program
 from bayesgen.model import hyperparameter
 from bayesgen.models.discriminative import scores
 from bayesgen.models.gaussian_line import GaussianLine, square_root, target
-from bayesgen.models.newton import CLOSE, minimise
+from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.program import static
 from bayesgen.statistics import Rows
 

@@ -7,8 +7,8 @@ import numpy as np
 from bayesgen import program
 from bayesgen.model import hyperparameter
 from bayesgen.models.discriminative import Discriminative, scores
-from bayesgen.models.existence import check_overlap, check_rank
-from bayesgen.models.newton import CLOSE, TOLERANCE, minimise
+from bayesgen.numerics.existence import check_overlap, check_rank
+from bayesgen.numerics.newton import CLOSE, TOLERANCE, minimise
 from bayesgen.program import static
 from bayesgen.statistics import Rows
 
@@ -73,7 +73,7 @@ class LinearClassifier(Discriminative):
         return {"intercept": intercept, "coefficients": coefficients}
 
     def __call__(self, x, t=None):
-        """Tell the row-level story.
+        """Run the program row by row.
 
         Parameters
         ----------

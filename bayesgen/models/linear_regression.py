@@ -170,7 +170,7 @@ class LinearRegression(_Conjugate):
         """Joint mode of (weights, variance): m and b / (a + 1 + (D + 1)/2)."""
         return self.params(self.mean, self.beta / (self.alpha + 1 + len(self.mean) / 2))
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws: inverse gamma, then normal."""
         variance = self.beta / rng.gamma(self.alpha, size=size)
         normal = rng.normal(size=(*size, len(self.mean))) @ self.factor.T
@@ -260,7 +260,7 @@ class LinearRegressionKnownVariance(_Conjugate):
         """The mean."""
         return self.expected()
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws."""
         weights = self.mean + rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(weights, np.broadcast_to(self.noise_sd**2, size))

@@ -21,8 +21,8 @@ from scipy.special import gammaln
 from bayesgen import program
 from bayesgen.model import Conjugate, hyperparameter, over_rows
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.numerics.pieces import pieces
 from bayesgen.program import static
-from bayesgen.statistics import pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class NormalInverseGamma(Gaussian, Conjugate):
         variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
         return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws: inverse gamma, then normal."""
         shape = (*size, *self.batch_shape)
         once = tuple(1 if {-1: "feature", -2: "class"}.get(i) in self.tied else n for i, n in self._axes())

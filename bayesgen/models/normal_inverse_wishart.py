@@ -16,8 +16,10 @@ from scipy.special import gammaln
 
 from bayesgen import program
 from bayesgen.model import Conjugate, DataError, hyperparameter
-from bayesgen.models.gaussian_vector import GaussianVector, Patterns, em, full_params
-from bayesgen.statistics import finite, patterns, pieces, product_rows
+from bayesgen.models.gaussian_vector import GaussianVector, PatternMoments, em, full_params
+from bayesgen.numerics.pieces import pieces, product_rows
+from bayesgen.numerics.sums import finite
+from bayesgen.statistics import patterns
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,7 @@ class NormalInverseWishart(GaussianVector, Conjugate):
 
     def update(self, statistics):
         """The posterior, written as steps from the prior so that offsets do not cancel."""
-        if isinstance(statistics, Patterns):
+        if isinstance(statistics, PatternMoments):
             raise DataError(
                 "rows are partly missing: a full covariance then has no exact posterior; use inference='map' or "
                 "'nuts', or a diagonal or isotropic covariance",
@@ -192,17 +194,17 @@ class NormalInverseWishart(GaussianVector, Conjugate):
 
     def map(self, statistics):
         """Mode of the posterior; by EM where rows have gaps."""
-        if isinstance(statistics, Patterns):
+        if isinstance(statistics, PatternMoments):
             return em(self, statistics, lambda complete: self.update(complete).mode())
         return self.update(statistics).mode()
 
-    def log_volume(self, params):
+    def log_abs_det_jacobian(self, params):
         """Log |dL/dΣ| = -Σ_i (D - i + 1) log L_ii - D log 2, i = 1..D: the prior is sampled in the Cholesky factor."""
         xp, dim = params["cholesky"].__array_namespace__(), self.mean.shape[-1]
         log_diagonal = xp.log(xp.diagonal(params["cholesky"], axis1=-2, axis2=-1))
         return -(log_diagonal * np.arange(dim, 0, -1) + np.log(2)).sum()
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws by Bartlett's decomposition: M'M ~ Wishart(nu, I), M lower triangular; L M⁻¹ is a factor of Σ."""
         dim = self.mean.shape[-1]
         shape = (*size, *self.batch_shape)

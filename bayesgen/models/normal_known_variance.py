@@ -82,7 +82,7 @@ class NormalKnownVariance(Gaussian, Conjugate):
             raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
         return self._with_variance(statistics.mean)
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact Gaussian draws."""
         return self._with_variance(rng.normal(self.mean, self.sd, (*size, *self.batch_shape)))
 

@@ -19,7 +19,7 @@ from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)
-class Separation(Model):
+class SeparationPrior(Model):
     """Prior of a Gaussian discriminant on means, standard deviations and correlations, in the columns' own units.
 
     Parameters
@@ -34,7 +34,7 @@ class Separation(Model):
     Examples
     --------
     >>> from bayesgen.models import DirichletCategorical, GaussianDiscriminant
-    >>> prior = Separation(mean=[0.0, 0.0], mean_sd=10.0, scale=5.0)
+    >>> prior = SeparationPrior(mean=[0.0, 0.0], mean_sd=10.0, scale=5.0)
     >>> model = GaussianDiscriminant(DirichletCategorical(1.0, 2), prior, shared=True)
     """
 
@@ -53,7 +53,7 @@ class Separation(Model):
 
 @dataclass(frozen=True, eq=False)
 class SeparationFull(GaussianVector):
-    """Gaussian vectors under `Separation`, the covariance per class or shared."""
+    """Gaussian vectors under `SeparationPrior`, the covariance per class or shared."""
 
     mean: np.ndarray = hyperparameter(rank=1)
     mean_sd: np.ndarray = hyperparameter(rank=1, positive=True)
@@ -83,7 +83,7 @@ class SeparationFull(GaussianVector):
         covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
-    def log_volume(self, params):
+    def log_abs_det_jacobian(self, params):
         """Log |dL/dR| = -Σ_i (D - i) log L_ii, L the Cholesky factor of the correlation matrix R."""
         xp, dim, cholesky = params["cholesky"].__array_namespace__(), self.mean.shape[-1], params["cholesky"]
         diagonal = xp.diagonal(cholesky, axis1=-2, axis2=-1) / xp.sqrt((cholesky**2).sum(-1))
@@ -92,7 +92,7 @@ class SeparationFull(GaussianVector):
 
 @dataclass(frozen=True, eq=False)
 class SeparationDiagonal(Gaussian):
-    """Independent Gaussian features under `Separation`, the variances per class or shared."""
+    """Independent Gaussian features under `SeparationPrior`, the variances per class or shared."""
 
     mean: np.ndarray = hyperparameter()
     mean_sd: np.ndarray = hyperparameter(positive=True)

@@ -20,11 +20,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inference, posterior, program
-from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
-from bayesgen.schema import Block, Schema
+from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
+from bayesgen.tables.schema import Block, Schema
 
-VERSION = 1
+VERSION = 2
 _ESTIMATORS = {
     cls.__name__: cls
     for cls in (
@@ -36,9 +36,9 @@ _ESTIMATORS = {
     )
 }
 _PARTS = (
-    posterior.Closed,
-    posterior.Draws,
-    posterior.Point,
+    posterior.ExactPosterior,
+    posterior.ParameterDraws,
+    posterior.PointEstimate,
     inference.ML,
     inference.MAP,
     inference.Exact,

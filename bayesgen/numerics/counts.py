@@ -1,12 +1,11 @@
 """What the models of counts share: factorials, gammas and sums over rows of counts, dense or CSR."""
 
-import math
-
 import numpy as np
 from scipy import sparse
 from scipy.special import betaln, gammaln
 
-from bayesgen.statistics import finite, membership, pieces, with_data
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import finite, membership, with_data
 
 _LEVELS = 8  # counts up to here are looked up
 
@@ -14,15 +13,6 @@ _LEVELS = 8  # counts up to here are looked up
 def whole(x):
     """Which entries are counts 0, 1, 2, ...."""
     return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
-
-
-def parts(x):
-    """Yield a slice of rows, and these rows: CSR, which is small, in one piece."""
-    if sparse.issparse(x):
-        yield slice(None), x
-        return
-    for piece in pieces(len(x), math.prod(x.shape[1:])):
-        yield piece, x[piece]
 
 
 def spectrum(counts):
@@ -48,7 +38,7 @@ def log_factorials(x, weight=None):
     return weight @ (with_data(x, values) if sparse.issparse(x) else values).sum(1)
 
 
-def missing(x):
+def stored_gaps(x):
     """Where CSR rows hold a NaN, as ones in CSR."""
     if finite(x.data):
         return sparse.csr_array(x.shape)

@@ -9,14 +9,13 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.boundary import discriminant
-from bayesgen.estimator import class_codes, class_labels, existing
-from bayesgen.model import check_count
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
-from bayesgen.posterior import Closed, Draws, cut, generator, tree
-from bayesgen.statistics import weights_of
-
-_CELLS = 1 << 22  # log densities held at a time: 32 MB
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.numerics.sums import weights_of
+from bayesgen.posterior import ExactPosterior, ParameterDraws, generator, tree
+from bayesgen.tables.labels import class_codes, class_labels, existing
 
 
 class ProbabilityDraws:
@@ -69,18 +68,18 @@ class ProbabilityDraws:
         check_is_fitted(self)
         check_count("size", size)
         model, params = self.posterior_.model, self.posterior_.draws(self.random_state, (size,))
-        for rows in cut(model.check(self._read(X)), max(1, _CELLS // (size * len(self.classes_)))):
+        for rows in split_rows(model.check(self._read(X)), max(1, DENSITIES // (size * len(self.classes_)))):
             density = _possible(model.log_likelihood_rows(params, rows), params)
             yield softmax(np.moveaxis(density, 1, -1), axis=-1)
 
     def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
         """ArviZ's groups that speak of rows and their classes; see `to_arviz`."""
         _, codes = class_codes(class_labels(y), self.classes_)
-        flat, lead = draws.flat, next(iter(draws.sites.values())).shape[:2]
+        flat, lead = draws.flat, next(iter(draws.samples.values())).shape[:2]
         shape = (math.prod(lead), len(codes))
         joint, conditional, t = np.empty(shape), np.empty(shape), np.empty(shape, int)
         done = 0
-        for rows in cut(draws.model.check(self._read(X)), max(1, _CELLS // shape[0])):
+        for rows in split_rows(draws.model.check(self._read(X)), max(1, DENSITIES // shape[0])):
             density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
             part = slice(done, done := done + density.shape[-1])
             own = (slice(None), codes[part], np.arange(density.shape[-1]))
@@ -203,7 +202,7 @@ class Inspection(ProbabilityDraws):
         LeaveOneOut
         """
         check_is_fitted(self)
-        if not isinstance(self.posterior_, Closed):
+        if not isinstance(self.posterior_, ExactPosterior):
             raise ValueError("leave_one_out() is exact: it needs inference='exact'")
         table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
         _, codes = class_codes(y, self.classes_)
@@ -216,7 +215,7 @@ class Inspection(ProbabilityDraws):
                 f"these have {counts.tolist()}"
             )
         log_joint = np.empty((len(codes), len(self.classes_)))
-        for i, row in enumerate(cut(rows, 1)):
+        for i, row in enumerate(split_rows(rows, 1)):
             own = slice(i, i + 1)
             rest = whole - model.statistics(row, codes[own], None if weight is None else weight[own])
             log_joint[i] = model.update(rest).log_predictive(row)[0]
@@ -243,8 +242,8 @@ class Inspection(ProbabilityDraws):
         posterior = self.posterior_.as_draws(rng)
         result = tree(posterior, self._groups(posterior, X, y, rng))
         if self.model_.conjugate:
-            prior = Draws(self.model_, self.model_.draw(rng, (1, 1000)))
-            t, x = self.model_.sample_rows({site: v[0] for site, v in prior.sites.items()}, int(rng.integers(2**31)))
+            prior = ParameterDraws(self.model_, self.model_.sample_parameters(rng, (1, 1000)))
+            t, x = self.model_.sample_rows({site: v[0] for site, v in prior.samples.items()}, int(rng.integers(2**31)))
             new = {"t": t, **self.schema_.write(x)}
             result["prior"] = tree(prior, name="prior")["prior"]
             result["prior_predictive"] = from_dict({"prior_predictive": {name: v[None] for name, v in new.items()}})[

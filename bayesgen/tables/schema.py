@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.table import SPARSE_FAMILIES, Table
+from bayesgen.tables.table import SPARSE_FAMILIES, Table
 
 FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson", "multinomial")
 _RESERVED = "classes"
@@ -72,9 +72,9 @@ class Schema:
             chosen[table.columns] = features
         if table.sparse:
             _check_sparse(chosen, features)
-        named = [c for key in chosen for c in key]
-        taken = set(named)
-        if len(taken) < len(named):
+        mentioned = [c for key in chosen for c in key]
+        taken = set(mentioned)
+        if len(taken) < len(mentioned):
             raise ValueError("features names a column twice")
         for column in table.columns:
             if column not in taken:
@@ -84,7 +84,7 @@ class Schema:
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Rows as one array a block, NaN where missing."""
-        table, result = table.named(self.columns), {}
+        table, result = table.renamed(self.columns), {}
         for block in self.blocks:
             if block.categories is not None:
                 rows = table.codes(block.columns, block.categories, unseen)

@@ -8,10 +8,10 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimator import Estimator, class_codes, class_labels, existing
-from bayesgen.inference import named
+from bayesgen.estimators.base import Estimator
+from bayesgen.inference import resolve
 from bayesgen.inspection import Inspection, warn_of_lost
-from bayesgen.model import ExponentialFamily, check_count
+from bayesgen.model import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -22,12 +22,14 @@ from bayesgen.models import (
     NaiveBayes,
     NormalInverseGamma,
     NormalInverseWishart,
-    Separation,
+    SeparationPrior,
 )
 from bayesgen.models.gaussian_discriminant import COVARIANCES
+from bayesgen.numerics.checks import check_count
 from bayesgen.posterior import generator
-from bayesgen.schema import Block, Schema
-from bayesgen.table import SPARSE_FAMILIES
+from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.table import SPARSE_FAMILIES
 
 
 class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
@@ -104,7 +106,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         return self._model(schema, None).statistics(self._shape(schema.read(table)), codes, weight)
 
     def _learn(self, schema, statistics):
-        inference = named(self.inference)
+        inference = resolve(self.inference)
         model = self._model(schema, statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
@@ -123,7 +125,12 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
 
     def _class_prior(self):
         labels = self.classes_.tolist()
-        return DirichletCategorical(self.alpha, labels) if self.priors is None else self._known(self.priors)
+        if self.priors is not None:
+            return self._known(self.priors)
+        try:
+            return DirichletCategorical(self.class_concentration, labels)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"class_concentration: {error}") from None
 
     def _known(self, priors):
         labels = self.classes_.tolist()
@@ -250,7 +257,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         these names; columns it leaves out are "auto". A bag of words, and heads with their tosses, are a tuple:
         ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
         Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma` and `GammaPoisson`.
-    alpha : float or array, shape (K,), default 1.0
+    class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones.
@@ -267,7 +274,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         Class labels.
     model_ : NaiveBayes
         The model with its prior.
-    statistics_ : Grouped
+    statistics_ : ClassStatistics
         Sufficient statistics of the rows.
     posterior_ : Posterior
         What the inference returned.
@@ -281,9 +288,17 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     array(['b'], dtype='<U1')
     """
 
-    def __init__(self, features="auto", alpha=1.0, priors=None, inference="exact", unseen="error", random_state=None):
+    def __init__(
+        self,
+        features="auto",
+        class_concentration=1.0,
+        priors=None,
+        inference="exact",
+        unseen="error",
+        random_state=None,
+    ):
         self.features = features
-        self.alpha = alpha
+        self.class_concentration = class_concentration
         self.priors = priors
         self.inference = inference
         self.unseen = unseen
@@ -340,8 +355,8 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         Whether the classes share it: with "full" LDA, with "isotropic" the nearest mean.
     prior : "weak" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
-        Separation (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale.
-    alpha : float or array, shape (K,), default 1.0
+        SeparationPrior (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale.
+    class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones.
@@ -356,7 +371,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         Class labels.
     model_ : GaussianDiscriminant
         The model with its prior.
-    statistics_ : Grouped
+    statistics_ : ClassStatistics
         Sufficient statistics of the rows.
     posterior_ : Posterior
         What the inference returned.
@@ -374,7 +389,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         covariance="full",
         shared=False,
         prior="weak",
-        alpha=1.0,
+        class_concentration=1.0,
         priors=None,
         inference="exact",
         random_state=None,
@@ -382,7 +397,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         self.covariance = covariance
         self.shared = shared
         self.prior = prior
-        self.alpha = alpha
+        self.class_concentration = class_concentration
         self.priors = priors
         self.inference = inference
         self.random_state = random_state
@@ -402,7 +417,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
     def _model(self, schema, statistics):
         columns, prior = schema.columns, self.prior
         dim, full = len(columns), self.covariance == "full"
-        if isinstance(prior, Separation):
+        if isinstance(prior, SeparationPrior):
             prior = replace(prior, mean=np.broadcast_to(prior.mean, dim))
         elif not isinstance(prior, str):
             pass

@@ -1,50 +1,11 @@
-"""What the estimators share: labels and weights as they come, fits that happen whole or not at all, saving."""
-
-import contextlib
+"""Class labels and row weights as users bring them."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.table import Table
-
-
-class Estimator(BaseEstimator):
-    """An estimator that reads tables."""
-
-    def save(self, path) -> None:
-        """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
-
-        The file holds what ``fit`` left: parameters, statistics and posterior. Those of the classifiers without
-        sufficient statistics (logistic, probit) are the rows themselves.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file; one of that name is replaced.
-        """
-        from bayesgen import storage
-
-        storage.save(self, path)
-
-    @contextlib.contextmanager
-    def _whole(self):
-        """Put everything back where what is inside fails: a failed fit leaves the fit before."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _table(self, X, reset: bool) -> Table:
-        """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
-        table = Table(X)
-        validate_data(self, table.native, reset=reset, skip_check_array=True)
-        return table
+from bayesgen.tables.table import Table
 
 
 def existing(table: Table, y, weight):

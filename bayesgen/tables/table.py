@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from bayesgen.statistics import pieces
+from bayesgen.numerics.pieces import pieces
 
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -65,7 +65,7 @@ class Table:
         """Whether the rows are a sparse matrix."""
         return sparse.issparse(self.native)
 
-    def named(self, columns) -> "Table":
+    def renamed(self, columns) -> "Table":
         """The same rows under other names of the columns, one for each."""
         if len(columns) != len(self.columns):
             raise ValueError(f"X has {len(self.columns)} columns where {len(columns)} were learned from")

@@ -11,15 +11,16 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from bayesgen.estimator import Estimator, class_codes, class_labels, existing
-from bayesgen.inference import named
+from bayesgen.estimators.base import Estimator
+from bayesgen.inference import resolve
 from bayesgen.inspection import ProbabilityDraws
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
-from bayesgen.posterior import Closed, generator, tree
+from bayesgen.posterior import ExactPosterior, generator, tree
 from bayesgen.statistics import moments
+from bayesgen.tables.labels import class_codes, class_labels, existing
 
 
 class _Regression(Estimator):
@@ -52,15 +53,15 @@ class _Regression(Estimator):
     def _read(self, X):
         check_is_fitted(self)
         columns = self.model_.columns
-        return self._standardised(complete(self._numbers(self._table(X, reset=False).named(columns)), columns))
+        return self._standardised(complete(self._numbers(self._table(X, reset=False).renamed(columns)), columns))
 
     def _learn(self, inference, model, z, y, weight):
         self.model_ = model
         self.statistics_ = model.statistics(z, y, weight)
         self.posterior_ = inference(model, self.statistics_, seed=self.random_state)
-        if isinstance(self.posterior_, Closed):
+        if isinstance(self.posterior_, ExactPosterior):
             return self._undo(self.posterior_.model.expected())
-        return self._undo({site: v.mean((0, 1)) for site, v in self.posterior_.sites.items()})
+        return self._undo({site: v.mean((0, 1)) for site, v in self.posterior_.samples.items()})
 
     def _undo(self, sites):
         """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
@@ -84,7 +85,7 @@ class _Regression(Estimator):
         rng = generator(self.random_state)
         draws = self.posterior_.as_draws(rng)
         groups = None if X is None else self._groups(draws, X, y, rng)
-        return tree(replace(draws, sites=self._undo(draws.sites)), groups)
+        return tree(replace(draws, samples=self._undo(draws.samples)), groups)
 
     def _groups(self, draws, X, y, rng):
         raise NotImplementedError
@@ -179,7 +180,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         return self
 
     def _fit(self, X, y, sample_weight):
-        inference = named(self.inference)
+        inference = resolve(self.inference)
         if np.ma.is_masked(y):
             raise ValueError("y has masked entries; drop these rows")
         y = column_or_1d(y, warn=True)
@@ -207,7 +208,7 @@ class LinearRegressor(RegressorMixin, _Regression):
     def predict(self, X, return_std=False):
         """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
         z = self._read(X)
-        if isinstance(self.posterior_, Closed):
+        if isinstance(self.posterior_, ExactPosterior):
             mean, variance = self.posterior_.model.predictive_moments(z)
         else:
             sites = self.posterior_.flat
@@ -222,7 +223,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
         noise = rng.laplace if self.noise == "laplace" else rng.normal
         drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
-        shape = (*draws.sites["variance"].shape, len(rows["t"]))
+        shape = (*draws.samples["variance"].shape, len(rows["t"]))
         return {
             "log_likelihood": {"y": self.model_.log_likelihood_rows(flat, rows).reshape(shape)},
             "posterior_predictive": {"y": drawn.reshape(shape)},
@@ -262,7 +263,7 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
         return self
 
     def _fit(self, X, y, sample_weight):
-        inference = named(self.inference)
+        inference = resolve(self.inference)
         columns, z, y, weight = self._rows(X, y, sample_weight)
         self.classes_, codes = class_codes(y)
         if len(self.classes_) < 2:

@@ -1,0 +1,1 @@
+"""Numbers: checks, pieces, sums, and the searches that regressions need."""
