@@ -1,1 +1,1 @@
-"""Numbers: checks, pieces, sums, and the searches that regressions need."""
+"""Numbers: special functions, checks, pieces of rows, sums by group, and the searches that regressions need."""
