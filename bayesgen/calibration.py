@@ -20,11 +20,12 @@ from scipy.special import gammaln
 from bayesgen import program
 from bayesgen.inference import NUTS, SamplerWarning, resolve
 from bayesgen.inference.base import summarise
-from bayesgen.model import ExponentialFamily, Model
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.model import Model, is_conjugate
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.numerics.checks import check_count
-from bayesgen.posterior import ParameterDraws, PointEstimate, generator
+from bayesgen.posterior import generator
 
 _LONGER = 4  # times that a chain may be doubled in search of independent draws
 
@@ -166,7 +167,7 @@ def check_calibration(
 
 def _parameters(model, rng, count):
     """Draws of the prior: exact where the model has them, else by its program."""
-    if getattr(model, "conjugate", False):
+    if is_conjugate(model):
         return {site: np.asarray(v) for site, v in model.sample_parameters(rng, (count,)).items()}
     from numpyro.infer import Predictive
 
@@ -216,9 +217,9 @@ def _independent(inference, model, statistics, count, rng):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SamplerWarning)  # counted instead
             posterior = inference(model, statistics, seed=int(rng.integers(2**31)))
-        if isinstance(posterior, PointEstimate):
+        if posterior.kind == "point":
             raise TypeError(f"{type(inference).__name__} gives a point, not a posterior: use 'exact' or NUTS(...)")
-        if not isinstance(posterior, ParameterDraws):
+        if posterior.kind == "exact":
             return posterior.draws(rng, (count,)), (math.inf, False)
         with np.errstate(invalid="ignore", divide="ignore"):
             sizes = np.concatenate([np.ravel(effective_sample_size(np.asarray(v))) for v in posterior.samples.values()])

@@ -192,7 +192,7 @@ def compare(
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
-                diverging = getattr(classifier.posterior_, "sample_stats", {}).get("diverging")
+                diverging = classifier.posterior_.sample_stats.get("diverging")
                 if diverging is not None and diverging.any():
                     warnings.warn(f"{diverging.sum()} draws diverged", UserWarning, stacklevel=1)
             except ValueError as error:

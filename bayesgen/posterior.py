@@ -5,48 +5,95 @@ average the *joint* density over the posterior and only then may one normalise o
 forgets that x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
 """
 
+import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesgen.model import Params
+from bayesgen.model import Conjugate, Model, Params
 from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.program import same
+from bayesgen.statistics import Statistics
 
 
-class Posterior(Protocol):
-    """The posterior of a model's parameters, however it is represented."""
+class Posterior(abc.ABC):
+    """The posterior of a model's parameters, however it is represented.
+
+    A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior`, `point_or_draws`
+    and `mean`; nobody else asks for its type.
+    """
 
     model: Any
+    kind: ClassVar[Literal["exact", "draws", "point"]]
+    sample_stats: Mapping[str, np.ndarray] = {}  # what a sampler said of each draw, in ArviZ's names
 
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    __hash__ = None  # type: ignore[assignment]  # its arrays may be large
+
+    @abc.abstractmethod
     def log_predictive(self, x) -> np.ndarray:
         """Log p(x, t = k | data) for a classifier, (n, K); log p(x | data) for a single feature, (n,)."""
-        ...
 
+    @abc.abstractmethod
     def draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
         """Parameters drawn from the posterior: arrays (size..., ...)."""
-        ...
 
-    def to_arviz(self, seed=None) -> Any:
-        """Return the draws as an ArviZ `xarray.DataTree` with named dims and labelled coords."""
-        ...
+    @abc.abstractmethod
+    def as_draws(self, seed=None) -> "ParameterDraws":
+        """The posterior as chains of draws: its own, or four of a thousand."""
+
+    @abc.abstractmethod
+    def with_class_prior(self, classes) -> Self:
+        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
+
+    @abc.abstractmethod
+    def point_or_draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
+        """Parameters without an axis of draws where there is only one value of them, else `draws`."""
+
+    @abc.abstractmethod
+    def mean(self) -> Params:
+        """Mean of every parameter, as plain arrays."""
+
+    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of a regression's target at each row of x (n, D)."""
+        return self.model.moments_of_draws(self.as_draws().flat, x)
+
+    def to_arviz(self, seed=None):
+        """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords."""
+        return tree(self.as_draws(seed))
 
 
-@dataclass(frozen=True)
-class ExactPosterior:
+@dataclass(frozen=True, eq=False)
+class ExactPosterior(Posterior):
     """An exact posterior: the model with updated hyperparameters.
 
     Parameters
     ----------
-    model : Conjugate or ClassConditional
+    model : Conjugate
         The posterior.
-    log_evidence : float
-        Log p(data) under the prior, as a sequence, every constant kept.
+    prior : Conjugate
+        The model before the rows.
+    statistics : Statistics
+        Of the rows.
     """
 
-    model: Any
-    log_evidence: float
+    model: Conjugate
+    prior: Conjugate
+    statistics: Statistics
+
+    kind = "exact"
+
+    @cached_property
+    def log_evidence(self):
+        """Log p(data) under the prior, as a sequence, every constant kept."""
+        return self.prior.log_evidence(self.statistics)
 
     def log_predictive(self, x) -> np.ndarray:
         """Log predictive in closed form; see `Posterior`."""
@@ -56,22 +103,30 @@ class ExactPosterior:
         """Exact independent draws, arranged as ``size`` = (chains, draws)."""
         return self.model.sample_parameters(generator(seed), size)
 
-    def with_class_prior(self, classes) -> "ExactPosterior":
-        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
-        return ExactPosterior(replace(self.model, classes=classes), self.log_evidence)
-
     def as_draws(self, seed=None) -> "ParameterDraws":
         """Four chains of a thousand draws."""
         return ParameterDraws(self.model, self.draws(seed))
 
-    def to_arviz(self, seed=None):
-        """Exact draws as chains."""
-        return tree(self.as_draws(seed))
+    def with_class_prior(self, classes) -> "ExactPosterior":
+        """The same, under given class probabilities; see `Posterior`."""
+        return replace(self, model=replace(self.model, classes=classes))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        """Draws."""
+        return self.draws(seed, size)
+
+    def mean(self) -> Params:
+        """Means in closed form, where the model has them."""
+        return self.model.expected()  # type: ignore[attr-defined]  # of the regressions, which alone ask for it
+
+    def predictive_moments(self, x):
+        """Mean and variance in closed form; see `Posterior`."""
+        return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # of the regressions
 
 
-@dataclass(frozen=True)
-class ParameterDraws:
-    """A posterior represented by draws.
+@dataclass(frozen=True, eq=False)
+class ParameterDraws(Posterior):
+    """A posterior (or a prior) represented by draws.
 
     Parameters
     ----------
@@ -85,10 +140,12 @@ class ParameterDraws:
         Where an exact posterior exists and the draws are a sampler's: how far their mean is from it, see `distance`.
     """
 
-    model: Any
+    model: Model
     samples: Params
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
     distance: Mapping[str, float] = field(default_factory=dict)
+
+    kind = "draws"
 
     @property
     def flat(self) -> Params:
@@ -106,34 +163,74 @@ class ParameterDraws:
         picked = generator(seed).integers(count, size=size)
         return {site: v[picked] for site, v in flat.items()}
 
-    def with_class_prior(self, classes):
-        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
-        site = f"{self.model.CLASSES}.probability"
-        known = np.broadcast_to(classes.probability, self.samples[site].shape)
-        return replace(self, model=replace(self.model, classes=classes), samples={**self.samples, site: known})
-
     def as_draws(self, seed=None) -> "ParameterDraws":
         """Return itself; there is nothing random to seed."""
         return self
 
-    def to_arviz(self, seed=None):
-        """Return the draws as they are."""
-        return tree(self)
+    def with_class_prior(self, classes) -> "ParameterDraws":
+        """The same, under given class probabilities; see `Posterior`."""
+        model: Any = self.model
+        return replace(self, model=replace(model, classes=classes), samples=_known(model, self.samples, classes))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        """Draws."""
+        return self.draws(seed, size)
+
+    def mean(self) -> Params:
+        """Averages over the draws."""
+        return {site: v.mean((0, 1)) for site, v in self.samples.items()}
 
 
-@dataclass(frozen=True)
-class PointEstimate(ParameterDraws):
-    """A point estimate: a single draw. ``samples`` have shape (1, 1, ...)."""
+@dataclass(frozen=True, eq=False)
+class PointEstimate(Posterior):
+    """A single value of the parameters, taken for the posterior.
 
-    @classmethod
-    def at(cls, model, params: Params) -> "PointEstimate":
-        """Wrap plain parameters."""
-        return cls(model, {site: np.asarray(v)[None, None] for site, v in params.items()})
+    Parameters
+    ----------
+    model : Model
+        The model whose parameters they are.
+    params : mapping from site to array
+        The estimate.
+    """
 
-    @property
-    def params(self) -> Params:
-        """The estimate, as plain arrays."""
-        return {site: v[0, 0] for site, v in self.samples.items()}
+    model: Model
+    params: Params
+
+    kind = "point"
+
+    def __post_init__(self):
+        object.__setattr__(self, "params", {site: np.asarray(v) for site, v in self.params.items()})
+
+    def log_predictive(self, x) -> np.ndarray:
+        """Log density at the estimate; see `Posterior`."""
+        return log_mean_density(self.model, self.as_draws().flat, self.model.check(x))
+
+    def draws(self, seed=None, size=(4, 1000)) -> Params:
+        """The estimate, repeated."""
+        return {site: np.broadcast_to(v, (*size, *v.shape)) for site, v in self.params.items()}
+
+    def as_draws(self, seed=None) -> ParameterDraws:
+        """A single chain of a single draw."""
+        return ParameterDraws(self.model, {site: v[None, None] for site, v in self.params.items()})
+
+    def with_class_prior(self, classes) -> "PointEstimate":
+        """The same, under given class probabilities; see `Posterior`."""
+        model: Any = self.model
+        return PointEstimate(replace(model, classes=classes), _known(model, self.params, classes))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        """The estimate."""
+        return self.params
+
+    def mean(self) -> Params:
+        """The estimate."""
+        return self.params
+
+
+def _known(model, params: Params, classes) -> Params:
+    """Parameters of a classifier with given class probabilities in the place of their own."""
+    site = f"{model.CLASSES}.probability"
+    return {**params, site: np.broadcast_to(classes.probability, params[site].shape)}
 
 
 def distance(samples: Params, exact: Params) -> dict[str, float]:

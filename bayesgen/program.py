@@ -33,7 +33,21 @@ tracing = threading.RLock()  # to be held while a program is traced: NumPyro's h
 _records: list[type] = []
 _registered: set[type] = set()
 
-__all__ = ["Record", "build", "compiled", "dist", "handlers", "jax", "jnp", "numpyro", "static", "tracing", "x64"]
+__all__ = [
+    "Record",
+    "build",
+    "compiled",
+    "dist",
+    "handlers",
+    "is_abstract",
+    "jax",
+    "jnp",
+    "numpyro",
+    "same",
+    "static",
+    "tracing",
+    "x64",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -109,6 +123,12 @@ def compiled(lowered, once: bool = False):
         return lowered.compile()
 
 
+def is_abstract(value) -> bool:
+    """Whether JAX is tracing a function of this value, so that there is no number to look at."""
+    core = sys.modules.get("jax.core")
+    return core is not None and isinstance(value, core.Tracer)
+
+
 def static(**kwargs) -> Any:
     """Declare a dataclass field that is structure, not an array: hashable, and a compile-time constant to JAX."""
     return dataclasses.field(metadata={"static": True}, **kwargs)
@@ -133,15 +153,16 @@ class Record:
     def __eq__(self, other):
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
 
     def __hash__(self):
         return hash((type(self), *(_key(getattr(self, f.name)) for f in dataclasses.fields(self))))
 
 
-def _same(a, b) -> bool:
+def same(a, b) -> bool:
+    """Whether two values are equal: arrays entry by entry, mappings item by item."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if hasattr(a, "shape") and hasattr(b, "shape"):
         return bool(np.array_equal(a, b))
     return bool(a == b)

@@ -5,13 +5,15 @@ whatever the number of rows, so maximum likelihood, MAP, the exact posterior and
 pieces of a data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
 """
 
+import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows
-from bayesgen.numerics.sums import finite, grouping, membership, weights_of
+from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import Record
 
 
@@ -20,6 +22,9 @@ class Statistics(Record):
 
     def __add__(self, other):
         return self._with(other, 1)
+
+    def __radd__(self, other):
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
 
     def __sub__(self, other):
         return self._with(other, -1)
@@ -57,6 +62,23 @@ class SumStatistics(Statistics):
         if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
+
+
+class Pooled(NamedTuple):
+    """Location and within-class scale of columns, over groups of rows.
+
+    Attributes
+    ----------
+    mean, variance : array, shape (features...)
+        Pooled mean; pooled within-group variance with divisor N - K, or the total variance where that is 0 or N <= K,
+        or 1 where that is 0 too. K counts the groups with a row.
+    constant : bool array, shape (features...)
+        The columns of that last kind.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    constant: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,17 +144,9 @@ class Moments(Statistics):
             total = total + Moments(self.n[k], self.mean[k], self.scatter[k])
         return total
 
-    def pooled(self):
-        """Location and within-class scale of each column, over the groups: what the weak priors follow.
-
-        Returns
-        -------
-        mean, variance : array, shape (features...)
-            Pooled mean; pooled within-group variance with divisor N - K, or the total variance where that is 0 or
-            N <= K, or 1 where that is 0 too. K counts the groups with a row.
-        constant : bool array, shape (features...)
-            The columns of that last kind.
-        """
+    @functools.cached_property
+    def pooled(self) -> "Pooled":
+        """Location and within-class scale of each column, over the groups: what the weak priors follow."""
         squares = np.diagonal(self.scatter, axis1=-2, axis2=-1) if self.vector else self.scatter
         n = self.n[..., None] if self.vector else self.n
         columns = Moments(np.broadcast_to(n, squares.shape), self.mean, squares)
@@ -142,7 +156,7 @@ class Moments(Statistics):
         overall = np.divide(total.scatter, total.n, out=np.zeros_like(within), where=total.n > 0)
         constant = (pooled <= noise) & (overall <= noise)
         variance = np.where(pooled > noise, pooled, np.where(constant, 1.0, overall))
-        return total.mean, variance, constant
+        return Pooled(total.mean, variance, constant)
 
     def resolution(self):
         """The smallest variance float64 can tell from zero at these means: (8 eps mean)²."""
@@ -187,20 +201,24 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     vector : bool
         Keep the full scatter matrix.
     """
-    features = x.shape[1:]
-    rows = x.reshape(len(x), math.prod(features))
-    codes, count, lead = grouping(len(x), group, groups)
-    dim = rows.shape[1]
+    return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
+
+
+def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
+    """Do `moments` under a grouping that is checked already."""
+    features, lead, count = x.shape[1:], rows.lead, rows.count
+    flat = x.reshape(len(x), math.prod(features))
+    dim = flat.shape[1]
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
     with np.errstate(invalid="ignore", over="ignore"):
-        for piece in pieces(len(rows), dim, rows=min(ROWS, count * product_rows(dim * dim)) if vector else ROWS):
-            part, own, w = rows[piece], codes[piece], None if weight is None else weight[piece]
-            if w is not None and not w.all():  # a row of weight 0 does not exist, nor does what is written in it
-                part, own, w = part[w > 0], own[w > 0], w[w > 0]
-            add(n, mean, scatter, part, own, w)
+        for piece in pieces(len(flat), dim, rows=min(ROWS, count * product_rows(dim * dim)) if vector else ROWS):
+            part, own = flat[piece], rows[piece]
+            if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
+                part, own = part[own.weight > 0], own[own.weight > 0]
+            add(n, mean, scatter, part, own)
     if not np.isfinite(scatter).all() and np.isfinite(mean).all():
         raise ValueError("squares of the rows are too large for float64; give the columns in larger units")
     if vector:
@@ -208,15 +226,14 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
 
 
-def _add_scalars(n, mean, scatter, x, codes, weight):
+def _add_scalars(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, columns), in place."""
-    count = len(n)
-    size = weights_of(codes, count, weight)
+    size = rows.sizes()
     new = np.flatnonzero((size > 0) & (n == 0).any(1))
     if len(new):
-        _start(n, mean, x, codes, new)
-    member = membership(codes, count, weight)
-    z = mean.take(codes, 0)
+        _start(n, mean, x, rows.codes, new)
+    member = rows.membership()
+    z = mean.take(rows.codes, 0)
     np.subtract(x, z, out=z)
     total, size = member @ z, size[:, None]
     if np.isnan(total).any():
@@ -242,11 +259,12 @@ def _start(n, mean, x, codes, groups):
         np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
 
 
-def _add_vectors(n, mean, scatter, x, codes, weight):
+def _add_vectors(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, D, D), in place; a row with a missing entry counts nothing."""
     if not finite(x):
         seen = ~np.isnan(x).any(1)
-        x, codes, weight = x[seen], codes[seen], None if weight is None else weight[seen]
+        x, rows = x[seen], rows[seen]
+    codes, weight = rows.codes, rows.weight
     order = np.argsort(codes.astype(np.min_scalar_type(len(n))), kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(n) + 1))
     sorted_rows = x.take(order, 0).astype(float, copy=False)
@@ -262,6 +280,13 @@ def _add_vectors(n, mean, scatter, x, codes, weight):
             z *= np.sqrt(w)[:, None]
         mean[k] += total / n[k]
         scatter[k] += z.T @ z - total[:, None] * (total / n[k])
+
+
+def with_axes(statistics: "SumStatistics | Moments", count: int):
+    """The same statistics with ``count`` axes of length 1 behind the first, to broadcast against groups."""
+    arrays = {f.name: getattr(statistics, f.name) for f in fields(statistics)}
+    wide = {name: a.reshape(a.shape[0], *[1] * count, *a.shape[1:]) for name, a in arrays.items() if np.ndim(a)}
+    return replace(statistics, **wide)
 
 
 def patterns(observed):

@@ -40,8 +40,6 @@ from bayesgen.models import (
     NormalKnownVariance,
     SeparationPrior,
 )
-from bayesgen.models.normal_inverse_gamma import TiedNormalInverseGamma
-from bayesgen.models.normal_inverse_wishart import SharedNormalInverseWishart
 from bayesgen.models.separation import SeparationDiagonal, SeparationFull
 
 SAMPLER = NUTS(num_samples=1000, num_warmup=500, num_chains=2)
@@ -452,7 +450,8 @@ def log_prior(model, params) -> float:
     result = log_prior(model.classes, model.site(params, "classes"))
     for name, leaf in model.leaves.items():
         own, groups = model.site(params, name), range(len(model.class_names))
-        if leaf_density := GROUPED.get(type(leaf)):
+        shares = getattr(leaf, "shared", False) or getattr(leaf, "tied", ())
+        if leaf_density := GROUPED.get((type(leaf), bool(shares))):
             result += float(leaf_density(leaf, own))
         else:
             result += sum(log_prior(leaf, {site: v[k] for site, v in own.items()}) for k in groups)
@@ -512,11 +511,13 @@ def _separation(leaf, params):
     return density
 
 
-GROUPED: dict[type, Callable] = {  # of the parameters of all classes together
-    SharedNormalInverseWishart: _shared_normal_inverse_wishart,
-    TiedNormalInverseGamma: _tied_normal_inverse_gamma,
-    SeparationFull: _separation,
-    SeparationDiagonal: _separation,
+GROUPED: dict[tuple[type, bool], Callable] = {  # by whether something is shared: of all classes together
+    (NormalInverseWishart, True): _shared_normal_inverse_wishart,
+    (NormalInverseGamma, True): _tied_normal_inverse_gamma,
+    (SeparationFull, True): _separation,
+    (SeparationFull, False): _separation,
+    (SeparationDiagonal, True): _separation,
+    (SeparationDiagonal, False): _separation,
 }
 
 

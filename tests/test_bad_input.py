@@ -701,13 +701,22 @@ def test_small_integers_do_not_wrap_around(dtype):
         np.testing.assert_array_equal(narrow.log_predictive(x), wide.log_predictive(x.astype(float)))
 
 
-@pytest.mark.parametrize("inference", ["exact", "map"])
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
-def test_rows_beyond_any_density_get_the_class_prior(covariance, inference):
-    """Squares of 1e200 overflow: log p(x | class) is -inf for all, never NaN, and a warning says so."""
-    classifier = GD(covariance, inference=inference, class_concentration=2.0).fit(X, Y)
+def test_rows_beyond_any_density_get_the_class_prior(covariance):
+    """Under a plug-in Gaussian squares of 1e200 overflow: log p(x | class) is -inf for all, and a warning says so."""
+    classifier = GD(covariance, inference="map", class_concentration=2.0).fit(X, Y)
     with pytest.warns(UserWarning, match="8 rows have probability 0 under every class"):
         np.testing.assert_allclose(classifier.predict_proba(1e200 * (1 + X)), 0.5)
+
+
+@pytest.mark.parametrize("size", [1e153, 1e200, 1e300])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
+def test_rows_far_out_keep_their_student_t(covariance, size):
+    """A t falls like a power of the distance, so its ratios have a limit: those at 1e153 are those at 1e100."""
+    classifier, direction = GD(covariance).fit(X, Y), np.ones_like(X) + X / np.abs(X).max()
+    np.testing.assert_allclose(
+        classifier.predict_proba(size * direction), classifier.predict_proba(1e100 * direction), rtol=1e-9
+    )
 
 
 def test_one_class_is_certain():

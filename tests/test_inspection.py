@@ -139,7 +139,7 @@ def test_rows_that_no_class_explains_get_the_class_prior_in_every_draw():
     with pytest.warns(UserWarning, match="1 rows have probability 0 under every class") as caught:
         draws = classifier.predict_proba_draws(rows, 3)
     assert caught[0].filename == __file__
-    prior = classifier.posterior_.samples["classes.probability"].ravel()
+    prior = classifier.posterior_.params["classes.probability"].ravel()
     np.testing.assert_allclose(draws, np.broadcast_to([prior, [1.0, 0.0]], (3, 2, 2)), rtol=1e-12)
     with pytest.warns(UserWarning, match="1 rows"):
         likelihood = classifier.to_arviz(rows, ["a", "b"])["log_likelihood"]

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 
-from bayesgen.model import ExponentialFamily
+from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression as ScikitLearn
 from sklearn.utils.estimator_checks import check_estimator
 
 from bayesgen import LogisticClassifier, ProbitClassifier, fit, program
-from bayesgen.model import NoClosedForm
+from bayesgen.errors import NoClosedForm
 from bayesgen.models import LogisticRegression, ProbitRegression
 from bayesgen.numerics.existence import check_overlap
 

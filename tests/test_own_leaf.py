@@ -11,16 +11,16 @@ from scipy import integrate, stats
 from scipy.special import gammaln
 
 import bayesgen as bg
-from bayesgen.model import Conjugate, DataError, first, hyperparameter
+from bayesgen.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
 from bayesgen.models import DirichletCategorical, NaiveBayes, NormalInverseGamma
 
 
 @dataclass(frozen=True, eq=False)
-class GammaExponential(Conjugate):
+class GammaExponential(ConjugateFamily):
     """Waiting time x ~ Exponential(rate), rate ~ Gamma(a, b)."""
 
-    a: np.ndarray = hyperparameter(positive=True)
-    b: np.ndarray = hyperparameter(positive=True)
+    a: Hyperparameter = hyperparameter(positive=True)
+    b: Hyperparameter = hyperparameter(positive=True)
 
     def parameters(self):
         return {"rate": numpyro.sample("rate", dist.Gamma(self.a, self.b))}
@@ -40,15 +40,9 @@ class GammaExponential(Conjugate):
         n, total = np.moveaxis(statistics.total(), -1, 0)
         return GammaExponential(self.a + n, self.b + total)
 
-    def log_evidence(self, statistics):
+    def log_evidence_terms(self, statistics):
         p = self.update(statistics)
-        terms = self.a * np.log(self.b) - p.a * np.log(p.b) + gammaln(p.a) - gammaln(self.a)
-        return float(terms.sum())
-
-    def log_predictive(self, x):
-        x = self.check(x)
-        a, b = (self.beside(v, x) for v in np.broadcast_arrays(self.a, self.b))
-        return self.over_features(np.log(a) + a * np.log(b) - (a + 1) * np.log(b + x), x)
+        return self.a * np.log(self.b) - p.a * np.log(p.b) + gammaln(p.a) - gammaln(self.a)
 
     def mode(self):
         return {"rate": (self.a - 1) / self.b}
@@ -120,10 +114,10 @@ def test_nuts_equals_exact(table):
 def test_map_without_a_closed_form_reaches_the_same_mode():
     class NoFormula(GammaExponential):
         def mode(self):
-            return Conjugate.mode(self)
+            return ConjugateFamily.mode(self)
 
         def ml(self, statistics):
-            return Conjugate.ml(self, statistics)
+            return ConjugateFamily.ml(self, statistics)
 
     x = [0.5, 1.5, 0.2]
     for inference in ("map", "ml"):

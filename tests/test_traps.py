@@ -91,8 +91,7 @@ def test_degrees_of_freedom_differ_by_class():
     scatters = [(r - m).T @ (r - m) for r, m in zip(rows, means, strict=True)]
     posterior = GaussianDiscriminant(
         KnownCategorical([0.5, 0.5]),
-        NormalInverseWishart(means, np.array(sizes, float), np.array(sizes) - 1.0, scatters),
-        per_class=True,
+        NormalInverseWishart(means, np.array(sizes, float), np.array(sizes) - 1.0, scatters, per_class=True),
     )
     by_scipy, without_gammas = [], []
     for n, mean, scatter in zip(sizes, means, scatters, strict=True):

@@ -1,14 +1,17 @@
 """What the estimators share: reading tables, fits that happen whole or not at all, saving."""
 
+import abc
 import contextlib
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from bayesgen import inspection
 from bayesgen.tables.table import Table
 
 
-class Estimator(BaseEstimator):
+class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
 
     def save(self, path) -> None:
@@ -42,3 +45,15 @@ class Estimator(BaseEstimator):
         table = Table(X)
         validate_data(self, table.native, reset=reset, skip_check_array=True)
         return table
+
+
+class ProbabilityDraws:
+    """For every classifier: how sure it is of its probabilities."""
+
+    def predict_proba_draws(self, X, size: int = 1000) -> np.ndarray:
+        """Class probabilities under single draws of the parameters; see `inspection.probability_draws`."""
+        return inspection.probability_draws(self, X, size)
+
+    def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
+        """Posterior interval of each probability, (n, K, 2); see `inspection.probability_interval`."""
+        return inspection.probability_interval(self, X, level, size)

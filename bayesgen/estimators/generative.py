@@ -1,5 +1,6 @@
 """The scikit-learn estimators: read the table, sum its statistics, run an inference, ask the posterior."""
 
+import abc
 import warnings
 from dataclasses import replace
 
@@ -8,12 +9,14 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.base import Estimator
+from bayesgen import inspection
+from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import resolve
-from bayesgen.inspection import Inspection, warn_of_lost
-from bayesgen.model import ExponentialFamily
+from bayesgen.inspection.probabilities import warn_of_lost
+from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
+    ClassConditional,
     DirichletCategorical,
     DirichletMultinomial,
     GammaPoisson,
@@ -21,18 +24,20 @@ from bayesgen.models import (
     KnownCategorical,
     NaiveBayes,
     NormalInverseGamma,
-    NormalInverseWishart,
     SeparationPrior,
 )
-from bayesgen.models.gaussian_discriminant import COVARIANCES
+from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.structures import structure
+from bayesgen.models.weak import WeakGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import SPARSE_FAMILIES
 
 
-class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
+class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
 
     def fit(self, X, y, sample_weight=None):
@@ -55,7 +60,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
             self.classes_, codes = class_codes(y)
             schema = self._learn_schema(table)
-            self._learn(schema, self._statistics(schema, table, codes, weight))
+            self._learn(schema, *self._summarise(schema, table, codes, weight))
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -97,28 +102,93 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
                 raise ValueError(f"classes are {self.classes_.tolist()} since the first call; got {list(classes)}")
             _, codes = class_codes(y, self.classes_)
             schema = self._learn_schema(table) if first else self.schema_
-            statistics = self._statistics(schema, table, codes, weight)
-            self._learn(schema, statistics if first else self.statistics_ + statistics)
+            template, statistics = self._summarise(schema, table, codes, weight)
+            self._learn(schema, template, statistics if first else self.statistics_ + statistics)
         return self
 
-    def _statistics(self, schema, table, codes, weight):
-        """Statistics of some rows, free of any prior."""
-        return self._model(schema, None).statistics(self._shape(schema.read(table)), codes, weight)
+    def fit_statistics(self, schema: Schema, statistics: ClassStatistics, classes):
+        """Learn from statistics that were summed elsewhere: over files, processes or machines.
 
-    def _learn(self, schema, statistics):
+        Parameters
+        ----------
+        schema : Schema
+            Of the tables that were summed.
+        statistics : ClassStatistics
+            Their sum; pieces add by ``sum(list_of_statistics)``, see `summarise`.
+        classes : array, shape (K,)
+            Class labels, in the order of their codes.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+        >>> whole = NaiveBayesClassifier().fit(X, y)
+        >>> halves = [whole.summarise(X[rows], y[rows]) for rows in (slice(2), slice(2, 4))]
+        >>> again = NaiveBayesClassifier().fit_statistics(whole.schema_, sum(halves), whole.classes_)
+        >>> bool(np.allclose(again.predict_proba(X), whole.predict_proba(X)))
+        True
+        """
+        with self._whole():
+            self.classes_ = np.unique(class_labels(classes))
+            if not np.array_equal(self.classes_, np.asarray(classes)):
+                raise ValueError(f"classes must be distinct labels in order, got {list(classes)}")
+            self.n_features_in_ = len(schema.columns)
+            if schema.columns != tuple(f"x{j}" for j in range(len(schema.columns))):  # names that a table had
+                self.feature_names_in_ = np.asarray(schema.columns, dtype=object)
+            template = self._template(schema)
+            if statistics.leaves.keys() != template.leaves.keys():
+                raise ValueError(
+                    f"statistics hold the blocks {list(statistics.leaves)}, the schema {list(template.leaves)}: "
+                    "they are of different tables"
+                )
+            if len(statistics.classes.sums) != len(self.classes_):
+                raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(self.classes_)}")
+            self._learn(schema, template, statistics)
+        return self
+
+    def summarise(self, X, y, sample_weight=None) -> ClassStatistics:
+        """Sum the sufficient statistics of rows under the schema and classes of the fit, which stays as it is.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            NaN, None or NA where missing.
+        y : array, shape (n,)
+            Class labels.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0.
+        """
+        check_is_fitted(self)
+        table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
+        _, codes = class_codes(y, self.classes_)
+        return self._summarise(self.schema_, table, codes, weight)[1]
+
+    def _summarise(self, schema, table, codes, weight):
+        """The model without its weak priors, and statistics of some rows."""
+        template = self._template(schema)
+        rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
+        return template, template.sum_rows(template.blocks(self._shape(schema.read(table))), rows)
+
+    def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)
-        model = self._model(schema, statistics)
+        self._warn_constant(schema, statistics)
+        model = template.settled(statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
     # What the two classifiers differ in: how columns form blocks, which model they make, which rows it takes.
 
+    @abc.abstractmethod
     def _learn_schema(self, table) -> Schema:
-        raise NotImplementedError
+        """Divide the columns of a table into blocks."""
 
-    def _model(self, schema, statistics):
-        """Build the model; without ``statistics``, with any prior: one that only serves to sum them."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _template(self, schema) -> ClassConditional:
+        """Build the model; priors that follow the data are left to come, see `WeakPrior`."""
 
     def _shape(self, blocks):
         return blocks
@@ -226,23 +296,40 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         check_is_fitted(self)
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
-        return self.model_.log_evidence(self.statistics_)
+        return float(self.model_.log_evidence(self.statistics_))
+
+    def explain(self, X):
+        """What each column of a row says for each class, as terms that add; see `inspection.explain`."""
+        return inspection.explain(self, X)
+
+    def leave_one_out(self, X, y, sample_weight=None) -> inspection.LeaveOneOut:
+        """Predictions of each row of the fit had it not been there; see `inspection.leave_one_out`."""
+        return inspection.leave_one_out(self, X, y, sample_weight)
+
+    def to_arviz(self, X=None, y=None):
+        """Return the posterior, and what it says of rows, as an ArviZ `xarray.DataTree`; see `inspection.to_arviz`."""
+        return inspection.to_arviz(self, X, y)
+
+    def _warn_constant(self, schema, statistics):
+        for block in schema.blocks:
+            if block.leaf != "gaussian" or not self._weak:
+                continue
+            flags = statistics.leaves[block.name].pooled.constant
+            constant = [name for name, flag in zip(block.columns, np.ravel(flags), strict=True) if flag]
+            if constant:
+                warnings.warn(
+                    f"columns {constant} are constant: they say nothing of the class, and their weak prior takes the "
+                    "variance 1",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    _weak = True  # whether Gaussian columns have priors that follow the data
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _warn_constant(statistics, columns):
-    constant = [name for name, flag in zip(columns, statistics.pooled()[2], strict=True) if flag]
-    if constant:
-        warnings.warn(
-            f"columns {constant} are constant: they say nothing of the class, and their weak prior takes the "
-            "variance 1",
-            UserWarning,
-            stacklevel=4,
-        )
 
 
 class NaiveBayesClassifier(_GenerativeClassifier):
@@ -309,8 +396,8 @@ class NaiveBayesClassifier(_GenerativeClassifier):
             raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
         return Schema.learn(table, self.features)
 
-    def _model(self, schema, statistics):
-        leaves = {b.name: _leaf(b, statistics and statistics.leaves[b.name]) for b in schema.blocks}
+    def _template(self, schema):
+        leaves = {block.name: _leaf(block) for block in schema.blocks}
         return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def __sklearn_tags__(self):
@@ -323,25 +410,22 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         return tags
 
 
-def _leaf(block: Block, statistics):
+def _leaf(block: Block) -> ExponentialFamily:
+    """The leaf of a block of columns: the user's own, or that of their family."""
     leaf, shape = block.leaf, () if block.single else (len(block.columns),)
-    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
-        return leaf.for_classes(*shape)  # one feature's prior, repeated for each column
-    if not isinstance(leaf, str):
-        return leaf
-    if block.leaf == "bernoulli":
+    if leaf == "bernoulli":
         return BetaBernoulli(np.ones(shape), 1.0)
-    if block.leaf == "categorical":
+    if leaf == "categorical":
         return DirichletCategorical(np.ones((*shape, len(block.categories or ()))), block.categories)
-    if block.leaf == "multinomial":
+    if leaf == "multinomial":
         return DirichletMultinomial(1.0, block.columns)
-    if block.leaf == "poisson":
-        ones = np.ones(shape)
-        return GammaPoisson(ones, ones) if statistics is None else GammaPoisson.weak(statistics)
-    if statistics is None:
-        return _unit(shape)
-    _warn_constant(statistics, block.columns)
-    return NormalInverseGamma.weak(statistics)
+    if leaf == "poisson":
+        return WeakPoisson(GammaPoisson.weak)
+    if leaf == "gaussian":
+        return WeakGaussian(NormalInverseGamma.weak)
+    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
+        return leaf.repeated(*shape)
+    return leaf
 
 
 class GaussianDiscriminantClassifier(_GenerativeClassifier):
@@ -403,8 +487,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         self.random_state = random_state
 
     def _learn_schema(self, table):
-        if self.covariance not in COVARIANCES:
-            raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {self.covariance!r}")
+        structure(self.covariance)
         if isinstance(self.prior, str) and self.prior != "weak":
             raise ValueError(f"prior must be 'weak' or a model such as NormalInverseWishart(...), got {self.prior!r}")
         if table.sparse:
@@ -414,25 +497,15 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
     def _shape(self, blocks):
         return blocks["gaussian"]
 
-    def _model(self, schema, statistics):
-        columns, prior = schema.columns, self.prior
-        dim, full = len(columns), self.covariance == "full"
+    @property
+    def _weak(self):
+        return isinstance(self.prior, str)
+
+    def _template(self, schema):
+        columns, prior, own = schema.columns, self.prior, structure(self.covariance)
         if isinstance(prior, SeparationPrior):
-            prior = replace(prior, mean=np.broadcast_to(prior.mean, dim))
-        elif not isinstance(prior, str):
-            pass
-        elif statistics is None:
-            prior = NormalInverseWishart(np.zeros(dim), 1.0, dim, np.eye(dim)) if full else _unit(dim)
-        else:
-            own = statistics.leaves["gaussian"]
-            _warn_constant(own, columns)
-            prior = NormalInverseWishart.weak(own) if full else NormalInverseGamma.weak(own)
-            if self.covariance == "isotropic":
-                prior = replace(prior, beta=prior.beta.mean())
-        return GaussianDiscriminant(
-            self._class_prior(), prior, self.covariance, self.shared, columns={"gaussian": columns}
-        )
-
-
-def _unit(shape):
-    return NormalInverseGamma(np.zeros(shape), 1.0, 1.0, 1.0)
+            prior = replace(prior, mean=np.broadcast_to(prior.mean, len(columns)))
+        elif self._weak:
+            prior = own.template(bool(self.shared))
+        classes = self._class_prior()
+        return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})

@@ -3,6 +3,7 @@
 They model p(y | x) and have nothing to say of x: a missing value is an error, and there is no density of a row.
 """
 
+import abc
 import warnings
 from dataclasses import replace
 
@@ -11,14 +12,15 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import resolve
-from bayesgen.inspection import ProbabilityDraws
+from bayesgen.inspection.arviz import row_groups
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
+from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
-from bayesgen.posterior import ExactPosterior, generator, tree
+from bayesgen.posterior import generator, tree
 from bayesgen.statistics import moments
 from bayesgen.tables.labels import class_codes, class_labels, existing
 
@@ -59,9 +61,7 @@ class _Regression(Estimator):
         self.model_ = model
         self.statistics_ = model.statistics(z, y, weight)
         self.posterior_ = inference(model, self.statistics_, seed=self.random_state)
-        if isinstance(self.posterior_, ExactPosterior):
-            return self._undo(self.posterior_.model.expected())
-        return self._undo({site: v.mean((0, 1)) for site, v in self.posterior_.samples.items()})
+        return self._undo(self.posterior_.mean())
 
     def _undo(self, sites):
         """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
@@ -87,8 +87,9 @@ class _Regression(Estimator):
         groups = None if X is None else self._groups(draws, X, y, rng)
         return tree(replace(draws, samples=self._undo(draws.samples)), groups)
 
-    def _groups(self, draws, X, y, rng):
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
+        """ArviZ's groups that speak of rows and their targets."""
 
 
 class LinearRegressor(RegressorMixin, _Regression):
@@ -208,14 +209,7 @@ class LinearRegressor(RegressorMixin, _Regression):
     def predict(self, X, return_std=False):
         """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
         z = self._read(X)
-        if isinstance(self.posterior_, ExactPosterior):
-            mean, variance = self.posterior_.model.predictive_moments(z)
-        else:
-            sites = self.posterior_.flat
-            weights = np.column_stack([sites["intercept"], sites["coefficients"]])
-            rows, centre = np.column_stack([np.ones(len(z)), z]), weights.mean(0)
-            spread = (weights - centre).T @ (weights - centre) / len(weights)
-            mean, variance = rows @ centre, ((rows @ spread) * rows).sum(1) + sites["variance"].mean()
+        mean, variance = self.posterior_.predictive_moments(z)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _groups(self, draws, X, y, rng):
@@ -277,8 +271,12 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
 
-    def _model(self, scales, classes, columns):
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _model(self, scales, classes, columns) -> LinearClassifier:
+        """Build the model of some classes and columns."""
+
+    def _groups(self, draws, X, y, rng):
+        return row_groups(self, draws, X, y, rng)
 
     def predict_log_proba(self, X) -> np.ndarray:
         """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesgen import program
+from bayesgen.model import is_conjugate
 
 _PRIOR_DRAWS = 100  # that a start and a first scale are taken from
 _KEPT = 32  # compiled programs; a small model's takes some megabytes
@@ -45,7 +46,7 @@ def starter(model, statistics):
     jax = program.jax
 
     def values(seed):
-        if not getattr(model, "conjugate", False):
+        if not is_conjugate(model):
             return {}
         return dict(model.sample_parameters(np.random.default_rng(seed), (_PRIOR_DRAWS,)))
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bayesgen.inference.base import register, summarise
+from bayesgen.model import is_conjugate
 from bayesgen.posterior import ExactPosterior
 
 
@@ -13,10 +14,10 @@ class Exact:
 
     def __call__(self, model, data, *, seed=None) -> ExactPosterior:
         """Return the `ExactPosterior` posterior; nothing is random."""
-        if not getattr(model, "conjugate", False):
+        if not is_conjugate(model):
             raise TypeError(
                 f"{type(model).__name__} has no exact posterior: not every part is conjugate; "
                 "use inference='map' or 'nuts'"
             )
         statistics = summarise(model, data)
-        return ExactPosterior(model.update(statistics), model.log_evidence(statistics))
+        return ExactPosterior(model.update(statistics), model, statistics)

@@ -16,6 +16,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.inference.base import register, summarise
 from bayesgen.inference.blocks import BLOCK, blocks
+from bayesgen.model import is_conjugate
 from bayesgen.posterior import ParameterDraws, distance, generator
 
 
@@ -107,7 +108,7 @@ class NUTS:
 
 def _distance(model, statistics, sites) -> dict[str, float]:
     """How far the draws are from the exact posterior, where there is one; see `ParameterDraws`."""
-    if not getattr(model, "conjugate", False):
+    if not is_conjugate(model):
         return {}
     try:
         exact = model.update(statistics)

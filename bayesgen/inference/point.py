@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen import program
+from bayesgen.errors import NoClosedForm
 from bayesgen.inference.base import register, summarise
 from bayesgen.inference.compiled import fresh, kept, shapes, starter
-from bayesgen.model import NoClosedForm
 from bayesgen.posterior import PointEstimate
 
 
@@ -21,9 +21,9 @@ class ML:
         """Return the `PointEstimate` of highest likelihood."""
         statistics = summarise(model, data)
         try:
-            return PointEstimate.at(model, model.ml(statistics))
+            return PointEstimate(model, model.ml(statistics))
         except NoClosedForm:
-            return PointEstimate.at(model, _maximise(model, statistics, False))
+            return PointEstimate(model, _maximise(model, statistics, False))
 
 
 @register("map")
@@ -39,9 +39,9 @@ class MAP:
         """Return the `PointEstimate` of highest posterior density."""
         statistics = summarise(model, data)
         try:
-            return PointEstimate.at(model, model.map(statistics))
+            return PointEstimate(model, model.map(statistics))
         except NoClosedForm:
-            return PointEstimate.at(model, _maximise(model, statistics, True))
+            return PointEstimate(model, _maximise(model, statistics, True))
 
 
 def _maximise(model, statistics, with_prior: bool):

@@ -6,19 +6,22 @@ r"""The generative classifier: a prior over classes, and features given the clas
 Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves.
 """
 
+import abc
 import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params
-from bayesgen.models.dirichlet_categorical import _Categorical
-from bayesgen.numerics.checks import check_weight
-from bayesgen.numerics.sums import finite
+from bayesgen.errors import DataError
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.model import Conjugate, Params
+from bayesgen.models.dirichlet_categorical import Categorical
+from bayesgen.numerics.special import namespace
+from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import static
 from bayesgen.statistics import Statistics, SumStatistics
 
@@ -39,7 +42,7 @@ class ClassStatistics(Statistics):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassConditional(Model):
+class ClassConditional(Conjugate):
     """A class prior and named leaves; `NaiveBayes` and `GaussianDiscriminant` say which leaves.
 
     Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis.
@@ -49,12 +52,11 @@ class ClassConditional(Model):
 
     classes: Any
     columns: Mapping[str, tuple[str, ...]] = static(default=(), kw_only=True)
-    per_class: bool = static(default=False, kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, "columns", tuple((name, tuple(c)) for name, c in dict(self.columns).items()))
-        if not isinstance(self.classes, _Categorical) or self.classes.event_dim:
+        if not isinstance(self.classes, Categorical) or self.classes.event_dim:
             raise TypeError(
                 f"{type(self).__name__}: classes must be a DirichletCategorical or KnownCategorical, "
                 f"got {type(self.classes).__name__}"
@@ -69,17 +71,23 @@ class ClassConditional(Model):
                 raise ValueError(f"{type(self).__name__}: {name!r} cannot name a feature: it names the class prior")
 
     @property
+    @abc.abstractmethod
     def leaves(self) -> dict[str, Any]:
         """The leaves by name."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def blocks(self, x) -> Mapping[str, Any]:
         """Rows as a mapping from leaf to its array."""
-        raise NotImplementedError
 
-    def with_leaves(self, classes, leaves, *, per_class: bool):
+    @abc.abstractmethod
+    def with_leaves(self, classes, leaves: Mapping[str, ExponentialFamily]) -> Self:
         """Return the same model with other leaves of the same names."""
-        raise NotImplementedError
+
+    def settled(self, statistics: "ClassStatistics") -> Self:
+        """Return the model with its weak priors, which follow the statistics of the rows, in their places."""
+        leaves = {name: leaf.settled(statistics.leaves[name]) for name, leaf in self.leaves.items()}
+        changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
+        return self.with_leaves(self.classes, leaves) if changed else self
 
     @property
     def class_names(self) -> tuple:
@@ -99,7 +107,7 @@ class ClassConditional(Model):
             params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
         for name, leaf in self.leaves.items():
             with scope(prefix=name, divider=".", hide_types=["plate"]):
-                sites = leaf.latents(len(self.class_names), f"{name}.", self.per_class)
+                sites = leaf.latents(len(self.class_names), f"{name}.")
             params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
@@ -125,7 +133,7 @@ class ClassConditional(Model):
             prior = model.classes.likelihood(model.site(params, self.CLASSES))
             t = numpyro.sample("t", prior, obs=None if t is None else program.jnp.asarray(t))
         for name, leaf in model.leaves.items():
-            own, features = leaf.select_class(model.site(params, name), t), leaf.features(self.per_class)
+            own, features = leaf.select_class(model.site(params, name), t), leaf.features
             leaf.observe(f"{name}.x", own, x.get(name), size, features, f"{name}.")
         return t
 
@@ -187,18 +195,23 @@ class ClassConditional(Model):
         weight : array, shape (n,), optional
             Row weights >= 0.
         """
-        x, count = self.blocks(x), len(self.class_names)
-        t = self.classes.check(t)
-        if not finite(t):
-            raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
-        t = t.astype(np.intp)
+        x = self.blocks(x)
+        if np.asarray(t).dtype.kind not in "iu":
+            t = self.classes.check(t)
+            if not finite(t):
+                raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
+            t = t.astype(np.intp)
         lengths = {name: len(rows) if isinstance(rows, list | tuple) else rows.shape[0] for name, rows in x.items()}
         lengths["t"] = len(t)
         if len(set(lengths.values())) > 1:
             raise ValueError(f"all rows must be of one length, got {lengths}")
-        weight = check_weight(weight, len(t))
-        leaves = self._leafwise(lambda name, leaf: leaf.statistics(x[name], t, count, weight))
-        return ClassStatistics(self.classes.statistics(t, weight=weight), leaves)
+        self.classes.check(t)
+        return self.sum_rows(x, Grouping.of(len(t), t, len(self.class_names), weight))
+
+    def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
+        """Do `statistics` of blocks under a grouping by class that is checked already."""
+        leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
+        return ClassStatistics(SumStatistics(rows.sizes(), np.float64(0)), leaves)
 
     def log_likelihood(self, params: Params, statistics: ClassStatistics):
         """Log p(all rows | params): no rows needed. NumPy or JAX."""
@@ -233,25 +246,25 @@ class ClassConditional(Model):
     # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
 
     @property
-    def conjugate(self) -> bool:
+    def conjugate(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
         """Whether the exact posterior exists in closed form."""
-        return all(isinstance(leaf, Conjugate) for leaf in self.leaves.values())
+        return all(leaf.conjugate for leaf in self.leaves.values())
 
     def update(self, statistics: ClassStatistics):
         """Return the posterior: every leaf updated by class."""
-        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]))
-        return self.with_leaves(self.classes.update(statistics.classes), leaves, per_class=True)
+        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
+        return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
-    def log_evidence(self, statistics: ClassStatistics) -> float:
+    def log_evidence(self, statistics: ClassStatistics):
         """Log p(x, t) of the rows as a sequence, every constant kept."""
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
-    def log_predictive(self, x) -> np.ndarray:
+    def log_predictive(self, x):
         """Log p(x, t = k) with the parameters integrated out, (n, K)."""
-        x = self.blocks(x)
+        x, mean = self.blocks(x), self.classes.mean
         with np.errstate(divide="ignore"):
-            result = np.log(self.classes.mean)[:, None]
+            result = namespace(mean).log(mean)[:, None]
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             result = result + density.reshape(len(density), math.prod(density.shape[1:])).T
         return result.T  # class by class in memory: what follows reduces over a few classes of many rows
@@ -273,7 +286,7 @@ class ClassConditional(Model):
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Exact draws."""
         count = len(self.class_names)
-        leaves = {n: leaf if self.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
+        leaves = {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
         return self._join(
             self.classes.sample_parameters(rng, size),
             {name: leaf.sample_parameters(rng, size) for name, leaf in leaves.items()},
@@ -288,8 +301,8 @@ class ClassConditional(Model):
         name, _, parameter = site.rpartition(".")
         if name == self.CLASSES:
             return ("class",)
-        wide = sum(bool(leaf.features(self.per_class)) or leaf.event_dim > 0 for leaf in self.leaves.values())
-        own = self.leaves[name].dims(parameter, grouped=True, per_class=self.per_class)
+        wide = sum(bool(leaf.features) or leaf.event_dim > 0 for leaf in self.leaves.values())
+        own = self.leaves[name].dims(parameter, grouped=True)
         return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in own)
 
     def coords(self) -> dict[str, list]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Model, NoClosedForm
+from bayesgen.model import Model
 from bayesgen.program import static
 from bayesgen.statistics import Statistics
 
@@ -97,11 +97,20 @@ class FunctionModel(Model):
         """Run the function on its data."""
         statistics.call(self.function)
 
-    def ml(self, statistics):
-        """No formula is known."""
-        raise NoClosedForm
+    def latents(self):
+        """A function's latents are sampled as it runs, not apart from its data."""
+        raise TypeError(f"{_name(self.function)} samples its latents as it runs: they cannot be drawn without data")
 
-    map = ml
+    def statistics(self, *data):
+        """Return the data as the function's arguments."""
+        return Arguments.of(data)
+
+    def log_likelihood(self, params, statistics):
+        """Log density of what the function observes, all its sites together."""
+        with program.x64():
+            trace = _trace(program.handlers.substitute(self.function, dict(params)), statistics)
+            seen = [s for s in trace.values() if s["type"] == "sample" and s["is_observed"]]
+            return sum((s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum() for s in seen)
 
     def check(self, x) -> Arguments:
         """Return new data as the function's arguments."""

@@ -5,6 +5,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.table import Table
 
 
@@ -26,7 +27,7 @@ def existing(table: Table, y, weight):
         return table, y, None
     if np.ma.is_masked(weight):
         raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
-    weight = _check_sample_weight(weight, y, ensure_non_negative=True)
+    weight = check_weight(_check_sample_weight(weight, y, ensure_non_negative=True), len(y), "sample_weight")
     if (weight > 0).all():
         return table, y, weight
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
