@@ -27,8 +27,9 @@ from bayesgen.models import (
 from bayesgen.models.gaussian_discriminant import COVARIANCES
 from bayesgen.numerics.checks import check_count
 from bayesgen.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels, existing
-from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+from bayesgen.tables.messages import listed
+from bayesgen.tables.schema import Block, Schema, side_by_side
 from bayesgen.tables.table import SPARSE_FAMILIES
 
 
@@ -92,9 +93,9 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             if first and classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             if first:
-                self.classes_ = np.unique(class_labels(classes))
-            elif classes is not None and not np.array_equal(np.unique(class_labels(classes)), self.classes_):
-                raise ValueError(f"classes are {self.classes_.tolist()} since the first call; got {list(classes)}")
+                self.classes_ = declared_classes(classes)
+            elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
             _, codes = class_codes(y, self.classes_)
             schema = self._learn_schema(table) if first else self.schema_
             statistics = self._statistics(schema, table, codes, weight)
@@ -135,7 +136,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
     def _known(self, priors):
         labels = self.classes_.tolist()
         if np.shape(priors) != (len(labels),):
-            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {labels}")
+            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
         return KnownCategorical(priors, labels)
 
     def _read(self, X):
@@ -212,7 +213,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
         columns = self.schema_.write(rows)
         if not hasattr(self, "feature_names_in_"):
-            return np.column_stack(list(columns.values())), self.classes_[codes]
+            return side_by_side(columns.values()), self.classes_[codes]
         import pandas as pd
 
         return pd.DataFrame(columns), self.classes_[codes]
@@ -226,7 +227,10 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         check_is_fitted(self)
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
-        return self.model_.log_evidence(self.statistics_)
+        try:
+            return self.model_.log_evidence(self.statistics_)
+        except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
+            raise AttributeError(f"log_evidence_ has no closed form here: {error}") from None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -263,8 +267,9 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         Known class probabilities, in place of learned ones.
     inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
         How to learn.
-    unseen : {"error", "missing"}, default "error"
-        What a category is that was not there at fit.
+    unseen : {"missing", "error"}, default "missing"
+        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
+        names such values, or refused. In ``partial_fit`` it is refused.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -294,7 +299,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         class_concentration=1.0,
         priors=None,
         inference="exact",
-        unseen="error",
+        unseen="missing",
         random_state=None,
     ):
         self.features = features
