@@ -17,6 +17,7 @@ import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
 from bayesgen.comparison import compare
+from bayesgen.tables import files
 
 
 def run(*arguments, command="compare"):
@@ -292,6 +293,17 @@ def test_prediction_reads_numbers_as_numbers_whatever_else_the_file_holds(tmp_pa
     _, got = predicted(tmp_path, table(tmp_path, "y,x\n,007\nNA,\n", "new.csv"))
     want = classifier.predict_proba(pd.DataFrame({"x": [7.0, np.nan], "y": [np.nan, np.nan]}))
     np.testing.assert_allclose(got.filter(like="p_"), want, rtol=1e-12)
+
+
+def test_a_long_file_is_read_to_the_last_digit(tmp_path):
+    """pandas reads it in pieces, and floats fast: one in some thousand is a digit off."""
+    x = np.random.default_rng(0).normal(size=100_000) * 10.0 ** np.arange(-50, 50).repeat(1000)
+    frame = pd.DataFrame({"x": x, "n": np.arange(100_000) - 7, "t": ["01", "1"] * 50_000})
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    got = files.read(str(tmp_path / "long.csv"), kinds={"t": "label"}).table
+    np.testing.assert_array_equal(got["x"], x)
+    np.testing.assert_array_equal(got["n"], frame["n"])
+    assert got["t"].tolist() == frame["t"].tolist()
 
 
 def test_a_blank_line_of_a_single_column_is_a_row(tmp_path):

@@ -37,7 +37,11 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
     import pyarrow as pa
     from pyarrow import compute
 
-    encoded = pa.array(fields, pa.large_string(), from_pandas=True).dictionary_encode()
+    whole = pa.array(fields, pa.large_string(), from_pandas=True)
+    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    if kind != "text" and not missing and (plain := _floats(whole, kind == "number")) is not None:
+        return pd.Series(plain), pd.Series([], index=pd.RangeIndex(0), dtype=object)
+    encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
     words = distinct.to_numpy(zero_copy_only=False)
     gone = _among(distinct, {"", *missing})
@@ -58,6 +62,22 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
             nullable = pd.arrays.BooleanArray if parsed.dtype.kind == "b" else pd.arrays.IntegerArray
             values = nullable(values, gone)
     return pd.Series(values.take(codes)), spelled
+
+
+def _floats(fields: "pa.Array", padded: bool) -> np.ndarray | None:
+    """Floats, where all fields are such, none a gap and some with a fraction: the fast way; else None."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    try:
+        values = fields.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    if np.isnan(values).any() or (values == np.floor(values)).all():
+        return None
+    if not padded and compute.any(compute.match_substring_regex(fields, _PADDED)).as_py():
+        return None
+    return values
 
 
 def numbers(fields: list[str]) -> list | None:
