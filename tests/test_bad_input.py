@@ -4,6 +4,8 @@ import copy
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from typer.testing import CliRunner
@@ -47,6 +49,7 @@ def put(value, column="v", row=3, dtype=None):
 
 BITS = (X > 3).astype(float)
 COUNTS = X.round()
+PERIODS = pd.Series(pd.period_range("2020", periods=2, freq="Y").take([0, 1] * 4))
 CODES = X.assign(v=np.arange(8.0) % 3)
 NINE = models.DirichletCategorical(1.0, 9)
 # classifier, X, y, weight, error, words
@@ -111,6 +114,30 @@ FIT = {
     "array of dates": (NB(), np.full((8, 1), np.datetime64("2020")), Y, None, TypeError, "X holds datetime64"),
     "list in a cell": (NB(), X.assign(v=[[1, 2]] * 8), Y, None, TypeError, "column 'v' holds"),
     "dict in a cell": (NB(), X.assign(v=[{}] * 8), Y, None, TypeError, "column 'v' holds .*dict"),
+    "nothing in a column of pyarrow": (
+        NB(),
+        pa.table({"u": X["u"], "v": pa.nulls(8)}),
+        Y,
+        None,
+        ValueError,
+        "column 'v' has no observed value",
+    ),
+    "nothing in a column of polars": (
+        NB(),
+        pl.DataFrame({"u": X["u"], "v": [None] * 8}),
+        Y,
+        None,
+        ValueError,
+        "column 'v' has no observed value",
+    ),
+    "a table not read yet": (
+        NB(),
+        pl.LazyFrame({"u": X["u"]}),
+        Y,
+        None,
+        TypeError,
+        r"X is a polars LazyFrame, not read yet: collect\(\) it",
+    ),
     "nothing in a column": (NB(), X.assign(v=None), Y, None, ValueError, "column 'v' has no observed value"),
     # shapes and containers
     "one axis": (NB(), np.arange(8.0), Y, None, ValueError, "Reshape your data"),
@@ -150,6 +177,10 @@ FIT = {
         TypeError,
         r"y mixes labels of the types \['int', 'str'\]",
     ),
+    "bytes for labels": (NB(), X, Y.astype("S"), None, TypeError, "y holds bytes, .*label.decode()"),
+    "bytes among labels": (GD(), X, list(Y.astype("S")), None, TypeError, "y holds bytes"),
+    "periods for labels": (NB(), X, PERIODS, None, TypeError, r"y holds Period values, .*list\(map\(str, y\)\)"),
+    "tuples for labels": (NB(), X, pd.Series([(1, 2), (3, 4)] * 4), None, TypeError, "y holds tuple values"),
     "two columns of labels": (NB(), X, np.array([Y, Y]).T, None, ValueError, "1d array"),
     "complex labels": (NB(), X, np.arange(8) * 1j, None, (TypeError, ValueError), "[Cc]omplex|Unknown label"),
     # weights
@@ -166,6 +197,15 @@ FIT = {
     "words for weights": (NB(), X, Y, list("abcdefgh"), ValueError, "could not convert|string|dtype"),
     # settings of estimators
     "unknown family": (NB("gauss"), X, Y, None, ValueError, "features must be 'auto'"),
+    "families in an array": (
+        NB(np.array(["gaussian"] * 2)),
+        X,
+        Y,
+        None,
+        ValueError,
+        "features must be .*got a ndarray",
+    ),
+    "families in a table": (NB(X), X, Y, None, ValueError, "features must be .*got a DataFrame"),
     "unknown column": (NB({"w": "gaussian"}), X, Y, None, ValueError, r"names the columns \['w'\]"),
     "column twice": (NB({"u": "gaussian", ("u", "v"): "gaussian"}), X, Y, None, ValueError, "a column twice"),
     "no leaf": (NB({"u": 3}), X, Y, None, TypeError, "'u' must be a model of a feature"),
@@ -264,6 +304,17 @@ REGRESSION = {
     ),
     "squares that overflow": (LINE(), X * 1e200, T, ValueError, "larger units"),
     "logistic squares that overflow": (LOGIT(inference="map"), X * 1e200, Y, ValueError, "larger units"),
+    "standardize a word": (
+        LINE(standardize="false"),
+        X,
+        T,
+        TypeError,
+        "standardize must be True or False, got 'false'",
+    ),
+    "standardize no word": (LOGIT(standardize=1), X, Y, TypeError, "standardize must be True or False, got 1"),
+    "symmetric a word": (LOGIT(symmetric="no"), X, Y, TypeError, "symmetric must be True or False, got 'no'"),
+    "scale a word": (LINE(prior_scale="one"), X, T, TypeError, "prior_scale must be a number, got 'one'"),
+    "scale nothing": (PROBIT(intercept_scale=None), X, Y, TypeError, "intercept_scale must be a number, got None"),
     "fewer targets": (LINE(), X, T[:3], ValueError, "8 rows and y has 3"),
     "unknown noise": (LINE(noise="cauchy"), X, T, ValueError, "noise must be one of"),
     "unknown prior": (LINE(prior="horseshoe"), X, T, ValueError, "prior"),
@@ -574,6 +625,8 @@ def test_scores_refuse(kind):
 
 NAMED = NB().fit(X.assign(c=list("pqpqpqpq")), Y)
 TABLE = X.assign(c=list("pqpqpqpq"))
+MANY = models.DirichletCategorical(1.0, range(10000))
+WIDE = pd.DataFrame(np.zeros((8, 10000)))
 LIFE = {
     "not fitted": (lambda: NB().predict(X), ValueError, "not fitted"),
     "not fitted, probabilities": (lambda: GD().predict_proba(X), ValueError, "not fitted"),
@@ -589,7 +642,31 @@ LIFE = {
         ValueError,
         "3 features, but .* expecting 2",
     ),
-    "new category": (lambda: NAMED.predict(TABLE.assign(c="r")), ValueError, "column 'c': 'r' in row 0 is not one"),
+    "new category": (
+        lambda: NB(unseen="error").fit(TABLE, Y).predict(TABLE.assign(c="r")),
+        ValueError,
+        "column 'c': 'r' in row 0 is not one",
+    ),
+    "one category beside ten thousand": (
+        lambda: NB({"c": MANY}, unseen="error").fit(TABLE.assign(c=1), Y).predict(TABLE.assign(c="r")),
+        ValueError,
+        r"'r' in row 0 is not one of the categories \[0, 1, 2, 3, 4, 5\] and 9994 more; declare",
+    ),
+    "one class beside ten thousand": (
+        lambda: GD().partial_fit(X, Y, classes=[f"k{i:04}" for i in range(10000)]),
+        ValueError,
+        r"labels \['a', 'b'\], .* classes \['k0000', .*'k0005'\] and 9994 more: declare",
+    ),
+    "priors of ten thousand classes": (
+        lambda: NB(priors=[1.0]).partial_fit(X, [0] * 8, classes=range(10000)),
+        ValueError,
+        r"classes \[0, 1, 2, 3, 4, 5\] and 9994 more$",
+    ),
+    "a column of ten thousand": (
+        lambda: NB({"w": "gaussian"}).fit(WIDE, Y),
+        ValueError,
+        r"does not have; it has \['0', '1', '2', '3', '4', '5'\] and 9994 more$",
+    ),
     "infinite at prediction": (lambda: NAMED.predict(TABLE.assign(u=INF)), ValueError, "column 'u'.*infinite"),
     "infinite vector at prediction": (lambda: CLASSIFIER.predict(X.assign(u=-INF)), ValueError, "column 'u'.*infinite"),
     "word at prediction": (lambda: CLASSIFIER.predict(X.assign(u="x")), ValueError, "column 'u' holds 'x'"),

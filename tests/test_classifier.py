@@ -227,7 +227,7 @@ def test_an_unused_level_shares_the_smoothing():
 def test_declared_categories_of_a_leaf():
     X = pd.DataFrame({"c": ["a", "b", "a"]})
     leaf = DirichletCategorical(1.0, ["a", "b", "z"])
-    classifier = NaiveBayesClassifier({"c": leaf}).fit(X, [0, 1, 1])
+    classifier = NaiveBayesClassifier({"c": leaf}, unseen="error").fit(X, [0, 1, 1])
     assert np.isfinite(classifier.predict_proba(pd.DataFrame({"c": ["z"]}))).all()
     with pytest.raises(ValueError, match="column 'c': 'q' in row 0 is not one of the categories"):
         classifier.predict(pd.DataFrame({"c": ["q"]}))

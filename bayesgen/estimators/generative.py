@@ -32,8 +32,9 @@ from bayesgen.models.weak import WeakGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels, existing
-from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+from bayesgen.tables.messages import listed
+from bayesgen.tables.schema import Block, Schema, side_by_side
 from bayesgen.tables.table import SPARSE_FAMILIES
 
 
@@ -97,9 +98,9 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             if first and classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             if first:
-                self.classes_ = np.unique(class_labels(classes))
-            elif classes is not None and not np.array_equal(np.unique(class_labels(classes)), self.classes_):
-                raise ValueError(f"classes are {self.classes_.tolist()} since the first call; got {list(classes)}")
+                self.classes_ = declared_classes(classes)
+            elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
             _, codes = class_codes(y, self.classes_)
             schema = self._learn_schema(table) if first else self.schema_
             template, statistics = self._summarise(schema, table, codes, weight)
@@ -133,16 +134,16 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         True
         """
         with self._whole():
-            self.classes_ = np.unique(class_labels(classes))
+            self.classes_ = declared_classes(classes)
             if not np.array_equal(self.classes_, np.asarray(classes)):
-                raise ValueError(f"classes must be distinct labels in order, got {list(classes)}")
+                raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
             self.n_features_in_ = len(schema.columns)
             if schema.columns != tuple(f"x{j}" for j in range(len(schema.columns))):  # names that a table had
                 self.feature_names_in_ = np.asarray(schema.columns, dtype=object)
             template = self._template(schema)
             if statistics.leaves.keys() != template.leaves.keys():
                 raise ValueError(
-                    f"statistics hold the blocks {list(statistics.leaves)}, the schema {list(template.leaves)}: "
+                    f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
                     "they are of different tables"
                 )
             if len(statistics.classes.sums) != len(self.classes_):
@@ -205,7 +206,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     def _known(self, priors):
         labels = self.classes_.tolist()
         if np.shape(priors) != (len(labels),):
-            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {labels}")
+            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
         return KnownCategorical(priors, labels)
 
     def _read(self, X):
@@ -282,7 +283,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
         columns = self.schema_.write(rows)
         if not hasattr(self, "feature_names_in_"):
-            return np.column_stack(list(columns.values())), self.classes_[codes]
+            return side_by_side(columns.values()), self.classes_[codes]
         import pandas as pd
 
         return pd.DataFrame(columns), self.classes_[codes]
@@ -296,7 +297,10 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         check_is_fitted(self)
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
-        return float(self.model_.log_evidence(self.statistics_))
+        try:
+            return float(self.model_.log_evidence(self.statistics_))
+        except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
+            raise AttributeError(f"log_evidence_ has no closed form here: {error}") from None
 
     def explain(self, X):
         """What each column of a row says for each class, as terms that add; see `inspection.explain`."""
@@ -318,7 +322,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             constant = [name for name, flag in zip(block.columns, np.ravel(flags), strict=True) if flag]
             if constant:
                 warnings.warn(
-                    f"columns {constant} are constant: they say nothing of the class, and their weak prior takes the "
+                    f"columns {listed(constant)} are constant: they say nothing of the class, and their weak prior takes the "
                     "variance 1",
                     UserWarning,
                     stacklevel=4,
@@ -350,8 +354,9 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         Known class probabilities, in place of learned ones.
     inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
         How to learn.
-    unseen : {"error", "missing"}, default "error"
-        What a category is that was not there at fit.
+    unseen : {"missing", "error"}, default "missing"
+        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
+        names such values, or refused. In ``partial_fit`` it is refused.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -381,7 +386,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         class_concentration=1.0,
         priors=None,
         inference="exact",
-        unseen="error",
+        unseen="missing",
         random_state=None,
     ):
         self.features = features

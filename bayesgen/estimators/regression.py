@@ -20,6 +20,7 @@ from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.posterior import generator, tree
 from bayesgen.statistics import moments
 from bayesgen.tables.labels import class_codes, class_labels, existing
@@ -31,9 +32,8 @@ class _Regression(Estimator):
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
         for name in ("prior_scale", "intercept_scale"):
-            value = getattr(self, name)
-            if np.ndim(value) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+            check_positive(name, getattr(self, name))
+        check_flag("standardize", self.standardize)
         table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
         x = complete(self._numbers(table), table.columns)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
@@ -42,7 +42,7 @@ class _Regression(Estimator):
             variance = columns.scatter / columns.n
             self.centre_ = columns.mean
             self.scale_ = np.sqrt(np.where(variance > columns.resolution(), variance, 1.0))
-        return table.columns, self._standardised(x), y, weight
+        return table.columns, self._standardised(x), y.copy(), weight  # rows are kept: not those the user may change
 
     def _numbers(self, table):
         if table.sparse:
@@ -354,6 +354,7 @@ class LogisticClassifier(_LinearClassifier):
         self.random_state = random_state
 
     def _model(self, scales, classes, columns):
+        check_flag("symmetric", self.symmetric)
         options = {"classes": classes, "columns": columns, "symmetric": bool(self.symmetric)}
         return LogisticRegression(scales, self.intercept_scale, **options)
 

@@ -12,6 +12,20 @@ def check_count(name: str, value) -> None:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
+def check_flag(name: str, value) -> None:
+    """Raise where an argument that is on or off is anything else: the text "false" is true to Python."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def check_positive(name: str, value) -> None:
+    """Raise where an argument is not one finite number > 0."""
+    if isinstance(value, str | bytes | bool | None) or np.asarray(value).dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if np.ndim(value) or not 0 < value < np.inf:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
 def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64] | None:
     """Return the weights of ``count`` rows as floats (None stays None), or raise what is wrong with them."""
     if weight is None:
