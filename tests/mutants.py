@@ -293,6 +293,8 @@ def killer(folder: Path, suite: str) -> tuple[str, float]:
     paths = [f"tests/{name}.py" for name in dict.fromkeys([*files, "test_laws"])]
     start = time.time()
     result = subprocess.run([sys.executable, "-m", *command, *paths], cwd=folder, capture_output=True, text=True)
+    if result.returncode in (4, 5):
+        raise ValueError(f"no tests are chosen by {selection!r}")
     failed = [
         line.split(" - ")[0].split("::")[-1]
         for line in result.stdout.splitlines()
