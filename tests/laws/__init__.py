@@ -13,7 +13,7 @@ from laws.bayes import (
     predictive_is_an_evidence_ratio,
     predictive_program_is_log_predictive,
 )
-from laws.cases import CASES, THREE, TWO
+from laws.cases import CASES, THREE, TWO, leaf
 from laws.helpers import SAMPLER, Case, block, compiled, is_pair, parameters, sample_sites, z_scores
 from laws.missing import (
     evidence_of_missing_is_marginal,
@@ -48,6 +48,7 @@ __all__ = [
     "block",
     "compiled",
     "is_pair",
+    "leaf",
     "parameters",
     "sample_sites",
     "z_scores",
