@@ -322,8 +322,8 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             constant = [name for name, flag in zip(block.columns, np.ravel(flags), strict=True) if flag]
             if constant:
                 warnings.warn(
-                    f"columns {listed(constant)} are constant: they say nothing of the class, and their weak prior takes the "
-                    "variance 1",
+                    f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "
+                    "prior takes the variance 1",
                     UserWarning,
                     stacklevel=4,
                 )
