@@ -8,6 +8,7 @@ pytrees at that moment, or at construction where the user has loaded JAX already
 
 import dataclasses
 import importlib
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,6 +31,7 @@ _MODULES = {
 }
 _lock = threading.RLock()
 tracing = threading.RLock()  # to be held while a program is traced: NumPyro's handlers are one stack for all threads
+_process: int | None = None  # that JAX was first used in: its threads are not those of a forked child
 _records: list[type] = []
 _registered: set[type] = set()
 
@@ -53,7 +55,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    global _process
     with _lock:
+        _process = _process or os.getpid()
         globals()[name] = module = importlib.import_module(_MODULES[name])
         _register()
     return module
@@ -96,7 +100,19 @@ def _unflattener(cls: type):
 
 
 def x64():
-    """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched."""
+    """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched.
+
+    Raises
+    ------
+    RuntimeError
+        In a forked child of a process that used JAX, which would wait forever for the threads of its parent.
+    """
+    if _process not in (None, os.getpid()):
+        raise RuntimeError(
+            "this process was forked from one that had used JAX, and JAX would hang in it: start processes by 'spawn' "
+            "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before the first "
+            "program is run"
+        )
     return sys.modules[__name__].jax.enable_x64(True)
 
 
