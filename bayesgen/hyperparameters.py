@@ -76,7 +76,7 @@ def _checked(record: Hyperparameters, field: dataclasses.Field):
             raise TypeError(f"{owner}: {name} must be a number or an array of numbers") from None
         value.flags.writeable = False
     elif value.dtype.kind != "f":
-        value = value.astype(float)
+        value = value.astype(program.jnp.result_type(float))
     if value.ndim < rank:
         raise ValueError(f"{owner}: {name} must have at least {rank} axes, got shape {value.shape}")
     if is_abstract(value):
