@@ -1,4 +1,4 @@
-"""Hyperparameters that JAX traces: every conjugate model's algebra under jit, grad and vmap, and priors that have priors."""
+"""Hyperparameters that JAX traces: the algebra of conjugate models under jit, grad and vmap; priors with priors."""
 
 from dataclasses import fields, replace
 

@@ -43,7 +43,7 @@ class Estimator(BaseEstimator, abc.ABC):
     def _table(self, X, reset: bool) -> Table:
         """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
         table = Table(X)
-        validate_data(self, table.native, reset=reset, skip_check_array=True)
+        validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
         return table
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class GaussianLine(Discriminative):
         """Distribution of the target about its location."""
         return program.dist.Normal(location, variance**0.5)
 
-    def statistics(self, x, t, weight=None) -> Moments:
+    def statistics(self, x, t, weight=None) -> Any:
         """Count, mean and scatter of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
 
         Parameters

@@ -16,6 +16,7 @@ precision and of those moments, so that no matrix is squared twice; V is kept as
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -69,7 +70,7 @@ class _ConjugateLine(GaussianLine, Conjugate):
         prior = np.zeros((size, size + 1))
         prior[:, :-1] = solve_triangular(self.factor, np.eye(size), lower=True)
         order = [*range(size - 1, -1, -1), size]  # columns turned round, so that the root comes out lower triangular
-        r = np.linalg.qr(np.concatenate([prior, rows])[:, order], mode="r")
+        r: Any = np.linalg.qr(np.concatenate([prior, rows])[:, order], mode="r")
         step = solve_triangular(r[:-1, :-1], r[:-1, -1])
         factor = solve_triangular(r[:-1, :-1], np.eye(size))
         factor = np.tril(factor[::-1, ::-1])
