@@ -73,9 +73,9 @@ class Hyperparameters(Record):
 
 def _checked(record: Hyperparameters, field: dataclasses.Field):
     owner, name, rank = type(record).__name__, field.name, field.metadata["rank"]
-    value = getattr(record, name)
-    if isinstance(value, list | tuple) and namespace(*value) is not np:
-        value = program.jnp.asarray(value)
+    given = getattr(record, name)
+    jax_parts = isinstance(given, list | tuple) and namespace(*given) is not np
+    value: Any = program.jnp.asarray(given) if jax_parts else given
     if namespace(value) is np:
         try:
             value = np.array(value, dtype=float)

@@ -33,7 +33,7 @@ class Estimator(BaseEstimator, abc.ABC):
         storage.save(self, path)
 
     def __getstate__(self):
-        return {**super().__getstate__(), _FORMAT: VERSION}
+        return vars(self) | {_FORMAT: VERSION}
 
     def __setstate__(self, state):
         written = state.pop(_FORMAT, 1)
@@ -58,7 +58,7 @@ class Estimator(BaseEstimator, abc.ABC):
     def _table(self, X, reset: bool) -> Table:
         """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
         table = Table(X)
-        validate_data(self, table.native, reset=reset, skip_check_array=True)
+        validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
         return table
 
 

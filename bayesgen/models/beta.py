@@ -1,5 +1,7 @@
 """What the coin and the tosses share: a probability of success under a Beta prior, counts of failures and successes."""
 
+from typing import Self
+
 import numpy as np
 
 from bayesgen import program
@@ -30,7 +32,7 @@ class BetaPrior(ConjugateFamily):
         p = params["probability"]
         return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add the counts."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
         return self.revised(a=self.a + successes, b=self.b + failures)

@@ -145,7 +145,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add events and rows."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         return self.revised(concentration=self.concentration + events, rate=self.rate + rows)

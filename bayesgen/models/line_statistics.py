@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dtpqrt
+from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.numerics.pieces import pieces
 from bayesgen.statistics import Statistics
@@ -152,7 +152,7 @@ def _take_out(factor, rows, noise):
     length, remainder, lost = np.sqrt((factor**2).sum(0)), factor, np.inf
     values = np.linalg.svd(factor / length, compute_uv=False)
     if values[-1] > len(values) * _EPS * values[0]:
-        q = solve_triangular(factor, rows.T, trans="T")
+        q = solve_triangular(factor, rows.T, trans=1)
         rest = np.eye(len(factor)) - q @ q.T
         share = np.linalg.eigvalsh(rest)[0]  # of the rows' squares, left in the direction where least is left
         if share > 0:

@@ -15,6 +15,7 @@ them.
 import contextlib
 import functools
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
         return self.tie(n / 2), self.tie(squares), share * delta
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add the steps."""
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n

@@ -11,7 +11,7 @@ and scale matrix Psi_n (kappa_n + 1)/(kappa_n (nu_n - D + 1)). Joint mode: mean_
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Sample the Cholesky factor of the covariance, and the mean given it."""
         jnp = program.jnp
         root = jnp.linalg.cholesky(self.scale)
-        cholesky = program.numpyro.sample("cholesky", _inverse_wishart(self.nu, root))
+        cholesky: Any = program.numpyro.sample("cholesky", _inverse_wishart(self.nu, root))
         spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
         mean = program.numpyro.sample("mean", _normal(self.mean, spread))
         covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
@@ -123,7 +123,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Sum over what shares a covariance, axis kept: nothing here, the classes where they share one."""
         return increments.sum(0, keepdims=True) if self.shared else increments
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """The posterior, written as steps from the prior so that offsets do not cancel."""
         if isinstance(statistics, PatternMoments):
             raise DataError(

@@ -8,6 +8,7 @@ N(m_n, σ² + s_n²): wider than the posterior by the noise of one day. MAP m_n;
 """
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def parameters(self):
         """Sample the mean; the known variance is recorded beside it."""
-        mean = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
+        mean: Any = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
         variance = program.jnp.broadcast_to(self.noise_sd**2, mean.shape)
         return {"mean": mean, "variance": program.numpyro.deterministic("variance", variance)}
 
@@ -52,7 +53,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         """Normal(mean, sqrt(sd² + noise_sd²))."""
         return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add precisions; the mean is their weighted average, written as a step from the prior mean."""
         precision = 1 / self.sd**2 + statistics.n / self.noise_sd**2
         gain = statistics.n / self.noise_sd**2 / precision

@@ -42,8 +42,8 @@ def class_labels(y) -> np.ndarray:
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
         return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
-    if not isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy"):
-        y = y.to_numpy()  # of a nullable integer an integer, where np.asarray gives a float
+    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
+        y = convert()  # of a nullable integer an integer, where np.asarray gives a float
     y = column_or_1d(y, warn=True)
     if not masked and y.dtype.kind in "biu":
         return y

@@ -36,9 +36,11 @@ class Table:
     """
 
     def __init__(self, X):
-        self.native, self._frame = X, None
+        self._frame: Any = None  # narwhals' DataFrame, where there is one
+        self.native: Any = X
         if sparse.issparse(X):
-            self.native = sparse.csr_array(check_array(X, accept_sparse="csr", ensure_all_finite=False))
+            rows = check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
+            self.native = sparse.csr_array(rows)
             if not self.native.has_canonical_format:  # an entry written in parts is their sum
                 self.native = self.native.copy()
                 self.native.sum_duplicates()
