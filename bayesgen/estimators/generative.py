@@ -444,7 +444,8 @@ class NaiveBayesClassifier(_GenerativeClassifier):
 
 def _leaf(block: Block) -> ExponentialFamily:
     """The leaf of a block of columns: the user's own, or that of their family."""
-    leaf, shape = block.leaf, () if block.single else (len(block.columns),)
+    leaf: Any = block.leaf  # what is no leaf, the model refuses by name
+    shape = () if block.single else (len(block.columns),)
     if leaf == "bernoulli":
         return BetaBernoulli(np.ones(shape), 1.0)
     if leaf == "categorical":
