@@ -204,7 +204,7 @@ def compare(
     return result
 
 
-def compare_evidence(classifiers: Mapping[str, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
+def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
     """Posterior probabilities of fitted generative classifiers as models of the same rows and classes.
 
     p(model | data) is proportional to p(model) p(X, y | model): covariance structures, priors and kinds of features can

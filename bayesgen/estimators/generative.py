@@ -55,6 +55,15 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     model_: ClassConditional
     posterior_: Posterior
 
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Refuse ``class_weight`` with a word on what there is instead; `__init__` only keeps its arguments."""
+        if "class_weight" in settings:
+            raise TypeError(
+                f"{cls.__name__} has no class_weight: give the probabilities of the classes by priors=, to the "
+                "classifier or to predict_proba, and what each mistake costs to bayesgen.decision.decide"
+            )
+        return super().__new__(cls)
+
     def fit(self, X, y, sample_weight=None) -> Self:
         """Learn from rows and their classes.
 
@@ -369,7 +378,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
-        Known class probabilities, in place of learned ones.
+        Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
         How to learn.
     unseen : {"missing", "error"}, default "missing"
@@ -435,7 +444,8 @@ class NaiveBayesClassifier(_GenerativeClassifier):
 
 def _leaf(block: Block) -> ExponentialFamily:
     """The leaf of a block of columns: the user's own, or that of their family."""
-    leaf, shape = block.leaf, () if block.single else (len(block.columns),)
+    leaf: Any = block.leaf  # what is no leaf, the model refuses by name
+    shape = () if block.single else (len(block.columns),)
     if leaf == "bernoulli":
         return BetaBernoulli(np.ones(shape), 1.0)
     if leaf == "categorical":
@@ -466,7 +476,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
-        Known class probabilities, in place of learned ones.
+        Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
         How to learn.
     random_state : int, RandomState or None

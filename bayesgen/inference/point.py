@@ -50,8 +50,9 @@ def _maximise(model, statistics, with_prior: bool):
     """Maximise over the unconstrained latents, scaled by their spread under the prior; returns every site.
 
     A trust region with the exact Hessian: posteriors here are ill-scaled (a mean is known to a thousandth of its prior
-    spread), where L-BFGS needs thousands of steps and Newton a few dozen. It stops at a Newton decrement below 1e-11:
-    that much log density, in any units, is all that is left to gain.
+    spread), where L-BFGS needs thousands of steps and Newton a few dozen; under a separation prior on the penguins it
+    was not there after 10,000, and this took 41. It stops at a Newton decrement below 1e-11: that much log density, in
+    any units, is all that is left to gain.
     """
     from scipy.optimize import minimize
 

@@ -48,12 +48,12 @@ class Structure:
         """Return the leaf that a prior makes."""
         made = self.leaves.get(type(prior))
         if made is None:
-            names = " or ".join(kind.__name__ for kind in self.leaves if kind.__name__ in _OFFERED)
+            names = " or ".join(kind.__name__ for kind in self.leaves if kind not in (self.family, *_MADE))
             raise TypeError(f"covariance={self.name!r} takes a {names} prior, got {type(prior).__name__}")
         return made(prior, shared)
 
 
-_OFFERED = ("NormalInverseGamma", "NormalInverseWishart", "SeparationPrior")  # the others are made from these
+_MADE = (SeparationFull, SeparationDiagonal)  # leaves that a prior made: those of a posterior
 
 
 def _tied(*features: str):

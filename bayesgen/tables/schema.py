@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.leaf import ExponentialFamily
 from bayesgen.models.beta_bernoulli import BetaBernoulli
 from bayesgen.tables.messages import MOST, counted, listed
 from bayesgen.tables.table import SPARSE_FAMILIES, Table
@@ -31,7 +32,7 @@ class Block:
         Its columns, in order.
     single : bool
         Whether the leaf takes (n,) rather than (n, columns).
-    leaf : Model or str
+    leaf : ExponentialFamily or str
         The leaf the user gave, or the family to make one of.
     categories : tuple or None
         Labels in the order of their codes, where the leaf is categorical.
@@ -40,7 +41,7 @@ class Block:
     name: str
     columns: tuple[str, ...]
     single: bool
-    leaf: Any
+    leaf: ExponentialFamily | str
     categories: tuple | None = None
 
 

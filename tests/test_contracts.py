@@ -1,0 +1,267 @@
+"""What is declared holds: abstract classes, posteriors of a user's own, floors that import from below, types."""
+
+import ast
+import copy
+import inspect
+import pickle
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import bayesgen as bg
+from bayesgen import program
+from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.hyperparameters import Hyperparameters
+from bayesgen.leaf import ConjugateFamily, ExponentialFamily
+from bayesgen.model import Conjugate, Model, Params, is_conjugate
+from bayesgen.models import BetaBernoulli
+from bayesgen.posterior import ParameterDraws, Posterior
+from bayesgen.program import Record
+from bayesgen.statistics import Statistics
+
+ROOT = Path(__file__).parent.parent
+
+
+def below(cls) -> Iterator[type]:
+    """Every subclass."""
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from below(sub)
+
+
+def ours(classes) -> list[type]:
+    return [cls for cls in classes if cls.__module__.startswith("bayesgen.")]
+
+
+# -- abstract or final -----------------------------------------------------------------------------------------------
+
+BASES = {Record, Hyperparameters, Statistics, Estimator, ProbabilityDraws}  # what nobody makes an instance of
+
+CLASSES = ours([*program.records(), *below(Posterior), *below(Estimator)])
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_no_class_inherits_from_one_that_has_instances(cls):
+    concrete = [b.__name__ for b in ours(cls.__mro__[1:]) if b not in BASES and not inspect.isabstract(b)]
+    assert not concrete, f"{cls.__name__} switches parts of {concrete} off or on: let them share an abstract class"
+
+
+def test_the_walk_sees_the_package():
+    assert {BetaBernoulli, ParameterDraws, bg.NaiveBayesClassifier} <= set(CLASSES)
+
+
+# -- what is missing is named at instantiation -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Empty(ConjugateFamily):
+    """A leaf with nothing written."""
+
+
+REQUIRED = {
+    Model: {"__call__", "latents", "statistics", "check", "log_likelihood", "log_likelihood_rows", "dims", "coords"},
+    ExponentialFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters"},
+    ConjugateFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters", "update",
+                      "log_evidence_terms", "sample_parameters"},
+    Posterior: {"log_predictive", "draws", "as_draws", "with_class_prior", "point_or_draws", "mean"},
+}  # fmt: skip
+REQUIRED[Conjugate] = REQUIRED[Model] | {"update", "log_evidence", "log_predictive", "sample_parameters"}
+
+
+@pytest.mark.parametrize("base", REQUIRED, ids=lambda base: base.__name__)
+def test_the_docstring_lists_what_must_be_written(base):
+    assert set(base.__abstractmethods__) == REQUIRED[base]
+    told = "".join(inspect.getdoc(cls) or "" for cls in base.__mro__ if cls in REQUIRED)
+    assert not [name for name in REQUIRED[base] if name not in told]
+
+
+def test_an_empty_leaf_is_refused_with_what_it_lacks():
+    with pytest.raises(TypeError, match="Empty") as refused:
+        Empty()  # pyright: ignore[reportAbstractUsage]
+    assert all(name in str(refused.value) for name in REQUIRED[ConjugateFamily])
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRED[ConjugateFamily]))
+def test_a_leaf_that_lacks_one_method_is_refused_and_it_is_named(name):
+    written = {n: lambda self, *args, **options: None for n in REQUIRED[ConjugateFamily] - {name}}
+    leaf = dataclass(frozen=True, eq=False)(type("Leaf", (ConjugateFamily,), written))
+    with pytest.raises(TypeError, match=rf"Leaf.*\b{name}\b"):
+        leaf()
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRED[Posterior]))
+def test_a_posterior_that_lacks_one_method_is_refused_and_it_is_named(name):
+    written = {n: lambda self, *args, **options: None for n in REQUIRED[Posterior] - {name}}
+    with pytest.raises(TypeError, match=rf"Own.*\b{name}\b"):
+        type("Own", (Posterior,), written)()
+
+
+# -- a posterior of a user's own -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Posterior):
+    """Draws of which each has a weight: what importance sampling gives."""
+
+    model: Model
+    samples: Params  # arrays (draws, ...)
+    weight: np.ndarray  # (draws,), sums to 1
+
+    kind = "draws"
+
+    def log_predictive(self, x):
+        density = self.model.log_likelihood_rows(self.samples, self.model.check(x))
+        with np.errstate(divide="ignore"):
+            terms = density + np.log(self.weight).reshape(-1, *[1] * (density.ndim - 1))
+        return np.logaddexp.reduce(terms, axis=0).T
+
+    def draws(self, seed=None, size=(4, 1000)):
+        picked = np.random.default_rng(seed).choice(len(self.weight), size=size, p=self.weight)
+        return {site: v[picked] for site, v in self.samples.items()}
+
+    def as_draws(self, seed=None):
+        return ParameterDraws(self.model, self.draws(seed))
+
+    def with_class_prior(self, classes):
+        one = ParameterDraws(self.model, {site: v[None] for site, v in self.samples.items()}).with_class_prior(classes)
+        return replace(self, model=one.model, samples=one.flat)
+
+    def point_or_draws(self, seed=None, size=(4, 1000)):
+        return self.draws(seed, size)
+
+    def mean(self):
+        return {site: np.tensordot(self.weight, v, 1) for site, v in self.samples.items()}
+
+
+@dataclass(frozen=True)
+class Importance:
+    """An inference of one's own: draws of the exact posterior, as a mixture with equal weights."""
+
+    size: int = 4000
+
+    def __call__(self, model, data, *, seed=None):
+        assert is_conjugate(model)
+        samples = model.update(data).sample_parameters(np.random.default_rng(0), (self.size,))
+        return Mixture(model, samples, np.full(self.size, 1 / self.size))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(1)
+    y = np.repeat(["a", "b"], 30)
+    return rng.normal(np.where(y == "a", 0.0, 1.5)[:, None], 1.0, (60, 2)), y
+
+
+def test_an_own_posterior_serves_a_classifier(rows):
+    own, exact = bg.NaiveBayesClassifier(inference=Importance()).fit(*rows), bg.NaiveBayesClassifier().fit(*rows)
+    assert isinstance(own.posterior_, Mixture)
+    for priors in (None, [0.9, 0.1]):
+        np.testing.assert_allclose(own.predict_proba(rows[0], priors), exact.predict_proba(rows[0], priors), atol=0.01)
+    tree = own.to_arviz(*rows)
+    assert {"posterior", "log_likelihood", "posterior_predictive"} <= set(tree.children)
+    assert own.predict_proba_interval(rows[0]).shape == (60, 2, 2)
+    assert len(own.sample(3)[0]) == 3
+
+
+def test_an_own_posterior_serves_a_regression(rows):
+    x, target = rows[0], rows[0] @ [1.0, -2.0] + 0.5
+    own, exact = bg.LinearRegressor(inference=Importance()).fit(x, target), bg.LinearRegressor().fit(x, target)
+    np.testing.assert_allclose(own.coef_, exact.coef_, atol=0.01)
+    for one, other in zip(own.predict(x, return_std=True), exact.predict(x, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.05, atol=0.01)
+    assert own.to_arviz().posterior["coefficients"].shape[-1] == 2
+
+
+# -- class_weight ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier])
+def test_class_weight_is_refused_with_a_word_on_priors(cls):
+    with pytest.raises(TypeError, match=f"{cls.__name__} has no class_weight.*priors="):
+        cls(class_weight="balanced")
+    classifier = cls(priors=[0.2, 0.8])
+    for again in (clone(classifier), copy.deepcopy(classifier), pickle.loads(pickle.dumps(classifier))):
+        assert again.priors == [0.2, 0.8]
+    assert list(inspect.signature(cls).parameters) == sorted(cls().get_params(), key=str(inspect.signature(cls)).find)
+
+
+# -- floors ----------------------------------------------------------------------------------------------------------
+
+FLOORS = [  # from the ground up; rooms on one floor do not import each other
+    ("errors", "program", "data", "decision"),
+    ("numerics",),
+    ("hyperparameters", "statistics", "evaluation"),
+    ("model",),
+    ("leaf", "posterior"),
+    ("models",),
+    ("inference", "tables", "boundary"),
+    ("inspection", "calibration"),
+    ("estimators",),
+    ("files",),
+    ("estimators.storage",),
+    ("comparison", "plot"),
+    ("report",),
+    ("cli",),
+]
+UPSTAIRS = {  # while it runs, not while it is imported
+    ("estimators.base", "estimators.storage"): "an estimator has a method that saves it",
+    ("estimators.storage", "__init__"): "a file holds the version of the package",
+}
+FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
+MODULES = {
+    ".".join(path.relative_to(ROOT / "bayesgen").with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "bayesgen").rglob("*.py"))
+}
+
+
+def room(module: str) -> str:
+    """The room of a module: itself where the table of floors has it, else its folder."""
+    return module if module in FLOOR else module.split(".")[0]
+
+
+def imports(tree) -> Iterator[str]:
+    """The modules of this package that a piece of code imports, in functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "bayesgen":
+            where = node.module.removeprefix("bayesgen").lstrip(".")
+            for alias in node.names:
+                inner = f"{where}.{alias.name}".lstrip(".")
+                yield inner if inner in MODULES else where or "__init__"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "__init__"])
+def test_a_module_imports_only_from_below(module):
+    for other in imports(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if (module, other) in UPSTAIRS or room(other) == room(module):
+            continue
+        assert FLOOR[room(other)] < FLOOR[room(module)], f"{module} imports {other}, which is not on a floor below"
+
+
+def test_no_circle_within_a_room():
+    """Imports at the head of modules make no circle anywhere."""
+    graph = {}
+    for module, path in MODULES.items():
+        head = [n for n in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(n, ast.ImportFrom)]
+        graph[module] = {other for node in head for other in imports(node)} - {module}
+    done: set[str] = set()
+
+    def visit(module, path):
+        assert module not in path, " -> ".join([*path, module])
+        if module not in done:
+            for other in graph[module]:
+                visit(other, [*path, module])
+            done.add(module)
+
+    for module in graph:
+        visit(module, [])
+
+
+def test_nothing_asks_for_the_type_of_a_posterior_but_its_own_module_and_files():
+    asks = re.compile(r"isinstance\([^)]*\b(ExactPosterior|ParameterDraws|PointEstimate|POSTERIORS|DRAWS)\b")
+    found = [module for module, path in MODULES.items() if asks.search(path.read_text(encoding="utf-8"))]
+    assert set(found) <= {"posterior", "files.agreement"}, found

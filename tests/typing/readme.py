@@ -1,0 +1,50 @@
+"""README's blocks of Python, one after the other: the same text, which `tests/test_typing.py` compares."""
+
+# ruff: noqa: E402, I001
+
+import bayesgen as bg
+
+X = bg.data.load("penguins").sample(frac=1, random_state=0)  # text, numbers and gaps
+y = X.pop("species")
+classifier = bg.NaiveBayesClassifier().fit(X[:100], y[:100])  # the exact posterior; inference="nuts" samples it
+print(classifier.score(X[100:], y[100:]), classifier.log_evidence_)
+probability = classifier.predict_proba(X[100:])  # averaged over the posterior
+loss = [[0, 1, 5], [1, 0, 5], [9, 9, 0]]  # rows: the truth; columns: what we do
+print(bg.decision.decide(probability, loss)[:5])
+print(classifier.to_arviz().posterior)  # draws with named dims and labelled coords
+
+
+import jax
+import numpy as np
+from bayesgen.models import BetaBernoulli
+from numpyro.infer import MCMC, NUTS
+
+coin = BetaBernoulli(a=2, b=2)
+posterior = coin.update(coin.statistics([1, 1]))  # Beta(4, 2)
+MCMC(NUTS(coin), num_warmup=500, num_samples=500).run(jax.random.PRNGKey(0), np.array([1, 1]))
+
+
+import numpyro
+import numpyro.distributions as dist
+from arviz_stats import loo  # pyright: ignore[reportPrivateImportUsage]  # ArviZ does not say that it exports it
+from sklearn.model_selection import GridSearchCV
+
+rows = X.select_dtypes("number").drop(columns="year").dropna()
+labels = y[rows.index]
+search = GridSearchCV(
+    bg.GaussianDiscriminantClassifier(), {"covariance": ["full", "diagonal"], "shared": [False, True]}
+)
+best = search.fit(rows, labels).best_estimator_  # scikit-learn's search over structures ...
+models = {s: bg.GaussianDiscriminantClassifier(shared=s).fit(rows, labels) for s in (False, True)}
+print(bg.compare_evidence(models))  # ... and Bayes' own: posterior probabilities of the structures
+print(best.leave_one_out(rows, labels).elpd, loo(best.to_arviz(rows, labels), var_name="joint").elpd)  # exact; ArviZ's  # pyright: ignore[reportAttributeAccessIssue]  # no tuple here
+best.save("best.nc")  # bg.load("best.nc") runs no code
+
+
+def visits(counts):  # a NumPyro function of one's own: ML, MAP, NUTS, and predictions
+    rate = numpyro.sample("rate", dist.LogNormal(0.0, 1.0))
+    with numpyro.plate("obs", len(counts)):
+        numpyro.sample("counts", dist.Poisson(rate), obs=counts)
+
+
+print(bg.fit(visits, [2, 3, 1], "map").log_predictive([0, 1, 2]))
