@@ -1,0 +1,99 @@
+r"""Gaps at fit under full covariances: expected statistics, given the class means and one pooled covariance.
+
+A full covariance and rows with gaps have no conjugate posterior. What is taken instead: means μ_k and a pooled Σ by a few
+steps of EM on the rows, under the prior that `gaussian.Member("shared", rho=D)` has; then each row's missing entries m
+are completed from those it has, o, and from its class,
+
+.. math:: \hat x_m = \mu_m + B (x_o - \mu_o), \quad B = \Sigma_{mo} \Sigma_{oo}^{-1}, \quad
+   C = \Sigma_{mm} - B \Sigma_{om}
+
+and its expected outer product, with C added to the scatter of its class, takes part in the statistics of every member
+(Little and Rubin 2002, *Statistical Analysis with Missing Data*, section 11.2). A completed entry counts as a full
+one in the degrees of freedom. μ_k and Σ are learned without the rows that are left out. What is predicted of a row, left out or new, is
+the marginal t of the entries it has, in which no completed entry of that row takes part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.averaging.reference import Reference, moments_of
+
+_STEPS = 6
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What missing entries are completed from.
+
+    Attributes
+    ----------
+    mean : array, shape (K, D)
+        Mean of each class.
+    covariance : array, shape (D, D)
+        Pooled covariance within the classes.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def learn(cls, x, seen, codes, classes: int, weight) -> "Filling":
+        """EM from the columns as they are, each alone."""
+        w = np.where(seen, weight[:, None], 0.0)
+        x = np.where(seen, x, 0.0)
+        total = w.sum(0)
+        overall = np.divide((w * x).sum(0), total, out=np.zeros(x.shape[1]), where=total > 0)
+        member = np.zeros((classes, len(x)))
+        member[codes, np.arange(len(x))] = 1.0
+        mean = (member @ (w * (x - overall))) / (member @ w + 0.01) + overall
+        squares = (w * (x - mean[codes]) ** 2).sum(0)
+        variance = np.divide(squares, total, out=np.ones_like(squares), where=squares > 0)
+        filling = cls(mean, np.diag(variance))
+        for _ in range(_STEPS):
+            filling = filling._step(x, seen, codes, classes, weight)
+        return filling
+
+    def _step(self, x, seen, codes, classes, weight):
+        complete, extra = self.complete(x, seen, codes, codes, classes, weight)
+        statistics = moments_of(complete, codes, classes, weight, extra)
+        reference, dim = Reference.of(statistics), x.shape[1]
+        freedom = max(statistics.n.sum() - (statistics.n > 0).sum(), 0.0) + dim
+        covariance = (reference.within[0] + dim * np.diag(np.diag(reference.covariance[0]))) / freedom
+        return Filling(reference.mean[0], covariance)
+
+    def complete(self, x, seen, codes, group, groups: int, weight):
+        """Completed rows, and by group the sum of the conditional covariances of what was missing.
+
+        Parameters
+        ----------
+        x, seen : array, shape (n, D)
+            Rows, any number where missing, and which entries are not.
+        codes, group : int array, shape (n,)
+            Class, and group whose scatter the row belongs to.
+        groups : int
+            G.
+        weight : array, shape (n,)
+            Weights.
+
+        Returns
+        -------
+        complete : array, shape (n, D)
+        extra : array, shape (G, D, D)
+        """
+        dim = x.shape[1]
+        complete, extra = np.where(seen, x, 0.0), np.zeros((groups, dim, dim))
+        rows = np.flatnonzero(~seen.all(1))
+        for start in range(0, len(rows), step := max(1, (1 << 20) // dim**2)):
+            part = rows[start : start + step]
+            o = seen[part]
+            matrix = self.covariance * (o[:, :, None] & o[:, None, :])
+            matrix[:, np.arange(dim), np.arange(dim)] += ~o
+            regress = np.linalg.inv(matrix) * o[:, None, :] * o[:, :, None]
+            cross = self.covariance @ regress  # B, in the rows of what is missing
+            mean = self.mean[codes[part]]
+            guess = mean + (cross @ (complete[part] - mean)[:, :, None])[:, :, 0]
+            complete[part] = np.where(o, complete[part], guess)
+            rest = (self.covariance - cross @ self.covariance) * (~o[:, :, None] & ~o[:, None, :])
+            np.add.at(extra, group[part], weight[part, None, None] * rest)
+        return complete, extra

@@ -1,0 +1,145 @@
+"""The members of numeric columns: views of the rows (bent, in components), each with its Gaussian structures.
+
+A `View` is what is learned from rows and cannot be subtracted: bends, centres of components, what gaps are completed
+from. A `Fitted` view has besides the statistics of its groups, which can.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayesgen.averaging import components
+from bayesgen.averaging.gaps import Filling
+from bayesgen.averaging.gaussian import Member, log_density
+from bayesgen.averaging.reference import Reference, moments_of
+from bayesgen.averaging.warp import Warp
+from bayesgen.statistics import Moments
+
+_CELLS = 1 << 21  # entries of matrices worked on at a time
+
+
+@dataclass(frozen=True)
+class View:
+    """How rows are seen: bent, completed, and in groups.
+
+    Attributes
+    ----------
+    warp : Warp
+        The transformation of the columns.
+    filling : Filling or None
+        What gaps are completed from; None where no row has any.
+    centres : array, shape (G, D)
+        Of the groups, among bent columns.
+    owner : int array, shape (G,)
+        The class of each group, in order.
+    """
+
+    warp: Warp
+    filling: Filling | None
+    centres: np.ndarray
+    owner: np.ndarray
+
+    @classmethod
+    def learn(cls, x, codes, classes: int, weight, *, bend: bool, count: int, gaps: bool, rng) -> "View":
+        """Learn from rows, NaN where missing."""
+        warp = Warp.learn(x, codes, classes, weight, bend)
+        y, seen = warp.forward(x), ~np.isnan(x)
+        filling = Filling.learn(y, seen, codes, classes, weight) if gaps else None
+        if filling is not None:
+            y, _ = filling.complete(y, seen, codes, codes, classes, weight)
+        return cls(warp, filling, *components.learn(y, codes, classes, weight, count, rng))
+
+    def statistics(self, x, codes, weight) -> Moments:
+        """Moments of the groups of rows."""
+        y, classes, groups = self.warp.forward(x), self.owner[-1] + 1, len(self.owner)
+        if self.filling is None:
+            return moments_of(y, components.assign(y, codes, self.centres, self.owner), groups, weight)
+        seen = ~np.isnan(x)
+        y, _ = self.filling.complete(y, seen, codes, codes, classes, weight)
+        group = components.assign(y, codes, self.centres, self.owner)
+        y, extra = self.filling.complete(y, seen, codes, group, groups, weight)
+        return moments_of(y, group, groups, weight, extra)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A view with the statistics of its groups and the members that share them.
+
+    Attributes
+    ----------
+    view : View
+    members : tuple of Member
+    statistics : Moments
+        Of the groups, (G, D, D).
+    """
+
+    view: View
+    members: tuple[Member, ...]
+    statistics: Moments
+
+    @classmethod
+    def of(cls, view, members, x, codes, weight) -> "Fitted":
+        """Sum the statistics of rows."""
+        return cls(view, tuple(members), view.statistics(x, codes, weight))
+
+    def log_density(self, x) -> np.ndarray:
+        """Log p(x | k) of rows under every member, (M, n, K), in the units of the bent columns."""
+        result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
+        reference = Reference.of(self.statistics)
+        for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
+            result[:, part] = self._classes(reference, *self._read(x[part]))
+        return result
+
+    def leave_out(self, x, codes, removed, anew) -> np.ndarray:
+        """Log p(x_i | k) of rows of the fit without themselves, (M, n, K).
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            The rows, NaN where missing.
+        codes : int array, shape (n,)
+            Their classes.
+        removed : array, shape (n,)
+            The weight to take out of each.
+        anew : callable
+            ``anew(i)`` gives all rows but row i, (x, codes, weight).
+        """
+        result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
+        for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
+            own = codes[part]
+            y, seen = self._read(x[part])
+            whole = y
+            if seen is not None:
+                whole, _ = self.view.filling.complete(y, seen, own, own, result.shape[2], removed[part])
+            group = components.assign(whole, own, self.view.centres, self.view.owner)
+
+            def rest(b, first=part.start):
+                return self.view.statistics(*anew(first + b))
+
+            reference = Reference.without(self.statistics, whole, group, removed[part], rest)
+            result[:, part] = self._classes(reference, y, seen)
+        return result
+
+    def _read(self, x):
+        """Bent rows, 0 where missing, and what is seen; None where all is."""
+        seen, y = ~np.isnan(x), self.view.warp.forward(x)
+        return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
+
+    def _classes(self, reference, y, seen):
+        """From the densities of groups to those of classes: a class is the mixture of its groups."""
+        density = log_density(self.members, reference, y, seen)
+        owner, n = self.view.owner, reference.n
+        classes = owner[-1] + 1
+        if len(owner) == classes:
+            return density
+        member = owner == np.arange(classes)[:, None]
+        share = np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner])
+        density += share
+        return np.stack([logsumexp(density[..., owner == k], axis=2) for k in range(classes)], axis=2)
+
+
+def _pieces(rows: int, dim: int, groups: int):
+    step = max(1, _CELLS // max((dim + groups) ** 2, 1))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
