@@ -18,17 +18,20 @@ A row left out subtracts its weight r: from n_ka at its levels and from n_kab at
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
+from bayesgen.program import Record
+
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
 _CELLS = 1 << 20
 
 
-@dataclass(frozen=True)
-class Fitted:
+@dataclass(frozen=True, eq=False)
+class CategoryMembers(Record):
     """Counts of levels and of pairs of them, by class.
 
     Attributes
@@ -45,11 +48,11 @@ class Fitted:
     single: np.ndarray
     pairs: np.ndarray | None
 
-    alphas = (0.25, 1.0)
-    strengths = (1.0, 4.0)
+    alphas: ClassVar = (0.25, 1.0)
+    strengths: ClassVar = (1.0, 4.0)
 
     @classmethod
-    def of(cls, x, levels, codes, classes: int, weight) -> "Fitted":
+    def of(cls, x, levels, codes, classes: int, weight) -> "CategoryMembers":
         """Count rows.
 
         Parameters
@@ -84,31 +87,37 @@ class Fitted:
         return tuple(("independent", a) for a in self.alphas) + tuple(("one parent", s) for s in parents)
 
     @property
-    def _column(self):
+    def column(self):
         """The column of each level, (L,)."""
         return np.repeat(np.arange(len(self.levels)), self.levels)
 
     @property
-    def _sum(self):
+    def by_column(self):
         """Matrix (L, F) that sums levels by column."""
-        return (self._column[:, None] == np.arange(len(self.levels))).astype(float)
+        return (self.column[:, None] == np.arange(len(self.levels))).astype(float)
 
     def log_density(self, x) -> np.ndarray:
         """Log p(x | k) of rows under every member, (M, n, K)."""
-        hot, column = _hot(x, self.levels), self._column
-        result = np.empty((len(self.members), len(x), len(self.single)))
-        for place, alpha in enumerate(self.alphas):
-            result[place] = hot @ np.log(self._level(alpha)).T
-        if self.pairs is not None:
-            level = self._level(self.alphas[0])
-            allowed = self._allowed(x)
-            seen = self.pairs @ self._sum  # n_kai, (K, L, F)
-            for place, s in enumerate(self.strengths, len(self.alphas)):
-                for k in range(len(self.single)):
-                    table = np.log((self.pairs[k] + s * level[k]) / (seen[k][:, column] + s))
-                    table[column[:, None] == column] = 0.0
-                    result[place, :, k] = self._average(hot @ table.T + np.log(level[k]), allowed)
+        return np.stack([self.density(x, *self._tables(*member)) for member in self.members])
+
+    def density(self, x, level, table=None) -> np.ndarray:
+        """Log p(x | k) of rows, (n, K), under p(a | k) (K, L), and of one parent also under p(b | k, a) (K, L, L)."""
+        hot, column = _hot(x, self.levels), self.column
+        if table is None:
+            return hot @ np.log(level).T
+        allowed, result = self._allowed(x), np.empty((len(x), len(level)))
+        for k in range(len(level)):
+            children = np.where(column[:, None] == column, 0.0, np.log(table[k]))
+            result[:, k] = self._average(hot @ children.T + np.log(level[k]), allowed)
         return result
+
+    def _tables(self, structure, strength):
+        """Predictive p(a | k), and p(b | k, a) of one parent."""
+        if structure == "independent":
+            return self._level(strength), None
+        level = self._level(self.alphas[0])
+        seen = (self.pairs @ self.by_column)[..., self.column]  # n_kai at each level of column i, (K, L, L)
+        return level, (self.pairs + strength * level[:, None]) / (seen + strength)
 
     def leave_out(self, x, codes, removed) -> np.ndarray:
         """Log p(x_i | k) of rows of the fit without themselves, (M, n, K)."""
@@ -122,7 +131,7 @@ class Fitted:
 
     def _own(self, x, codes, removed):
         """Log p(x_i | t_i) without the row, (M, B)."""
-        seen, column = x >= 0, self._column
+        seen, column = x >= 0, self.column
         place = np.where(seen, x + np.cumsum(self.levels) - self.levels, 0)
         hot = _hot(x, self.levels).toarray()
         gone = removed[:, None] * hot
@@ -135,7 +144,7 @@ class Fitted:
             child = np.take_along_axis(level, place, 1)  # p(x_j | k), (B, F)
             levels, allowed = np.arange(len(column)), self._allowed(x)
             both = self.pairs[codes[:, None, None], levels[None, :, None], place[:, None]] - gone[:, :, None]
-            total = (self.pairs @ self._sum)[codes] - gone[:, :, None] * seen[:, None]
+            total = (self.pairs @ self.by_column)[codes] - gone[:, :, None] * seen[:, None]
             both, total = both.clip(0), total.clip(0)
             counts = seen[:, None] & (column[:, None] != np.arange(len(self.levels)))
             for row, s in enumerate(self.strengths, len(self.alphas)):
@@ -146,11 +155,11 @@ class Fitted:
     def _level(self, alpha, single=None):
         """p(a | k), (..., L)."""
         single = self.single if single is None else single
-        return (single + alpha) / ((single @ self._sum)[..., self._column] + alpha * self.levels[self._column])
+        return (single + alpha) / ((single @ self.by_column)[..., self.column] + alpha * self.levels[self.column])
 
     def _allowed(self, x):
         """Which parents' levels a row may have, (n, L): its own, or all of a missing column."""
-        return _hot(x, self.levels).toarray().astype(bool) | (x < 0)[:, self._column]
+        return _hot(x, self.levels).toarray().astype(bool) | (x < 0)[:, self.column]
 
     def _average(self, score, allowed):
         return logsumexp(np.where(allowed, score, -np.inf), axis=1) - np.log(len(self.levels))

@@ -1,7 +1,7 @@
 r"""Gaps at fit under full covariances: expected statistics, given the class means and one pooled covariance.
 
 A full covariance and rows with gaps have no conjugate posterior. What is taken instead: means μ_k and a pooled Σ by a few
-steps of EM on the rows, under the prior that `gaussian.Member("shared", rho=D)` has; then each row's missing entries m
+steps of EM on the rows, under the prior that `GaussianMember("shared", rho=D)` has; then each row's missing entries m
 are completed from those it has, o, and from its class,
 
 .. math:: \hat x_m = \mu_m + B (x_o - \mu_o), \quad B = \Sigma_{mo} \Sigma_{oo}^{-1}, \quad
@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.averaging.reference import Reference, moments_of
+from bayesgen.program import Record
 
 _STEPS = 6
 
 
-@dataclass(frozen=True)
-class Filling:
+@dataclass(frozen=True, eq=False)
+class Filling(Record):
     """What missing entries are completed from.
 
     Attributes

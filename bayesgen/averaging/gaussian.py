@@ -27,12 +27,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.averaging.reference import Reference
+from bayesgen.program import Record
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
 
 
-@dataclass(frozen=True)
-class Member:
+@dataclass(frozen=True, eq=False)
+class GaussianMember(Record):
     """One choice of structure and strengths.
 
     Attributes
@@ -58,7 +59,7 @@ def log_density(members, reference: Reference, x, seen=None) -> np.ndarray:
 
     Parameters
     ----------
-    members : sequence of Member
+    members : sequence of GaussianMember
         M of them, those alike but for kappa side by side.
     reference : Reference
         Statistics for each row (B = n), or for all (B = 1).

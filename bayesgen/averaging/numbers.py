@@ -1,7 +1,7 @@
 """The members of numeric columns: views of the rows (bent, in components), each with its Gaussian structures.
 
 A `View` is what is learned from rows and cannot be subtracted: bends, centres of components, what gaps are completed
-from. A `Fitted` view has besides the statistics of its groups, which can.
+from. A `FittedView` has besides the statistics of its groups, which can.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import Filling
-from bayesgen.averaging.gaussian import Member, log_density
+from bayesgen.averaging.gaussian import GaussianMember, log_density
 from bayesgen.averaging.reference import Reference, moments_of
 from bayesgen.averaging.warp import Warp
+from bayesgen.program import Record
 from bayesgen.statistics import Moments
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 
 
-@dataclass(frozen=True)
-class View:
+@dataclass(frozen=True, eq=False)
+class View(Record):
     """How rows are seen: bent, completed, and in groups.
 
     Attributes
@@ -62,33 +63,38 @@ class View:
         return moments_of(y, group, groups, weight, extra)
 
 
-@dataclass(frozen=True)
-class Fitted:
+@dataclass(frozen=True, eq=False)
+class FittedView(Record):
     """A view with the statistics of its groups and the members that share them.
 
     Attributes
     ----------
     view : View
-    members : tuple of Member
+    members : tuple of GaussianMember
     statistics : Moments
         Of the groups, (G, D, D).
     """
 
     view: View
-    members: tuple[Member, ...]
+    members: tuple[GaussianMember, ...]
     statistics: Moments
 
     @classmethod
-    def of(cls, view, members, x, codes, weight) -> "Fitted":
+    def of(cls, view, members, x, codes, weight) -> "FittedView":
         """Sum the statistics of rows."""
         return cls(view, tuple(members), view.statistics(x, codes, weight))
+
+    @property
+    def count(self) -> int:
+        """Components of the class that has most."""
+        return int(np.bincount(self.view.owner).max())
 
     def log_density(self, x) -> np.ndarray:
         """Log p(x | k) of rows under every member, (M, n, K), in the units of the bent columns."""
         result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
         reference = Reference.of(self.statistics)
         for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
-            result[:, part] = self._classes(reference, *self._read(x[part]))
+            result[:, part] = self._classes(reference, *self.read(x[part]))
         return result
 
     def leave_out(self, x, codes, removed, anew) -> np.ndarray:
@@ -108,7 +114,7 @@ class Fitted:
         result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
         for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
             own = codes[part]
-            y, seen = self._read(x[part])
+            y, seen = self.read(x[part])
             whole = y
             if seen is not None:
                 whole, _ = self.view.filling.complete(y, seen, own, own, result.shape[2], removed[part])
@@ -121,22 +127,26 @@ class Fitted:
             result[:, part] = self._classes(reference, y, seen)
         return result
 
-    def _read(self, x):
+    def read(self, x):
         """Bent rows, 0 where missing, and what is seen; None where all is."""
         seen, y = ~np.isnan(x), self.view.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
 
     def _classes(self, reference, y, seen):
-        """From the densities of groups to those of classes: a class is the mixture of its groups."""
+        """Densities of classes."""
         density = log_density(self.members, reference, y, seen)
         owner, n = self.view.owner, reference.n
+        member = owner == np.arange(owner[-1] + 1)[:, None]
+        return self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]))
+
+    def mix(self, density, log_share):
+        """From log densities of groups, (..., G), to those of classes, (..., K), which are their mixtures."""
+        owner = self.view.owner
         classes = owner[-1] + 1
         if len(owner) == classes:
             return density
-        member = owner == np.arange(classes)[:, None]
-        share = np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner])
-        density += share
-        return np.stack([logsumexp(density[..., owner == k], axis=2) for k in range(classes)], axis=2)
+        density = density + log_share
+        return np.stack([logsumexp(density[..., owner == k], axis=-1) for k in range(classes)], axis=-1)
 
 
 def _pieces(rows: int, dim: int, groups: int):

@@ -21,6 +21,7 @@ log τ - τ e^{-μ} and so concave like the first: Newton's method, kept within 
 import numpy as np
 
 _SPREAD = 0.5
+_CELLS = 1 << 18  # densities worked on at a time
 
 
 def log_probability(density, log_prior, exponents) -> np.ndarray:
@@ -46,7 +47,7 @@ def expected(columns: int, rows: float) -> float:
     return (1 + 2 * columns / rows) ** -0.5
 
 
-def exponents(density, log_prior, codes, weight, mode: float, steps: int = 100) -> np.ndarray:
+def exponents(density, log_prior, codes, weight, mode: float, start=None) -> np.ndarray:
     """The exponent of every member.
 
     Parameters
@@ -61,29 +62,36 @@ def exponents(density, log_prior, codes, weight, mode: float, steps: int = 100) 
         Its weight.
     mode : float
         The exponent to expect.
+    start : array, shape (M,), optional
+        Where to begin; by default at the mode.
 
     Returns
     -------
     array, shape (M,)
     """
-    return np.array([_exponent(f, log_prior, codes, weight, mode, steps) for f in density])
+    result = np.full(len(density), mode) if start is None else start.copy()
+    step = max(1, _CELLS // max(density[0].size, 1))
+    for first in range(0, len(density), step):
+        part = slice(first, first + step)
+        result[part] = _newton(density[part], log_prior, codes, weight, mode, result[part])
+    return result
 
 
-def _exponent(density, log_prior, codes, weight, mode, steps):
-    own = density[np.arange(len(codes)), codes]
-    low, high, tau = 0.0, np.inf, mode
-    for _ in range(steps):
-        joint = tau * density + log_prior
-        joint -= joint.max(1, keepdims=True)
-        q = np.exp(joint)
-        q /= q.sum(1, keepdims=True)
-        mean = (q * density).sum(1)
-        slope = weight @ (own - mean) + (1 / tau - 1 / mode) / _SPREAD**2
-        curvature = weight @ (q * (density - mean[:, None]) ** 2).sum(1) + 1 / (tau * _SPREAD) ** 2
-        low, high = (tau, high) if slope > 0 else (low, tau)
-        step = tau + slope / curvature
-        new = step if low < step < high else (2 * tau if high == np.inf else (low + high) / 2)
-        done, tau = abs(new - tau) <= 1e-12 * tau, new
-        if done:
+def _newton(density, log_prior, codes, weight, mode, tau):
+    """Newton's method for several members at once, each within its bracket."""
+    own = density[:, np.arange(len(codes)), codes]
+    low, high = np.zeros(len(tau)), np.full(len(tau), np.inf)
+    for _ in range(100):
+        q = np.exp(log_probability(density, log_prior, tau))
+        mean = (q * density).sum(2)
+        slope = (own - mean) @ weight + (1 / tau - 1 / mode) / _SPREAD**2
+        q *= (density - mean[..., None]) ** 2
+        curvature = q.sum(2) @ weight + 1 / (tau * _SPREAD) ** 2
+        low, high = np.where(slope > 0, tau, low), np.where(slope > 0, high, tau)
+        new = tau + slope / curvature
+        middle = np.where(np.isinf(high), 2 * tau, (low + high) / 2)
+        new = np.where((low < new) & (new < high), new, middle)
+        done, tau = np.abs(new - tau) <= 1e-9 * tau, new
+        if done.all():
             break
     return tau

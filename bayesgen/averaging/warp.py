@@ -18,11 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesgen.program import Record
+
 _GRID = np.linspace(0.0, 2.0, 21)
 
 
-@dataclass(frozen=True)
-class Warp:
+@dataclass(frozen=True, eq=False)
+class Warp(Record):
     """The transformation of each column; z = (x - location)/scale.
 
     Attributes
