@@ -133,7 +133,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 concentration=concentration,
                 seed=int(generator(self.random_state).integers(1 << 31)),
             )
-        if len(self.classes_) > 1 and self.scores_["average"] <= self.scores_["base_rate"]:
+        if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
             warnings.warn(
                 "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
                 "the class, or there are too few rows to tell",

@@ -1,0 +1,348 @@
+"""The averaged classifier: its laws, at home in scikit-learn, any table, bad input."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayesgen.averaging import learning
+from bayesgen.estimators.averaged import AveragedClassifier
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+FIT, TEST = slice(None, None, 5), slice(2, None, 5)
+ONE = AveragedClassifier(components=False)
+
+
+def mixed(n=60, seed=0):
+    """A table of every kind of column, with gaps, and its classes."""
+    rng = np.random.default_rng(seed)
+    code = np.arange(n) % 3
+    X = pd.DataFrame(
+        {
+            "height": rng.normal(10 + 2 * code, 2),
+            "width": np.exp(rng.normal(code, 1)),
+            "sick": rng.random(n) < 0.2 + 0.3 * code,
+            "leaf": pd.Categorical(rng.choice(["oval", "round"], n), categories=["lobed", "oval", "round"]),
+            "soil": np.where(rng.random(n) < 0.2 + 0.3 * code, "clay", "sand").astype(object),
+        }
+    )
+    X.loc[[3, n - 2], "height"] = np.nan
+    X.loc[[4, n - 1], "leaf"] = np.nan
+    X.loc[[4, n // 2], "soil"] = None
+    return X, np.array(["ash", "birch", "oak"])[code]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return AveragedClassifier().fit(IRIS[FIT], SPECIES[FIT])
+
+
+@pytest.fixture(scope="module")
+def fitted_mixed():
+    return AveragedClassifier().fit(*mixed())
+
+
+# -- scikit-learn
+
+
+@pytest.mark.filterwarnings("ignore:columns .* hold one value:UserWarning")
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+@pytest.mark.filterwarnings("ignore:y is constant:UserWarning")
+@parametrize_with_checks([AveragedClassifier()])
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_pickle_keeps_every_bit(fitted_mixed):
+    X, _ = mixed(9, seed=1)
+    again = pickle.loads(pickle.dumps(fitted_mixed))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted_mixed.predict_proba(X))
+
+
+# -- the average
+
+
+def test_the_average_is_better_than_its_worst_half_and_the_class_prior(fitted):
+    scores, weights = fitted.scores_, fitted.weights_
+    assert weights.sum() == pytest.approx(1) and (weights > 0).all()
+    assert scores["average"] > np.median(scores["members"]) > scores["base_rate"]
+    assert scores["nested"] <= scores["average"] + 1e-3
+    assert log_loss(SPECIES[TEST], fitted.predict_proba(IRIS[TEST])) < 0.2
+
+
+def test_summary_lists_every_member_by_weight(fitted_mixed):
+    table = fitted_mixed.summary()
+    assert len(table) == len(fitted_mixed.members_) == len(fitted_mixed.exponents_)
+    assert table["weight"].is_monotonic_decreasing and table["weight"].sum() == pytest.approx(1)
+    base = table[table["covariance"].isna() & table["categories"].isna()]
+    assert len(base) == 1
+    np.testing.assert_allclose(base["log score"], fitted_mixed.scores_["base_rate"])
+
+
+@pytest.mark.parametrize("weights", ["stacking", "loo", "evidence"])
+def test_each_way_to_weigh_predicts(weights):
+    classifier = AveragedClassifier(weights, components=False).fit(IRIS[FIT], SPECIES[FIT])
+    assert log_loss(SPECIES[TEST], classifier.predict_proba(IRIS[TEST])) < 0.25
+    if weights == "evidence":
+        assert (classifier.exponents_ == 1).all()
+        assert classifier.weights_[-1] == 0  # the class prior alone has no evidence for x
+
+
+def test_evidence_leaves_out_what_has_none():
+    classifier = AveragedClassifier("evidence").fit(*mixed())
+    for (a, b), weight in zip(classifier.members_, classifier.weights_, strict=True):
+        if a is None or b is None or b[0] == "one parent":
+            assert weight == 0
+    assert classifier.weights_.sum() == pytest.approx(1)
+
+
+def test_components_find_a_ring():
+    rng = np.random.default_rng(0)
+    angle, y = rng.uniform(0, 2 * np.pi, 160), np.arange(160) % 2
+    X = np.where(y, 3.0, 0.5)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]) + rng.normal(0, 0.6, (160, 2))
+    with_, without = (AveragedClassifier(components=c).fit(X[:80], y[:80]) for c in (True, False))
+    assert log_loss(y[80:], with_.predict_proba(X[80:])) < log_loss(y[80:], without.predict_proba(X[80:]))
+    moons = np.where(y, 1, -1) * np.cos(angle * 3) > 0
+    with_, without = (AveragedClassifier(components=c).fit(X[:80], moons[:80]) for c in (True, False))
+    assert with_.scores_["nested"] > without.scores_["nested"] + 0.1
+
+
+# -- laws
+
+
+def test_a_row_without_entries_has_the_class_prior():
+    X, y = IRIS[:90], SPECIES[:90]
+    classifier = clone(ONE).fit(X, y)
+    np.testing.assert_allclose(classifier.predict_proba(np.full((1, 4), np.nan))[0], np.array([51, 41]) / 92, rtol=1e-9)
+
+
+def test_units_and_offsets_change_nothing(fitted):
+    moved = AveragedClassifier().fit(IRIS[FIT] * [1e-3, 1, 1e4, 7] + [0, 100, -5, 1e3], SPECIES[FIT])
+    again = moved.predict_proba(IRIS[TEST] * [1e-3, 1, 1e4, 7] + [0, 100, -5, 1e3])
+    np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
+
+
+@pytest.mark.parametrize("components", [True, False])
+def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows(components):
+    X, y = mixed()
+    weight = np.arange(60) % 3
+    base = AveragedClassifier(components=components)
+    weighted = clone(base).fit(X, y, weight).predict_proba(X)
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
+    repeated = clone(base).fit(X.iloc[order], y[order]).predict_proba(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+
+
+def test_names_of_classes_and_order_of_columns_change_nothing():
+    plain = AveragedClassifier(bend=False, components=False)  # what is learned on folds follows the order of rows
+    there = clone(plain).fit(IRIS[FIT], SPECIES[FIT])
+    back = clone(plain).fit(IRIS[FIT][:, ::-1], np.array(["c", "b", "a"])[SPECIES[FIT]])
+    again = back.predict_proba(IRIS[TEST][:, ::-1])[:, ::-1]
+    np.testing.assert_allclose(again, there.predict_proba(IRIS[TEST]), atol=1e-9)
+
+
+def test_priors_multiply_the_average_and_change_no_fit(fitted):
+    priors = np.array([0.7, 0.2, 0.1])
+    plain = fitted.predict_proba(IRIS[TEST])
+    expected = plain * priors / (1 / 3)
+    expected /= expected.sum(1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(IRIS[TEST], priors=priors), expected)
+    known = AveragedClassifier(priors=priors).fit(IRIS[FIT], SPECIES[FIT])
+    np.testing.assert_array_equal(known.weights_, fitted.weights_)
+    np.testing.assert_allclose(known.predict_proba(IRIS[TEST]), expected)
+
+
+def test_density_of_a_row_integrates_to_one():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.exp(rng.normal(y, 0.7))[:, None]
+    classifier = AveragedClassifier().fit(X, y)
+    assert classifier.average_.numbers[0].view.warp.power[0] < 1
+    middle, scale = X.mean(), X.std()
+    grid = middle + scale * np.sinh(np.linspace(-25, 25, 40001))
+    density = np.exp(classifier.score_samples(grid[:, None]))
+    assert integrate.simpson(density, grid) == pytest.approx(1, abs=0.01)
+
+
+def test_a_gap_integrates_the_density(fitted):
+    row = IRIS[60:61].copy()
+    gap = row.copy()
+    gap[0, 1] = np.nan
+    grid = 3 + np.sinh(np.linspace(-8, 8, 3001))
+    joint = np.exp(fitted.average_.log_joint(*fitted._read(np.where(np.arange(4) == 1, grid[:, None], row))))
+    marginal = np.exp(fitted.average_.log_joint(*fitted._read(gap)))[0]
+    np.testing.assert_allclose(integrate.simpson(joint, grid, axis=0), marginal, rtol=1e-3)
+
+
+def test_samples_look_like_the_rows(fitted_mixed):
+    X, y = mixed()
+    rows, classes = fitted_mixed.sample(400)
+    assert list(rows.columns) == list(X.columns) and set(classes) <= set(y)
+    assert set(rows["soil"]) == {"clay", "sand"} and set(rows["leaf"]) <= {"lobed", "oval", "round"}
+    for name in "ash", "oak":
+        assert rows["height"][classes == name].median() == pytest.approx(X["height"][y == name].median(), abs=1.2)
+        assert rows["sick"][classes == name].mean() == pytest.approx(X["sick"][y == name].mean(), abs=0.2)
+
+
+def test_intervals_hold_most_of_the_probability(fitted_mixed):
+    X, _ = mixed(12, seed=2)
+    interval = fitted_mixed.predict_proba_interval(X, level=0.99)
+    probability = fitted_mixed.predict_proba(X)
+    assert interval.shape == (12, 3, 2) and (interval[..., 0] <= interval[..., 1]).all()
+    assert ((interval[..., 0] - 0.02 < probability) & (probability < interval[..., 1] + 0.02)).all()
+    narrow = fitted_mixed.predict_proba_interval(X, level=0.5)
+    assert ((narrow[..., 0] >= interval[..., 0]) & (narrow[..., 1] <= interval[..., 1])).all()
+
+
+def test_terms_of_an_explanation_add_up(fitted_mixed):
+    X, _ = mixed(6, seed=3)
+    X.loc[0, "height"] = np.nan
+    said = fitted_mixed.explain(X)
+    assert said.coords["term"].values.tolist() == ["prior", *X.columns, "remainder"]
+    total = np.exp(said.sum("term").values)
+    np.testing.assert_allclose(total / total.sum(1, keepdims=True), fitted_mixed.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(said.sel(term="height")[0], 0, atol=1e-9)
+    np.testing.assert_allclose(said.sum("class"), 0, atol=1e-9)
+
+
+# -- any table
+
+
+def test_gaps_at_fit_and_prediction():
+    rng = np.random.default_rng(0)
+    X = IRIS.copy()
+    X[rng.random(X.shape) < 0.3] = np.nan
+    classifier = AveragedClassifier().fit(X[FIT], SPECIES[FIT])
+    assert log_loss(SPECIES[TEST], classifier.predict_proba(X[TEST])) < 0.6
+
+
+def test_rows_of_one_pattern_of_gaps_predict_as_alone(fitted):
+    X = IRIS[:80].copy()
+    X[:, 2] = np.nan
+    together = fitted.predict_proba(X)
+    alone = np.concatenate([fitted.predict_proba(X[i : i + 1]) for i in range(0, 80, 20)])
+    np.testing.assert_allclose(together[::20], alone, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (IRIS[FIT][:, :1], SPECIES[FIT]),
+        (load_wine().data[::12], load_wine().target[::12]),
+        (IRIS[[0, 1, 2, 3, *range(50, 100)]], SPECIES[[0, 1, 2, 3, *range(50, 100)]]),
+        (IRIS[[0, 60, 61, 120]], SPECIES[[0, 60, 61, 120]]),
+        (mixed()[0][["leaf", "soil"]], mixed()[1]),
+        (mixed()[0][["sick"]], mixed()[1]),
+        (np.array([["a", 1.0], ["b", 2.0], ["a", 1.5], ["b", 2.5]] * 4, object), np.array([0, 1, 1, 1] * 4)),
+    ],
+    ids=["one column", "more columns than rows", "unequal classes", "a row a class", "categories", "bools", "objects"],
+)
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+def test_any_table(X, y):
+    probability = AveragedClassifier().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(probability.sum(1), 1)
+    assert (probability > 0).all()
+
+
+def test_a_hundred_classes():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 5)
+    X = rng.normal(size=(100, 4))[y] * 5 + rng.normal(size=(500, 4))
+    classifier = AveragedClassifier(components=False).fit(X[::2], y[::2])
+    assert classifier.scores_["average"] > classifier.scores_["base_rate"] + 2
+    assert classifier.score(X[1::2], y[1::2]) > 0.6
+
+
+def test_weights_from_a_sample_of_many_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.15).astype(int)
+    X = rng.normal(size=(3000, 3)) + y[:, None]
+    whole = AveragedClassifier(components=False).fit(X, y)
+    monkeypatch.setattr(learning, "_LEARN", 600)
+    monkeypatch.setattr(learning, "_MOST", 300)
+    part = AveragedClassifier(components=False).fit(X, y)
+    assert part.scores_["rows"] == 300
+    np.testing.assert_allclose(part.average_.class_weight, np.bincount(y))
+    assert part.scores_["base_rate"] == pytest.approx(whole.scores_["base_rate"], rel=1e-3)
+    assert np.abs(part.predict_proba(X) - whole.predict_proba(X)).mean() < 0.02
+
+
+# -- what it refuses, and what it warns of
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"weights": "best"}, ValueError, "weights must be one of"),
+        ({"unseen": "no"}, ValueError, "unseen must be one of"),
+        ({"class_concentration": 0.0}, ValueError, "class_concentration must be a number > 0"),
+        ({"class_concentration": [1.0, 2.0]}, ValueError, "one for each of the 3 classes"),
+        ({"priors": [0.5, 0.5]}, ValueError, "priors must hold one probability for each of the 3 classes"),
+        ({"priors": [0.5, 0.5, 0.5]}, ValueError, "sum to 1"),
+    ],
+)
+def test_bad_parameters_are_named(change, error, words):
+    with pytest.raises(error, match=words):
+        AveragedClassifier(**change).fit(IRIS[FIT], SPECIES[FIT])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X.assign(height=np.inf), "column 'height': value inf in row 0 is infinite"),
+        (lambda X: X.assign(width=1e200), "column 'width': value 1e\\+200 in row 0 is too large"),
+        (lambda X: X.assign(soil=None).astype({"soil": object}), "column 'soil' has no observed value"),
+    ],
+)
+def test_bad_values_are_named_with_column_and_row(change, words):
+    X, y = mixed()
+    with pytest.raises(ValueError, match=words):
+        AveragedClassifier().fit(change(X), y)
+
+
+def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
+    X, y = mixed()
+    new = X.assign(soil="peat").astype({"soil": object})
+    with pytest.raises(ValueError, match="column 'soil': 'peat' in row 0"):
+        fitted_mixed.predict_proba(new)
+    tolerant = AveragedClassifier(unseen="missing", components=False).fit(X, y)
+    np.testing.assert_allclose(
+        tolerant.predict_proba(new), tolerant.predict_proba(X.assign(soil=None).astype({"soil": object}))
+    )
+
+
+def test_sparse_rows_and_bad_levels_are_refused(fitted):
+    with pytest.raises(TypeError, match="sparse"):
+        AveragedClassifier().fit(sparse.csr_array(IRIS), SPECIES)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        fitted.predict_proba_interval(IRIS[:1], level=1.0)
+
+
+def test_a_failed_fit_leaves_the_fit_before():
+    classifier = clone(ONE).fit(IRIS[FIT], SPECIES[FIT])
+    before = classifier.predict_proba(IRIS[TEST])
+    with pytest.raises(ValueError, match="infinite"):
+        classifier.fit(np.where(IRIS > 7, np.inf, IRIS), SPECIES)
+    np.testing.assert_array_equal(classifier.predict_proba(IRIS[TEST]), before)
+
+
+def test_columns_that_say_nothing_are_left_out_with_a_warning():
+    X = np.column_stack([IRIS[FIT], np.full(30, 3.0), np.full(30, np.nan)])
+    with pytest.warns(UserWarning, match=r"columns \['x4', 'x5'\] hold one value or none"):
+        classifier = clone(ONE).fit(X, SPECIES[FIT])
+    expected = clone(ONE).fit(IRIS[FIT], SPECIES[FIT]).predict_proba(IRIS[TEST])
+    more = np.column_stack([IRIS[TEST], np.zeros((30, 2))])
+    np.testing.assert_allclose(classifier.predict_proba(more), expected)
+    assert classifier.sample(2)[0].shape == (2, 6)
+
+
+def test_a_warning_where_no_member_beats_the_class_prior():
+    rng = np.random.default_rng(3)
+    with pytest.warns(UserWarning, match="no member predicts rows left out better"):
+        clone(ONE).fit(rng.normal(size=(20, 3)), np.arange(20) % 2)
