@@ -10,10 +10,11 @@ from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember, log_density
 from bayesgen.averaging.learning import members_of
-from bayesgen.averaging.numbers import FittedView, View
-from bayesgen.averaging.reference import Reference, moments_of
+from bayesgen.averaging.numbers import FittedView, learn, statistics
+from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import Warp
 from bayesgen.models import NormalInverseGamma, NormalInverseWishart
+from bayesgen.statistics import moments
 
 MEMBERS = members_of(3, 1)
 
@@ -28,12 +29,22 @@ def vectors(n=30, dim=3, groups=3, seed=0, gaps=False):
     return x, codes, rng.uniform(0.3, 3.0, n)
 
 
+def viewed(x, codes, weight, count=1, bend=False):
+    """A view of the rows with ``count`` components a class."""
+    return learn(x, codes, 3, weight, bend=bend, counts=[count], gaps=bool(np.isnan(x).any()), seed=0)[0]
+
+
+def fit(view, x, codes, weight):
+    """The view with the statistics of the rows."""
+    return FittedView(view, MEMBERS, statistics([view], x, codes, weight)[0])
+
+
 def without(view, x, codes, weight, removed, i):
     """The view fitted to all rows but i, whose weight falls by ``removed``."""
     rest = weight.copy()
     rest[i] -= removed
     kept = rest > 1e-12
-    return FittedView.of(view, MEMBERS, x[kept], codes[kept], rest[kept])
+    return fit(view, x[kept], codes[kept], rest[kept])
 
 
 # -- leaving rows out
@@ -44,9 +55,8 @@ def without(view, x, codes, weight, removed, i):
 @pytest.mark.parametrize("whole", [True, False])
 def test_leave_one_out_is_a_refit(count, gaps, whole):
     x, codes, weight = vectors(gaps=gaps)
-    rng = np.random.default_rng(0)
-    view = View.learn(x, codes, 3, weight, bend=True, count=count, gaps=gaps, rng=rng)
-    fitted = FittedView.of(view, MEMBERS, x, codes, weight)
+    view = viewed(x, codes, weight, count, bend=True)
+    fitted = fit(view, x, codes, weight)
     removed = weight if whole else np.minimum(weight, 1.0)
     left = fitted.leave_out(x, codes, removed, lambda i: pytest.fail("nothing is lost here"))
     for i in range(0, len(x), 4):
@@ -57,8 +67,8 @@ def test_leave_one_out_is_a_refit(count, gaps, whole):
 def test_leaving_out_a_class_of_one_row_leaves_its_prior():
     x, codes, weight = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)
-    view = View.learn(x, codes, 3, weight, bend=False, count=1, gaps=False, rng=np.random.default_rng(0))
-    left = FittedView.of(view, MEMBERS, x, codes, weight).leave_out(x, codes, weight, None)
+    view = viewed(x, codes, weight)
+    left = fit(view, x, codes, weight).leave_out(x, codes, weight, None)
     expected = without(view, x, codes, weight, weight[5], 5).log_density(x[5:6])[:, 0]
     np.testing.assert_allclose(left[:, 5], expected, rtol=1e-9, atol=1e-9)
     assert np.isfinite(left).all()
@@ -67,8 +77,8 @@ def test_leaving_out_a_class_of_one_row_leaves_its_prior():
 def test_where_subtraction_loses_digits_the_rows_are_summed_anew():
     x, codes, weight = vectors()
     x[7] = 1e7  # makes up all the squares there are
-    view = View.learn(x, codes, 3, weight, bend=False, count=1, gaps=False, rng=np.random.default_rng(0))
-    fitted, called = FittedView.of(view, MEMBERS, x, codes, weight), []
+    view = viewed(x, codes, weight)
+    fitted, called = fit(view, x, codes, weight), []
 
     def anew(i):
         called.append(i)
@@ -98,7 +108,7 @@ def test_leave_one_out_of_categories_is_a_refit(columns):
 @pytest.mark.parametrize("member", MEMBERS[::5], ids=str)
 def test_members_are_the_conjugate_models_of_the_lectures(member):
     x, codes, weight = vectors()
-    reference = Reference.of(moments_of(x, codes, 3, weight))
+    reference = Reference.of(moments(x, codes, 3, weight, vector=True))
     ours = log_density([member], reference, x)[0]
     p = evidence.posterior(member, reference)
     if p.scale.ndim == 3:
@@ -114,7 +124,7 @@ def test_members_are_the_conjugate_models_of_the_lectures(member):
 @pytest.mark.parametrize("member", [m for m in MEMBERS if m.structure == "full"][::7], ids=str)
 def test_evidence_of_a_full_member_is_that_of_its_model(member):
     x, codes, _ = vectors()
-    statistics = moments_of(x, codes, 3, np.ones(30))
+    statistics = moments(x, codes, 3, vector=True)
     prior = evidence.posterior(member, Reference.of(statistics), prior=True)
     model = NormalInverseWishart(prior.mean, prior.kappa, prior.nu, prior.scale)
     assert evidence.gaussian_evidence(member, statistics) == pytest.approx(model.log_evidence(statistics), rel=1e-10)
@@ -122,7 +132,7 @@ def test_evidence_of_a_full_member_is_that_of_its_model(member):
 
 def test_a_gap_leaves_the_marginal_and_a_density_integrates_to_one():
     x, codes, weight = vectors(dim=2)
-    reference = Reference.of(moments_of(x, codes, 3, weight))
+    reference = Reference.of(moments(x, codes, 3, weight, vector=True))
     grid = np.sinh(np.linspace(-14, 14, 3001))
     for member in (GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("shared", 8.0, 0.1)):
         row = np.array([[1.3, 0.0]])
@@ -182,11 +192,12 @@ def test_completed_entries_have_the_conditional_mean_and_covariance():
     x, codes, weight = vectors(60)
     filling = Filling.learn(x, np.ones(x.shape, bool), codes, 3, weight)
     seen = np.array([[True, False, False]])
-    complete, extra = filling.complete(x[:1], seen, codes[:1], codes[:1], 3, np.array([2.0]))
+    complete, missing = filling.complete(x[:1], seen, codes[:1])
     S, mu = filling.covariance, filling.mean[codes[0]]
     np.testing.assert_allclose(complete[0, 1:], mu[1:] + S[1:, 0] / S[0, 0] * (x[0, 0] - mu[0]))
-    np.testing.assert_allclose(extra[codes[0], 1:, 1:], 2 * (S[1:, 1:] - np.outer(S[1:, 0], S[0, 1:]) / S[0, 0]))
-    assert not extra[codes[0], 0].any()
+    extra = missing.moments(complete, codes[:1], 3, np.array([2.0])).scatter[codes[0]]
+    np.testing.assert_allclose(extra[1:, 1:], 2 * (S[1:, 1:] - np.outer(S[1:, 0], S[0, 1:]) / S[0, 0]))
+    assert not extra[0].any()
 
 
 def test_rows_come_in_an_order_of_their_own():
@@ -272,4 +283,5 @@ def test_stacking_is_what_scipy_finds():
 
 def test_the_mass_of_the_prior_is_even_over_families():
     np.testing.assert_allclose(stack.shares(["a", "b", "b", "c"]), [1 / 3, 1 / 6, 1 / 6, 1 / 3])
+    np.testing.assert_allclose(stack.shares(["a", stack.BASE_RATE]), [5 / 6, 1 / 6])
     assert stack.strength(10) == 5 and stack.strength(1000) == 1

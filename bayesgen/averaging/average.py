@@ -15,7 +15,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging.categories import CategoryMembers
+from bayesgen.averaging.logistic import STRENGTHS, LogisticMembers
 from bayesgen.averaging.numbers import FittedView
+from bayesgen.averaging.stack import BASE_RATE
 from bayesgen.averaging.temper import log_probability
 from bayesgen.program import Record
 
@@ -32,6 +34,8 @@ class Average(Record):
         Of the numeric columns; empty where there are none.
     categories : CategoryMembers or None
         Of the categorical columns.
+    discriminative : LogisticMembers or None
+        Of all columns.
     class_weight : array, shape (K,)
         Weight of the rows of each class.
     concentration : array, shape (K,)
@@ -42,6 +46,7 @@ class Average(Record):
 
     numbers: tuple[FittedView, ...]
     categories: CategoryMembers | None
+    discriminative: LogisticMembers | None
     class_weight: np.ndarray
     concentration: np.ndarray
     exponents: np.ndarray
@@ -57,8 +62,8 @@ class Average(Record):
 
     @property
     def names(self) -> list[tuple]:
-        """What each member is made of: (view and its `GaussianMember`, or None; structure and strength, or None)."""
-        return pairs(self.numbers, self.categories)
+        """What each member is made of, see `members_of`."""
+        return members_of(self.numbers, self.categories, self.discriminative)
 
     def log_density(self, x, c) -> np.ndarray:
         """Log p(x | k) of rows under every member, (M, n, K), bends' Jacobian left out: it is the same for all.
@@ -72,7 +77,10 @@ class Average(Record):
         """
         numbers = [view.log_density(x) for view in self.numbers]
         categories = [] if self.categories is None else [self.categories.log_density(c)]
-        return products(numbers, categories, len(x), len(self.class_weight))
+        density = products(numbers, categories, len(x), len(self.class_weight))
+        if self.discriminative is None:
+            return density
+        return np.concatenate([density, self.discriminative.log_density(x, c)])
 
     def probability(self, x, c, priors=None) -> np.ndarray:
         """p(k | x) of rows, (n, K)."""
@@ -103,17 +111,35 @@ class Average(Record):
             yield slice(start, min(start + step, rows))
 
 
-def pairs(numbers, categories) -> list[tuple]:
-    """Every member: one of the numbers or None, with one of the categories or None."""
+def members_of(numbers, categories, discriminative) -> list[tuple]:
+    """Every member, a pair: one of the numbers with one of the categories; then the discriminative ones.
+
+    Of numbers (components a class, `GaussianMember`) or None, of categories (structure, strength) or None; the
+    discriminative ones are pairs of "softmax" and their strength.
+    """
     first = [(view.count, member) for view in numbers for member in view.members]
     second = [] if categories is None else list(categories.members)
-    return [(a, b) for a in [*first, None] for b in [*second, None]]
+    pairs: list[tuple] = [(a, b) for a in [*first, None] for b in [*second, None]]
+    return pairs if discriminative is None else [*pairs, *(("softmax", strength) for strength in STRENGTHS)]
 
 
 def families(members) -> list[str]:
     """The family of each member: its structure, whatever the strengths; of several components their number."""
-    numbers = [a and (a[1].structure if a[0] == 1 else f"{a[0]} components") for a, _ in members]
-    return [f"{first}, {b and b[0]}" for first, (_, b) in zip(numbers, members, strict=True)]
+
+    def name(a, b):
+        if a == "softmax":
+            return a
+        if a is None and b is None:
+            return BASE_RATE
+        return f"{a and (a[1].structure if a[0] == 1 else a[0])}, {b and b[0]}"
+
+    return [name(*member) for member in members]
+
+
+def generative(members, numbers, categories) -> np.ndarray:
+    """Which members have a density of all columns, (M,)."""
+    some = [(a is not None or not numbers) and (b is not None or categories is None) for a, b in members]
+    return np.array([flag and a != "softmax" for flag, (a, _) in zip(some, members, strict=True)])
 
 
 def products(numbers, categories, rows: int, classes: int) -> np.ndarray:

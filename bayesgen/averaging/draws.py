@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging.evidence import posterior
 from bayesgen.averaging.gaussian import whiten
+from bayesgen.averaging.logistic import STRENGTHS
 from bayesgen.averaging.reference import Reference
 
 
@@ -94,6 +95,9 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     for s, m in enumerate(rng.choice(len(names), size, p=average.weights)):
         a, b = names[m]
         density = np.zeros((len(x), classes))
+        if a == "softmax":  # a point: its spread is not known
+            density += average.discriminative.log_density(x, c)[STRENGTHS.index(b)]
+            a = b = None
         if a is not None:
             view = next(v for v in average.numbers if v.count == a[0])
             density += _number_density(view, a[1], x, rng)

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen.averaging.reference import Reference, moments_of
+from bayesgen.averaging.reference import Reference
 from bayesgen.program import Record
+from bayesgen.statistics import Moments, membership, moments, pieces
 
 _STEPS = 6
 
@@ -56,45 +57,59 @@ class Filling(Record):
         return filling
 
     def _step(self, x, seen, codes, classes, weight):
-        complete, extra = self.complete(x, seen, codes, codes, classes, weight)
-        statistics = moments_of(complete, codes, classes, weight, extra)
+        statistics = None
+        for part in pieces(len(x), x.shape[1] ** 2):
+            complete, missing = self.complete(x[part], seen[part], codes[part])
+            own = missing.moments(complete, codes[part], classes, weight[part])
+            statistics = own if statistics is None else statistics + own
         reference, dim = Reference.of(statistics), x.shape[1]
         freedom = max(statistics.n.sum() - (statistics.n > 0).sum(), 0.0) + dim
         covariance = (reference.within[0] + dim * np.diag(np.diag(reference.covariance[0]))) / freedom
         return Filling(reference.mean[0], covariance)
 
-    def complete(self, x, seen, codes, group, groups: int, weight):
-        """Completed rows, and by group the sum of the conditional covariances of what was missing.
+    def complete(self, x, seen, codes) -> "tuple[np.ndarray, Missing]":
+        """Completed rows, and what was missing of them.
 
         Parameters
         ----------
         x, seen : array, shape (n, D)
             Rows, any number where missing, and which entries are not.
-        codes, group : int array, shape (n,)
-            Class, and group whose scatter the row belongs to.
-        groups : int
-            G.
-        weight : array, shape (n,)
-            Weights.
-
-        Returns
-        -------
-        complete : array, shape (n, D)
-        extra : array, shape (G, D, D)
+        codes : int array, shape (n,)
+            Classes.
         """
         dim = x.shape[1]
-        complete, extra = np.where(seen, x, 0.0), np.zeros((groups, dim, dim))
+        complete = np.where(seen, x, 0.0)
         rows = np.flatnonzero(~seen.all(1))
-        for start in range(0, len(rows), step := max(1, (1 << 20) // dim**2)):
-            part = rows[start : start + step]
-            o = seen[part]
-            matrix = self.covariance * (o[:, :, None] & o[:, None, :])
-            matrix[:, np.arange(dim), np.arange(dim)] += ~o
-            regress = np.linalg.inv(matrix) * o[:, None, :] * o[:, :, None]
-            cross = self.covariance @ regress  # B, in the rows of what is missing
-            mean = self.mean[codes[part]]
-            guess = mean + (cross @ (complete[part] - mean)[:, :, None])[:, :, 0]
-            complete[part] = np.where(o, complete[part], guess)
-            rest = (self.covariance - cross @ self.covariance) * (~o[:, :, None] & ~o[:, None, :])
-            np.add.at(extra, group[part], weight[part, None, None] * rest)
-        return complete, extra
+        o = seen[rows]
+        matrix = self.covariance * (o[:, :, None] & o[:, None, :])
+        matrix[:, np.arange(dim), np.arange(dim)] += ~o
+        regress = np.linalg.inv(matrix) * (o[:, :, None] & o[:, None, :])
+        cross = self.covariance @ regress  # B, in the rows of what is missing
+        mean = self.mean[codes[rows]]
+        guess = mean + (cross @ (complete[rows] - mean)[:, :, None])[:, :, 0]
+        complete[rows] = np.where(o, complete[rows], guess)
+        rest = (self.covariance - cross @ self.covariance) * (~o[:, :, None] & ~o[:, None, :])
+        return complete, Missing(rows, rest)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Conditional covariances of what was missing.
+
+    Attributes
+    ----------
+    rows : int array, shape (m,)
+        The rows with gaps.
+    covariance : array, shape (m, D, D)
+        C, 0 but where both entries are missing.
+    """
+
+    rows: np.ndarray
+    covariance: np.ndarray
+
+    def moments(self, complete, group, groups: int, weight) -> Moments:
+        """Expected moments of the rows by group."""
+        result = moments(complete, group, groups, weight, vector=True)
+        flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
+        extra = membership(group[self.rows], groups, weight[self.rows]) @ flat
+        return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

@@ -15,11 +15,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging import average, rows, stack, temper
+from bayesgen.averaging import numbers as numbers_of
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.evidence import log_evidence
 from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.numbers import FittedView, View
+from bayesgen.averaging.logistic import LogisticMembers
+from bayesgen.averaging.numbers import FittedView
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
@@ -89,7 +91,7 @@ def members_of(dim: int, count: int) -> tuple[GaussianMember, ...]:
     return (*result, *(M("shared diagonal", 2.0, k) for k in kappas))
 
 
-def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, components: bool, concentration, seed: int):
+def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int):
     """Learn an average.
 
     Parameters
@@ -102,8 +104,8 @@ def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, componen
         K.
     method : {"stacking", "loo", "evidence"}
         Where the weights come from.
-    bend, components : bool
-        Whether columns are bent, and classes divided.
+    bend, components, discriminative : bool
+        Whether columns are bent, classes divided, and discriminative members take part.
     concentration : array, shape (K,)
         Dirichlet prior of the class probabilities.
     seed : int
@@ -134,43 +136,63 @@ def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, componen
     fold = rows.folds(sample.codes, FOLDS, rng) if few else np.zeros(len(sample), np.intp)
     dim = data.x.shape[1]
 
-    def fit(count, learned, seed):
-        view = View.learn(
-            learned.x, learned.codes, classes, learned.weight, bend=bend, count=count, gaps=gaps,
-            rng=np.random.default_rng([seed, count]),
-        )  # fmt: skip
-        return FittedView.of(view, members_of(dim, count), data.x, data.codes, data.weight)
+    def fit(learned, seed):
+        views = numbers_of.learn(
+            learned.x, learned.codes, classes, learned.weight, bend=bend, counts=counts, gaps=gaps, seed=seed
+        )
+        summed = numbers_of.statistics(views, data.x, data.codes, data.weight)
+        return tuple(
+            FittedView(view, members_of(dim, count), own) for view, count, own in zip(views, counts, summed, strict=True)
+        )
 
-    numbers = tuple(fit(count, sample, seeds[-1]) for count in counts)
+    numbers = fit(sample, seeds[-1]) if counts else ()
     categories = CategoryMembers.of(data.c, levels, data.codes, classes, data.weight) if len(levels) else None
-    members = average.pairs(numbers, categories)
     out = rows.sample(sample.codes, _affordable(len(sample), numbers, dim), rng) if len(sample) else []
     left = sample.take(out)
     removed = np.minimum(1.0, left.weight if few else data.weight[places][out])
 
-    parts = []
-    for view in numbers:
-        density = np.empty((len(view.members), len(left), classes))
-        for j in np.unique(fold[out]):
-            here = fold[out] == j
-            at = out[here] if few else places[out[here]]
+    parts = [np.empty((len(view.members), len(left), classes)) for view in numbers]
+    for j in np.unique(fold[out]) if numbers else ():
+        here = fold[out] == j
+        at = out[here] if few else places[out[here]]
 
-            def anew(b, at=at, removed=removed[here]):
-                weight = data.weight.copy()
-                weight[at[b]] -= removed[b]
-                rest = data.take(weight > 0, weight[weight > 0])
-                return rest.x, rest.codes, rest.weight
+        def anew(b, at=at, removed=removed[here]):
+            weight = data.weight.copy()
+            weight[at[b]] -= removed[b]
+            rest = data.take(weight > 0, weight[weight > 0])
+            return rest.x, rest.codes, rest.weight
 
-            fitted = fit(view.count, sample.take(fold != j), seeds[j]) if few and (fold != j).any() else view
-            density[:, here] = fitted.leave_out(left.x[here], left.codes[here], removed[here], anew)
-        parts.append(density)
+        fitted = fit(sample.take(fold != j), seeds[j]) if few and (fold != j).any() else numbers
+        for density, view in zip(parts, fitted, strict=True):
+            density[:, here] = view.leave_out(left.x[here], left.codes[here], removed[here], anew)
     second = [] if categories is None else [categories.leave_out(left.c, left.codes, removed)]
     one = np.eye(classes)[left.codes]
     remaining = (whole_weight - removed[:, None] * one).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
     scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data, classes)
-    result = LeftOut(average.products(parts, second, len(left), classes), log_prior, left.codes, scored)
-    return _weigh(result, members, numbers, categories, data, whole_weight, concentration, method)
+    density = average.products(parts, second, len(left), classes)
+    softmax = None
+    if discriminative and not evidence and classes > 1:
+        left = left.take(slice(None), scored)
+        softmax, more = _discriminative(left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS, rng))
+        density = np.concatenate([density, more])
+    result = LeftOut(density, log_prior, left.codes, scored)
+    return _weigh(result, numbers, categories, softmax, data, whole_weight, concentration, method)
+
+
+def _discriminative(left: Rows, levels, classes, bend, fold):
+    """Members learned from the rows that are left out, and what they say of each without its fold."""
+
+    def fit(part):
+        return LogisticMembers.of(part.x, part.c, levels, part.codes, classes, part.weight, bend)
+
+    whole = fit(left)
+    density = np.zeros((len(whole.coefficients), len(left), classes))
+    for j in np.unique(fold):
+        here = fold == j
+        if not here.all():
+            density[:, here] = fit(left.take(~here)).log_density(left.x[here], left.c[here])
+    return whole, density
 
 
 def _weighted_back(sample: Rows, data: Rows, classes: int) -> np.ndarray:
@@ -191,11 +213,13 @@ def _affordable(count: int, numbers, dim: int) -> int:
     return min(count, _MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
 
 
-def _weigh(left: LeftOut, members, numbers, categories, data, whole_weight, concentration, method):
+def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, concentration, method):
     """Exponents, weights, and what the rows left out say of them."""
+    members = average.members_of(numbers, categories, softmax)
     prior = stack.shares(average.families(members))
-    mode = temper.expected(data.x.shape[1] + data.c.shape[1], left.weight.sum())
-    whole = np.array([(a is not None or not numbers) and (b is not None or categories is None) for a, b in members])
+    expected = temper.expected(data.x.shape[1] + data.c.shape[1], left.weight.sum())
+    mode = np.array([1.0 if a == "softmax" else expected for a, _ in members])
+    whole = average.generative(members, numbers, categories)
     if method == "evidence":
         exponents = np.ones(len(members))
         log_weight = log_evidence(members, numbers, categories) + np.log(prior)
@@ -215,7 +239,7 @@ def _weigh(left: LeftOut, members, numbers, categories, data, whole_weight, conc
         "rows": len(left.codes),
     }
     scores["nested"] = scores["average"] if method == "evidence" else _nested(left, prior, mode, method, exponents)
-    made = Average(numbers, categories, whole_weight, concentration, exponents, weights, density_weights)
+    made = Average(numbers, categories, softmax, whole_weight, concentration, exponents, weights, density_weights)
     return made, scores
 
 

@@ -12,10 +12,10 @@ from scipy.special import logsumexp
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember, log_density
-from bayesgen.averaging.reference import Reference, moments_of
+from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import Warp
 from bayesgen.program import Record
-from bayesgen.statistics import Moments
+from bayesgen.statistics import Moments, moments, pieces
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 
@@ -41,27 +41,6 @@ class View(Record):
     centres: np.ndarray
     owner: np.ndarray
 
-    @classmethod
-    def learn(cls, x, codes, classes: int, weight, *, bend: bool, count: int, gaps: bool, rng) -> "View":
-        """Learn from rows, NaN where missing."""
-        warp = Warp.learn(x, codes, classes, weight, bend)
-        y, seen = warp.forward(x), ~np.isnan(x)
-        filling = Filling.learn(y, seen, codes, classes, weight) if gaps else None
-        if filling is not None:
-            y, _ = filling.complete(y, seen, codes, codes, classes, weight)
-        return cls(warp, filling, *components.learn(y, codes, classes, weight, count, rng))
-
-    def statistics(self, x, codes, weight) -> Moments:
-        """Moments of the groups of rows."""
-        y, classes, groups = self.warp.forward(x), self.owner[-1] + 1, len(self.owner)
-        if self.filling is None:
-            return moments_of(y, components.assign(y, codes, self.centres, self.owner), groups, weight)
-        seen = ~np.isnan(x)
-        y, _ = self.filling.complete(y, seen, codes, codes, classes, weight)
-        group = components.assign(y, codes, self.centres, self.owner)
-        y, extra = self.filling.complete(y, seen, codes, group, groups, weight)
-        return moments_of(y, group, groups, weight, extra)
-
 
 @dataclass(frozen=True, eq=False)
 class FittedView(Record):
@@ -78,11 +57,6 @@ class FittedView(Record):
     view: View
     members: tuple[GaussianMember, ...]
     statistics: Moments
-
-    @classmethod
-    def of(cls, view, members, x, codes, weight) -> "FittedView":
-        """Sum the statistics of rows."""
-        return cls(view, tuple(members), view.statistics(x, codes, weight))
 
     @property
     def count(self) -> int:
@@ -115,13 +89,11 @@ class FittedView(Record):
         for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
             own = codes[part]
             y, seen = self.read(x[part])
-            whole = y
-            if seen is not None:
-                whole, _ = self.view.filling.complete(y, seen, own, own, result.shape[2], removed[part])
+            whole = y if seen is None else self.view.filling.complete(y, seen, own)[0]
             group = components.assign(whole, own, self.view.centres, self.view.owner)
 
             def rest(b, first=part.start):
-                return self.view.statistics(*anew(first + b))
+                return statistics([self.view], *anew(first + b))[0]
 
             reference = Reference.without(self.statistics, whole, group, removed[part], rest)
             result[:, part] = self._classes(reference, y, seen)
@@ -147,6 +119,33 @@ class FittedView(Record):
             return density
         density = density + log_share
         return np.stack([logsumexp(density[..., owner == k], axis=-1) for k in range(classes)], axis=-1)
+
+
+def learn(x, codes, classes: int, weight, *, bend: bool, counts, gaps: bool, seed) -> list[View]:
+    """Learn views of rows, NaN where missing, for several numbers of components a class."""
+    warp = Warp.learn(x, codes, classes, weight, bend)
+    y, seen = warp.forward(x), ~np.isnan(x)
+    filling = Filling.learn(y, seen, codes, classes, weight) if gaps else None
+    if filling is not None:
+        y, _ = filling.complete(y, seen, codes)
+    rng = np.random.default_rng(seed)
+    return [View(warp, filling, *components.learn(y, codes, classes, weight, count, rng)) for count in counts]
+
+
+def statistics(views, x, codes, weight) -> list[Moments]:
+    """Moments of the groups of rows, for every one of some views that were learned together."""
+    result: list = [None] * len(views)
+    warp, filling = views[0].warp, views[0].filling
+    for part in pieces(len(x), x.shape[1] ** (1 if filling is None else 2)):
+        y, own, w = warp.forward(x[part]), codes[part], weight[part]
+        missing = None
+        if filling is not None:
+            y, missing = filling.complete(y, ~np.isnan(y), own)
+        for place, view in enumerate(views):
+            group, groups = components.assign(y, own, view.centres, view.owner), len(view.owner)
+            more = moments(y, group, groups, w, vector=True) if missing is None else missing.moments(y, group, groups, w)
+            result[place] = more if result[place] is None else result[place] + more
+    return result
 
 
 def _pieces(rows: int, dim: int, groups: int):

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen.statistics import Moments, moments
+from bayesgen.statistics import Moments
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
 _LOST = 1e-5  # of the squares must be left, or five digits are gone
@@ -146,9 +146,3 @@ def _covariance(total, groups, within, squares):
     diagonal = np.arange(squares.shape[-1])
     covariance[..., diagonal, diagonal] += _GAMMA * variance / freedom
     return covariance
-
-
-def moments_of(x, group, groups: int, weight, extra=None) -> Moments:
-    """Moments of complete rows by group, (G, D, D), with what each group's scatter is to have added."""
-    result = moments(x, group, groups, weight, vector=True)
-    return result if extra is None else Moments(result.n, result.mean, result.scatter + extra)

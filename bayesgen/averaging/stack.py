@@ -11,11 +11,14 @@ concave; EM raises it at every step: w_m is proportional to Σ_i ω_i w_m p_im /
 
 import numpy as np
 
+BASE_RATE = "base rate"  # the family of the member that says nothing of the features
+
 
 def shares(families) -> np.ndarray:
-    """The prior's mass, even over families and even within each."""
+    """The prior's mass: even over families, but a fifth of that for the base rate, and even within each family."""
     names, place, count = np.unique(np.asarray(families), return_inverse=True, return_counts=True)
-    return 1 / (len(names) * count[place])
+    mass = np.where(names == BASE_RATE, 0.2, 1.0)
+    return (mass / mass.sum() / count)[place]
 
 
 def strength(rows: float) -> float:

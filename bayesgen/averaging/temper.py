@@ -35,10 +35,15 @@ def log_probability(density, log_prior, exponents) -> np.ndarray:
         Log of the class probabilities.
     exponents : array, shape (M,)
     """
-    joint = exponents[:, None, None] * density
-    joint += log_prior
-    joint -= joint.max(2, keepdims=True)
-    joint -= np.log(np.exp(joint).sum(2, keepdims=True))
+    first = np.moveaxis(density, 2, 0) * exponents[:, None]  # a sum over few classes is fast along the first axis only
+    first += np.moveaxis(np.broadcast_to(log_prior, density.shape[1:]), 1, 0)[:, None]
+    return np.moveaxis(_normalised(first), 0, 2)
+
+
+def _normalised(joint):
+    """Log probabilities from log weights (K, ...), in place."""
+    joint -= joint.max(0)
+    joint -= np.log(np.exp(joint).sum(0))
     return joint
 
 
@@ -47,7 +52,7 @@ def expected(columns: int, rows: float) -> float:
     return (1 + 2 * columns / rows) ** -0.5
 
 
-def exponents(density, log_prior, codes, weight, mode: float, start=None) -> np.ndarray:
+def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray:
     """The exponent of every member.
 
     Parameters
@@ -60,8 +65,8 @@ def exponents(density, log_prior, codes, weight, mode: float, start=None) -> np.
         The class of each row.
     weight : array, shape (n,)
         Its weight.
-    mode : float
-        The exponent to expect.
+    mode : array, shape (M,)
+        The exponent to expect of each member.
     start : array, shape (M,), optional
         Where to begin; by default at the mode.
 
@@ -69,24 +74,27 @@ def exponents(density, log_prior, codes, weight, mode: float, start=None) -> np.
     -------
     array, shape (M,)
     """
-    result = np.full(len(density), mode) if start is None else start.copy()
+    mode = np.broadcast_to(np.asarray(mode, float), len(density))
+    result = (mode if start is None else start).copy()
     step = max(1, _CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
         part = slice(first, first + step)
-        result[part] = _newton(density[part], log_prior, codes, weight, mode, result[part])
+        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part])
     return result
 
 
 def _newton(density, log_prior, codes, weight, mode, tau):
     """Newton's method for several members at once, each within its bracket."""
     own = density[:, np.arange(len(codes)), codes]
+    first = np.ascontiguousarray(np.moveaxis(density, 2, 0))
+    prior = np.ascontiguousarray(log_prior.T)[:, None]
     low, high = np.zeros(len(tau)), np.full(len(tau), np.inf)
     for _ in range(100):
-        q = np.exp(log_probability(density, log_prior, tau))
-        mean = (q * density).sum(2)
+        q = np.exp(_normalised(tau[:, None] * first + prior))
+        mean = (q * first).sum(0)
         slope = (own - mean) @ weight + (1 / tau - 1 / mode) / _SPREAD**2
-        q *= (density - mean[..., None]) ** 2
-        curvature = q.sum(2) @ weight + 1 / (tau * _SPREAD) ** 2
+        q *= (first - mean) ** 2
+        curvature = q.sum(0) @ weight + 1 / (tau * _SPREAD) ** 2
         low, high = np.where(slope > 0, tau, low), np.where(slope > 0, high, tau)
         new = tau + slope / curvature
         middle = np.where(np.isinf(high), 2 * tau, (low + high) / 2)

@@ -54,7 +54,7 @@ class Warp(Record):
         freedom = total - (count > 0).sum(0)
         score = np.empty((len(_GRID), x.shape[1]))
         for place, power in enumerate(_GRID):
-            y, log_slope = _bend(z, power)
+            y, log_slope = _bend(z, power), _log_slope(z, power)
             mean = np.divide(member @ (w * y), count, out=np.zeros_like(count), where=count > 0)
             scatter = (w * (y - mean[codes]) ** 2).sum(0)
             _, spread = _mean_and_variance(y, w, total)
@@ -65,11 +65,17 @@ class Warp(Record):
 
     def forward(self, x) -> np.ndarray:
         """The bent columns."""
-        return _bend((x - self.location) / self.scale, self.power)[0]
+        z = x - self.location
+        z /= self.scale
+        bent = np.flatnonzero(self.power != 1)
+        if len(bent) == z.shape[1]:
+            return _bend(z, self.power)
+        z[:, bent] = _bend(z[:, bent], self.power[bent])
+        return z
 
     def log_slope(self, x) -> np.ndarray:
         """Log of the Jacobian of each row, 0 for what is missing."""
-        slopes = _bend((x - self.location) / self.scale, self.power)[1] - np.log(self.scale)
+        slopes = _log_slope((x - self.location) / self.scale, self.power) - np.log(self.scale)
         return np.where(np.isnan(x), 0.0, slopes).sum(1)
 
     def back(self, y) -> np.ndarray:
@@ -87,8 +93,18 @@ def _mean_and_variance(x, weight, total):
 
 
 def _bend(z, power):
-    """The transformation, and the log of its slope."""
+    """The transformation."""
     a = np.log1p(np.abs(z))
     p = np.where(z < 0, 2 - power, power)
-    safe = np.where(p == 0, 1.0, p)
-    return np.copysign(np.where(p == 0, a, np.expm1(safe * a) / safe), z), (p - 1) * a
+    straight = p == 0
+    if straight.any():
+        p[straight] = 1e-300  # (e^(p a) - 1)/p is a
+    a *= p
+    np.expm1(a, out=a)
+    a /= p
+    return np.copysign(a, z, out=a)
+
+
+def _log_slope(z, power):
+    """The log of its slope."""
+    return (np.where(z < 0, 2 - power, power) - 1) * np.log1p(np.abs(z))

@@ -36,6 +36,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Whether numeric columns are bent; all are measured in their standard deviation otherwise.
     components : bool, default True
         Whether members with several components a class take part. They cost most of the time.
+    discriminative : bool, default True
+        Whether penalised softmax regressions take part, where no generative member fits. They have no density of a row.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -84,6 +86,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         weights="stacking",
         bend=True,
         components=True,
+        discriminative=True,
         class_concentration=1.0,
         priors=None,
         unseen="error",
@@ -92,6 +95,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         self.weights = weights
         self.bend = bend
         self.components = components
+        self.discriminative = discriminative
         self.class_concentration = class_concentration
         self.priors = priors
         self.unseen = unseen
@@ -130,6 +134,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 method=self.weights,
                 bend=self.bend,
                 components=self.components,
+                discriminative=self.discriminative,
                 concentration=concentration,
                 seed=int(generator(self.random_state).integers(1 << 31)),
             )
@@ -234,23 +239,25 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Returns
         -------
         DataFrame
-            Columns "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "exponent",
+            Columns "kind", "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "exponent",
             "weight" and "log score", the mean of rows left out.
         """
         import pandas as pd
 
         rows = []
         for a, b in self.members_:
-            count, member = a or (None, None)
+            softmax = a == "softmax"
+            count, member = (None, None) if softmax or a is None else a
             rows.append(
                 {
+                    "kind": "softmax" if softmax else "base rate" if a is None and b is None else "generative",
                     "components": count,
                     "covariance": member and member.structure,
                     "rho": member and member.rho,
                     "kappa": member and member.kappa,
                     "shrinkage": member and member.shrinkage,
-                    "categories": b and b[0],
-                    "strength": b and b[1],
+                    "categories": None if softmax else b and b[0],
+                    "strength": b if softmax else b and b[1],
                 }
             )
         frame = pd.DataFrame(rows)
