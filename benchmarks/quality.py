@@ -1,8 +1,8 @@
 """Probabilities: learning curves of the averaged classifier, of our single models and of scikit-learn's classifiers.
 
-Every cell is a data set, a number of rows a class, a part of the entries removed (from the rows of fit and of test alike) and a split; all contenders
-have the same rows. What is done is kept in a file, a line each, so that a long run can be broken off and taken up
-again: `python -m benchmarks.quality --help` runs a part of it.
+Every cell is a data set, a number of rows a class, a part of the entries removed (from the rows of fit and of test
+alike) and a split; all contenders have the same rows. What is done is kept in a file, a line each, so that a long run
+can be broken off and taken up again: `python -m benchmarks.quality --help` runs a part of it.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def interval(difference: pd.Series) -> tuple[float, float]:
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every model over the cells that it and ours have: its means, and ours less it in log loss with a 95 % interval."""
+    """Every model over the cells that it and ours have: its means, and in log loss ours less it, with a 95 % interval."""
     one = frame.pivot_table(["log_loss", "brier", "calibration", "accuracy", "seconds"], _KEYS[:4], "model")
     rows = {}
     for model in one["log_loss"].columns:

@@ -49,9 +49,11 @@ def table(name: str):
 
 
 def _encoded(model, numbers=(), scale=True):
-    """A pipeline: gaps filled with the mean or the most frequent category, numbers standardised, one column a category."""
+    """A pipeline: gaps filled with mean or most frequent category, numbers standardised, a column a category."""
     steps = [SimpleImputer(keep_empty_features=True), *numbers, *([StandardScaler()] if scale else [])]
-    category = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore", sparse_output=False))
+    category = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    )
     columns = make_column_transformer(
         (make_pipeline(*steps), make_column_selector(dtype_include=float)),
         (category, make_column_selector(dtype_exclude=float)),
@@ -60,17 +62,21 @@ def _encoded(model, numbers=(), scale=True):
 
 
 def _logistic():
-    return LogisticRegressionCV(Cs=10, cv=5, scoring="neg_log_loss", max_iter=2000, l1_ratios=(0.0,), use_legacy_attributes=False)
+    return LogisticRegressionCV(
+        Cs=10, cv=5, scoring="neg_log_loss", max_iter=2000, l1_ratios=(0.0,), use_legacy_attributes=False
+    )
 
 
 def contenders(X: pd.DataFrame) -> dict:
     """Name and estimator of each contender that takes a table."""
-    numeric = all(X.dtypes == float)
+    numeric = not any(map(pd.CategoricalDtype.is_dtype, X.dtypes))
     rivals = {
         "LDA": _encoded(LinearDiscriminantAnalysis()),
         "LDA, shrinkage": _encoded(LinearDiscriminantAnalysis("lsqr", shrinkage="auto")),
         "QDA, regularised": _encoded(
-            GridSearchCV(QuadraticDiscriminantAnalysis(), {"reg_param": [0.03, 0.1, 0.3, 0.6, 0.9]}, scoring="neg_log_loss")
+            GridSearchCV(
+                QuadraticDiscriminantAnalysis(), {"reg_param": [0.03, 0.1, 0.3, 0.6, 0.9]}, scoring="neg_log_loss"
+            )
         ),
         "GaussianNB": _encoded(GaussianNB()),
         "logistic": _encoded(_logistic()),
@@ -84,7 +90,7 @@ def contenders(X: pd.DataFrame) -> dict:
     }
     if not numeric:
         del rivals["LDA"], rivals["QDA, regularised"]  # the columns of a category are dependent
-    if all(X.dtypes != float):
+    if all(map(pd.CategoricalDtype.is_dtype, X.dtypes)):
         levels = [len(X[column].cat.categories) + 1 for column in X]
         encoder = OrdinalEncoder(categories=[[*X[c].cat.categories] for c in X])
         filled = SimpleImputer(strategy="most_frequent")

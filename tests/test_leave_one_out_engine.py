@@ -98,7 +98,9 @@ def test_leave_one_out_of_categories_is_a_refit(columns):
     codes, weight = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40)
     left = CategoryMembers.of(x, levels, codes, 3, weight).leave_out(x, codes, weight)
     for i in range(40):
-        rest = CategoryMembers.of(*(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i))
+        rest = CategoryMembers.of(
+            *(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i)
+        )
         np.testing.assert_allclose(left[:, i], rest.log_density(x[i : i + 1])[:, 0], rtol=1e-9, atol=1e-9)
 
 
@@ -141,7 +143,9 @@ def test_a_gap_leaves_the_marginal_and_a_density_integrates_to_one():
         line = np.column_stack([np.full(len(grid), 1.3), grid])
         joint = np.exp(log_density([member], reference, line)[0])
         np.testing.assert_allclose(np.exp(marginal), integrate.simpson(joint, grid, axis=0), rtol=1e-6)
-        whole = np.exp(log_density([member], reference, np.column_stack([grid, 0 * grid]), np.repeat(seen, len(grid), 0))[0])
+        whole = np.exp(
+            log_density([member], reference, np.column_stack([grid, 0 * grid]), np.repeat(seen, len(grid), 0))[0]
+        )
         np.testing.assert_allclose(integrate.simpson(whole, grid, axis=0), 1.0, rtol=1e-6)
 
 

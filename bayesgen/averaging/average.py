@@ -1,12 +1,13 @@
 r"""The average: members of numbers and of categories, their products, exponents and weights.
 
-A member of a table is a pair: one of the numeric columns (or none) and one of the categorical columns (or none), with density the product
-of the two. The pair of none and none says nothing of x: it is the base rate. With q_m of `temper`,
+A member of a table is a pair: one of the numeric columns (or none) and one of the categorical columns (or none), with
+density the product of the two. The pair of none and none says nothing of x: it is the base rate. With q_m of `temper`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
 
-Other class priors multiply the average by their ratio to π. This is no joint density of x and t. What needs one (typicality, samples, imputation)
-takes the members as they are, untempered, under weights of their own: v_m, stacked on log p(x, t).
+Other class priors multiply the average by their ratio to π. This is no joint density of x and t. What needs one
+(typicality, samples, imputation) takes the members as they are, untempered, under weights of their own: v_m, stacked on
+log p(x, t).
 """
 
 from dataclasses import dataclass
@@ -56,9 +57,7 @@ class Average(Record):
     @property
     def log_class_prior(self) -> np.ndarray:
         """Log of the class probabilities, (K,)."""
-        return np.log(self.class_weight + self.concentration) - np.log(
-            (self.class_weight + self.concentration).sum()
-        )
+        return np.log(self.class_weight + self.concentration) - np.log((self.class_weight + self.concentration).sum())
 
     @property
     def names(self) -> list[tuple]:

@@ -1,8 +1,8 @@
 r"""The members of categorical columns: naive Bayes, and the average of one-dependence estimators.
 
-With a level for each category of each of F columns (L levels in all), n_ka the weight of class k at level a, n_kab at levels a
-and b of two columns, and n_kj the weight of class k that has column j, "independent" is naive Bayes under Dirichlet(α)
-on the L_j levels of each column,
+With a level for each category of each of F columns (L levels in all), n_ka the weight of class k at level a, n_kab at
+levels a and b of two columns, and n_kj the weight of class k that has column j, "independent" is naive Bayes under
+Dirichlet(α) on the L_j levels of each column,
 
 .. math:: p(a \mid k) = \frac{n_{ka} + \alpha}{n_{kj} + \alpha L_j}
 
@@ -11,8 +11,9 @@ and "one parent" the average over columns j that all others depend on, each a pr
 .. math:: p(x \mid k) = \frac1F \sum_j p(x_j \mid k) \prod_{i \ne j} p(x_i \mid k, x_j), \qquad
    p(b \mid k, a) = \frac{n_{kab} + s\, p(b \mid k)}{n_{kai} + s}
 
-whose levels b fall back on naive Bayes where a is rare (n_kai the weight with level a that has column i). A missing child
-drops out of the product, a missing parent is summed over. (Webb, Boughton and Wang 2005, *Machine Learning* 58, 5-24.)
+whose levels b fall back on naive Bayes where a is rare (n_kai the weight with level a that has column i). A missing
+child drops out of the product, a missing parent is summed over. (Webb, Boughton and Wang 2005, *Machine Learning* 58,
+5-24.)
 
 A row left out subtracts its weight r: from n_ka at its levels and from n_kab at pairs of them, in its own class.
 """

@@ -71,7 +71,9 @@ def rows(average, count: int, rng):
             x[row] = view.view.warp.back(y)
         if b is not None:
             level, table = _tables(average.categories, b, rng)
-            c[row] = _category_row(average.categories, level[codes[row]], table if table is None else table[codes[row]], rng)
+            c[row] = _category_row(
+                average.categories, level[codes[row]], table if table is None else table[codes[row]], rng
+            )
     return x, c, codes
 
 

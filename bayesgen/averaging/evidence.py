@@ -1,10 +1,11 @@
 r"""Posteriors of the members as hyperparameters, and their evidence.
 
-The posterior of a group is normal-inverse-Wishart(mean, kappa, nu, scale), of diagonal structures one such of D = 1 a column. With Z
-the normalising constant of nu and scale over what shares a covariance,
+The posterior of a group is normal-inverse-Wishart(mean, kappa, nu, scale), of diagonal structures one such of D = 1 a
+column. With Z the normalising constant of nu and scale over what shares a covariance,
 
 .. math:: \log p(X \mid t) = -\tfrac{ND}{2} \log \pi + \tfrac{D}{2} \sum_g \log\frac{\kappa}{\kappa_g}
-   + \sum \Big(\tfrac{\nu}{2} \log|\Psi| - \tfrac{\nu_n}{2} \log|\Psi_n| + \log\frac{\Gamma_D(\nu_n/2)}{\Gamma_D(\nu/2)}\Big)
+   + \sum \Big(\tfrac{\nu}{2} \log|\Psi| - \tfrac{\nu_n}{2} \log|\Psi_n|
+   + \log\frac{\Gamma_D(\nu_n/2)}{\Gamma_D(\nu/2)}\Big)
 
 (Murphy 2007, section 9). The priors follow the data, so it is an empirical Bayes quantity.
 """
@@ -19,7 +20,7 @@ from bayesgen.averaging.reference import Reference
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of all groups: mean (G, D), kappa (G,), nu (H,), scale (H, D, D), or (H, D) where diagonal; H = 1 where shared."""
+    """Of groups: mean (G, D), kappa (G,), nu (H,), scale (H, D, D), or (H, D) if diagonal; H = G, or 1 if shared."""
 
     mean: np.ndarray
     kappa: np.ndarray
@@ -68,7 +69,11 @@ def log_evidence(members, numbers, categories) -> np.ndarray:
     first = {(1, m): gaussian_evidence(m, view.statistics) for view in numbers for m in view.members}
     result = np.full(len(members), -np.inf)
     for place, (a, b) in enumerate(members):
-        if (a is None) == (not numbers) and (b is None) == (categories is None) and (b is None or b[0] == "independent"):
+        if (
+            (a is None) == (not numbers)
+            and (b is None) == (categories is None)
+            and (b is None or b[0] == "independent")
+        ):
             result[place] = (0 if a is None else first[a]) + (0 if b is None else _dirichlet(categories, b[1]))
     return result
 

@@ -1,16 +1,16 @@
 r"""Gaps at fit under full covariances: expected statistics, given the class means and one pooled covariance.
 
-A full covariance and rows with gaps have no conjugate posterior. What is taken instead: means μ_k and a pooled Σ by a few
-steps of EM on the rows, under the prior that `GaussianMember("shared", rho=D)` has; then each row's missing entries m
-are completed from those it has, o, and from its class,
+A full covariance and rows with gaps have no conjugate posterior. What is taken instead: means μ_k and a pooled Σ by a
+few steps of EM on the rows, under the prior that `GaussianMember("shared", rho=D)` has; then each row's missing entries
+m are completed from those it has, o, and from its class,
 
 .. math:: \hat x_m = \mu_m + B (x_o - \mu_o), \quad B = \Sigma_{mo} \Sigma_{oo}^{-1}, \quad
    C = \Sigma_{mm} - B \Sigma_{om}
 
 and its expected outer product, with C added to the scatter of its class, takes part in the statistics of every member
 (Little and Rubin 2002, *Statistical Analysis with Missing Data*, section 11.2). A completed entry counts as a full
-one in the degrees of freedom. μ_k and Σ are learned without the rows that are left out. What is predicted of a row, left out or new, is
-the marginal t of the entries it has, in which no completed entry of that row takes part.
+one in the degrees of freedom. μ_k and Σ are learned without the rows that are left out. What is predicted of a row,
+left out or new, is the marginal t of the entries it has, in which no completed entry of that row takes part.
 """
 
 from dataclasses import dataclass

@@ -8,10 +8,10 @@ diagonal) and kappa (rows the prior mean is worth), nu = D + 1 + rho:
 - "diagonal": every group its own variances, each column alone (D = 1) under the prior of "full";
 - "shared diagonal": one variance a column.
 
-The posterior scale of "full" is A = rho((1 - l) V + l diag V) + S_g + beta δδ', δ = m_g - m, beta = kappa n_g/(kappa + n_g),
-and the predictive a Student-t with f = rho + 2 + n_g degrees of freedom about the posterior mean, at distance
-z = (x - m_g) + kappa/(kappa + n_g) δ, and with scale matrix A (kappa_n + 1)/(kappa_n f). The matrix without beta δδ' is the same for
-every kappa; one factorisation serves them all by Sherman and Morrison:
+The posterior scale of "full" is A = rho((1 - l) V + l diag V) + S_g + beta δδ', δ = m_g - m, beta = kappa n_g/(kappa +
+n_g), and the predictive a Student-t with f = rho + 2 + n_g degrees of freedom about the posterior mean, at distance z =
+(x - m_g) + kappa/(kappa + n_g) δ, and with scale matrix A (kappa_n + 1)/(kappa_n f). The matrix without beta δδ' is the
+same for every kappa; one factorisation serves them all by Sherman and Morrison:
 
 .. math:: |A| = |A_0| h, \quad z^\top A^{-1} z = z^\top A_0^{-1} z - \frac{\beta}{h} (z^\top A_0^{-1} \delta)^2, \quad
    h = 1 + \beta\, \delta^\top A_0^{-1} \delta
@@ -148,7 +148,7 @@ def _add_diagonal(matrix, diagonal):
 
 
 def log_student(square, log_det, dof, kappa, width):
-    """Log density of a Student-t with scale matrix A (kappa + 1)/(kappa dof) where z'A⁻¹z = square and log|A| = log_det."""
+    """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det."""
     power = (dof + width) / 2
     level = gammaln(power) - gammaln(dof / 2) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
     return level - power * np.log1p(square * kappa / (kappa + 1))

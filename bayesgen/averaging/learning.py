@@ -1,12 +1,12 @@
 r"""How an average is learned: views on folds, exact leave-one-out, exponents, weights.
 
-What is learned from rows (bends, components, what gaps are completed from) is learned without the fold of the row that is left out; what is
-only summed (moments, counts) subtracts the row. One set of folds serves all views.
+What is learned from rows (bends, components, what gaps are completed from) is learned without the fold of the row that
+is left out; what is only summed (moments, counts) subtracts the row. One set of folds serves all views.
 
 A row leaves by one unit of its weight, min(1, weight), so that a weight of 2 is two rows: the other stays. Beyond
-_LEARN rows, views are learned from a stratified sample of so many, once, since a row moves them by no more than its share; the statistics
-are of all rows. Beyond what `_affordable` allows, exponents and weights come from a stratified sample of the rows, each class weighted
-back to its part.
+_LEARN rows, views are learned from a stratified sample of so many, once, since a row moves them by no more than its
+share; the statistics are of all rows. Beyond what `_affordable` allows, exponents and weights come from a stratified
+sample of the rows, each class weighted back to its part.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from bayesgen.averaging.numbers import FittedView
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
-_MOST = 2000  # rows that are left out
+_MOST = 1000  # rows that are left out
 _SECONDS = 3.0  # that leaving out may take, about
 _KAPPAS = (0.01, 0.1, 1.0)
 COMPONENTS = (2, 3, 5, 8)
@@ -82,8 +82,11 @@ def members_of(dim: int, count: int) -> tuple[GaussianMember, ...]:
     """The Gaussian members of a view of ``dim`` columns with ``count`` components a class."""
     M, result = GaussianMember, []
     if dim > 1:
-        shrinkages, rhos, kappas = ((0.1, 0.4, 1.0), (2.0, 8.0, 32.0, 128.0), _KAPPAS) if count == 1 else (
-            (0.3, 1.0), (4.0, 16.0, 64.0), (0.1,))
+        shrinkages, rhos, kappas = (
+            ((0.1, 0.4, 1.0), (2.0, 8.0, 32.0, 128.0), _KAPPAS)
+            if count == 1
+            else ((0.3, 1.0), (4.0, 16.0, 64.0), (0.1,))
+        )
         result += [M("full", r, k, s) for r in rhos for s in shrinkages for k in kappas]
         result += [M("shared", r, k) for r in (rhos if count == 1 else (2.0, 16.0)) for k in kappas]
     kappas = _KAPPAS if count == 1 else (0.1,)
@@ -91,7 +94,18 @@ def members_of(dim: int, count: int) -> tuple[GaussianMember, ...]:
     return (*result, *(M("shared diagonal", 2.0, k) for k in kappas))
 
 
-def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int):
+def learn(
+    data: Rows,
+    levels,
+    classes: int,
+    *,
+    method: str,
+    bend: bool,
+    components: bool,
+    discriminative: bool,
+    concentration,
+    seed: int,
+):
     """Learn an average.
 
     Parameters
@@ -120,7 +134,9 @@ def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, componen
     rng = np.random.default_rng(seed)
     evidence = method == "evidence"
     if few := len(data) <= _LEARN:
-        first, weight = rows.distinct(np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1), data.codes, data.weight)
+        first, weight = rows.distinct(
+            np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1), data.codes, data.weight
+        )
         data = data.take(first, weight)
         sample = data
     else:
@@ -142,7 +158,8 @@ def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, componen
         )
         summed = numbers_of.statistics(views, data.x, data.codes, data.weight)
         return tuple(
-            FittedView(view, members_of(dim, count), own) for view, count, own in zip(views, counts, summed, strict=True)
+            FittedView(view, members_of(dim, count), own)
+            for view, count, own in zip(views, counts, summed, strict=True)
         )
 
     numbers = fit(sample, seeds[-1]) if counts else ()
@@ -174,7 +191,9 @@ def learn(data: Rows, levels, classes: int, *, method: str, bend: bool, componen
     softmax = None
     if discriminative and not evidence and classes > 1:
         left = left.take(slice(None), scored)
-        softmax, more = _discriminative(left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS, rng))
+        softmax, more = _discriminative(
+            left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS, rng)
+        )
         density = np.concatenate([density, more])
     result = LeftOut(density, log_prior, left.codes, scored)
     return _weigh(result, numbers, categories, softmax, data, whole_weight, concentration, method)

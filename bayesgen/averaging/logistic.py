@@ -1,13 +1,14 @@
 r"""Discriminative members: penalised softmax regression on all columns, where no generative member fits.
 
-With z the standardised bent columns and an indicator a category, 0 where missing, coefficients of prior N(0, C) and intercepts
-of prior N(0, 100),
+With z the standardised bent columns and an indicator a category, 0 where missing, coefficients of prior N(0, C) and
+intercepts of prior N(0, 100),
 
 .. math:: p(k \mid x) \propto e^{a_k + b_k^\top z}, \qquad
    f_k(x) = \log p(k \mid x) - \log \pi_k
 
-where π are the class frequencies of the rows it was learned from: f takes the place of log p(x | k), so that the member is tempered and meets class priors
-like all others. It is learned from rows, so it is left out by folds. It has no density of x, and takes no part where one is asked for.
+where π are the class frequencies of the rows it was learned from: f takes the place of log p(x | k), so that the member
+is tempered and meets class priors like all others. It is learned from rows, so it is left out by folds. It has no
+density of x, and takes no part where one is asked for.
 """
 
 from dataclasses import dataclass

@@ -143,7 +143,9 @@ def statistics(views, x, codes, weight) -> list[Moments]:
             y, missing = filling.complete(y, ~np.isnan(y), own)
         for place, view in enumerate(views):
             group, groups = components.assign(y, own, view.centres, view.owner), len(view.owner)
-            more = moments(y, group, groups, w, vector=True) if missing is None else missing.moments(y, group, groups, w)
+            more = (
+                moments(y, group, groups, w, vector=True) if missing is None else missing.moments(y, group, groups, w)
+            )
             result[place] = more if result[place] is None else result[place] + more
     return result
 

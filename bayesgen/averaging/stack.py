@@ -4,9 +4,9 @@ With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 
 .. math:: \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
 
-over the simplex: the log score of the mixture under a Dirichlet prior, of whose mass c the member m has the share a_m. It is
-concave; EM raises it at every step: w_m is proportional to Σ_i ω_i w_m p_im / Σ_l w_l p_il + c a_m.
-(Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by evidence.)
+over the simplex: the log score of the mixture under a Dirichlet prior, of whose mass c the member m has the share a_m.
+It is concave; EM raises it at every step: w_m is proportional to Σ_i ω_i w_m p_im / Σ_l w_l p_il + c a_m. (Yao,
+Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by evidence.)
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def strength(rows: float) -> float:
     return max(1.0, 50 / rows)
 
 
-def stack(log_score, weight, prior, steps: int = 2000, tolerance: float = 1e-9) -> np.ndarray:
+def stack(log_score, weight, prior, steps: int = 1000, tolerance: float = 1e-7) -> np.ndarray:
     """Weights of the members.
 
     Parameters

@@ -1,8 +1,8 @@
 r"""How far each member is to be trusted: the exponent of its features.
 
 The predictive of a wrong model is too sure of itself: naive Bayes counts correlated columns twice, a full covariance
-trusts a few rows. A member's probabilities are those of its features to the power τ, the class prior left whole, so that
-a row without entries keeps the prior:
+trusts a few rows. A member's probabilities are those of its features to the power τ, the class prior left whole, so
+that a row without entries keeps the prior:
 
 .. math:: q(k \mid x) \propto \pi_k \, p(x \mid k)^{\tau}
 
@@ -14,7 +14,7 @@ From leave-one-out densities f_ik = log p(x_i | k), τ maximises the concave
 whose second part, a log-gamma density in u with its mode at 0, expects less of many columns from few rows. In τ it is
 log τ - τ e^{-μ} and so concave like the first: Newton's method, kept within a bracket, finds the one root of
 
-.. math:: \sum_i w_i \big(f_{i t_i} - \mathrm{E}_{q} f_i\big) + (1/\tau - e^{-\mu})/s^2, \quad \text{of derivative} \quad
+.. math:: \sum_i w_i \big(f_{i t_i} - \mathrm{E}_{q} f_i\big) + (1/\tau - e^{-\mu})/s^2, \quad \text{of derivative}
    -\sum_i w_i \mathrm{Var}_q f_i - 1/(\tau s)^2.
 """
 

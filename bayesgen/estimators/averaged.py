@@ -61,16 +61,16 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     exponents_, weights_ : array, shape (M,)
         Exponent and weight of each member.
     scores_ : dict
-        Mean log scores of rows left out, weighted: "members" (M,), each tempered; "average", under the exponents and weights that
-        were chosen by these scores; "nested", under those that other rows chose; "base_rate", of the class prior; and
-        "rows", how many rows were left out.
+        Mean log scores of rows left out, weighted: "members" (M,), each tempered; "average", under the exponents and
+        weights that were chosen by these scores; "nested", under those that other rows chose; "base_rate", of the class
+        prior; and "rows", how many rows were left out.
 
     Notes
     -----
-    A row left out leaves by one unit of its weight, so that a weight of 2 is two rows. Beyond 2,000 rows (fewer of many columns
-    or classes) a stratified sample is left out of all; beyond 5,000, bends and components are learned from a stratified
-    sample. Missing entries are integrated out at prediction; at fit a full covariance has no conjugate posterior given
-    rows with gaps, and takes expected statistics (`bayesgen.averaging.gaps`).
+    A row left out leaves by one unit of its weight, so that a weight of 2 is two rows. Beyond 1,000 rows (fewer of many
+    columns or classes) a stratified sample is left out of all; beyond 5,000, bends and components are learned from a
+    stratified sample. Missing entries are integrated out at prediction; at fit a full covariance has no conjugate
+    posterior given rows with gaps, and takes expected statistics (`bayesgen.averaging.gaps`).
 
     Examples
     --------
@@ -178,9 +178,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 raise ValueError(f"column {name!r} has no observed value to learn its categories from; drop it")
         if numeric:
             x = self._numbers(table)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # a column without entries
-                varies = np.nanmax(x, 0) > np.nanmin(x, 0)
+            varies = np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)  # no entry at all compares false too
             constant = [name for name, flag in zip(numeric, varies, strict=True) if not flag]
             if constant:
                 self.numeric_ = tuple(name for name in numeric if name not in constant)
@@ -191,14 +189,15 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 )
 
     def _numbers(self, table: Table):
-        x = np.array(table.numbers(self.numeric_), float) if self.numeric_ else np.empty((len(table), 0))
-        wrong = np.isinf(x) | (np.abs(x) > _LARGEST)
-        if wrong.any():
-            row, place = np.argwhere(wrong)[0]
-            value = x[row, place]
-            what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
-            raise ValueError(f"column {self.numeric_[place]!r}: value {value:g} in row {row} is {what}")
-        return x
+        if not self.numeric_:
+            return np.empty((len(table), 0))
+        x = np.asarray(table.numbers(self.numeric_), float)
+        if not (np.fmin.reduce(x, None) < -_LARGEST or np.fmax.reduce(x, None) > _LARGEST):
+            return x
+        row, place = np.argwhere(np.abs(x) > _LARGEST)[0]
+        value = x[row, place]
+        what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
+        raise ValueError(f"column {self.numeric_[place]!r}: value {value:g} in row {row} is {what}")
 
     def _arrays(self, table: Table):
         """Numbers, NaN where missing, and codes of categories, -1 where missing."""
@@ -239,8 +238,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Returns
         -------
         DataFrame
-            Columns "kind", "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "exponent",
-            "weight" and "log score", the mean of rows left out.
+            Columns "kind", "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
+            "strength", "exponent", "weight" and "log score", the mean of rows left out.
         """
         import pandas as pd
 
@@ -291,7 +290,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return self.classes_[best]
 
     def score_samples(self, X) -> np.ndarray:
-        """Log density log p(x) of each row, (n,), under the untempered members, stacked on log p(x, t) of rows left out."""
+        """Log density log p(x) of each row, (n,), by the untempered members, stacked on log p(x, t) of rows left out."""
         return logsumexp(self._fitted.log_joint(*self._read(X)), axis=1)
 
     def sample(self, n_samples: int = 1):
@@ -350,10 +349,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     def explain(self, X):
         """What each column of a row adds to the log probability of each class.
 
-        The term of a column is the average over members, by weight, of its exponent times log p(x | k) with and without the column, which
-        is integrated out. Columns that say the same share their say, and averaging is no sum of logarithms: "remainder"
-        is what the terms leave. Terms are centred over the classes; the difference of two classes is a log odds, and
-        the softmax over classes of the sum of all terms is `predict_proba`.
+        The term of a column is the average over members, by weight, of its exponent times log p(x | k) with and without
+        the column, which is integrated out. Columns that say the same share their say, and averaging is no sum of
+        logarithms: "remainder" is what the terms leave. Terms are centred over the classes; the difference of two
+        classes is a log odds, and the softmax over classes of the sum of all terms is `predict_proba`.
 
         Parameters
         ----------
