@@ -106,7 +106,7 @@ def interval(difference: pd.Series) -> tuple[float, float]:
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every model over the cells that it and ours have: its means, and in log loss ours less it, with a 95 % interval."""
+    """Every model over the cells that it and ours have: means, and in log loss ours less it with its interval."""
     one = frame.pivot_table(["log_loss", "brier", "calibration", "accuracy", "seconds"], _KEYS[:4], "model")
     rows = {}
     for model in one["log_loss"].columns:

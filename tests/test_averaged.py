@@ -70,7 +70,7 @@ def test_pickle_keeps_every_bit(fitted_mixed):
 
 def test_the_average_is_as_good_as_its_best_member_and_better_than_the_class_prior(fitted):
     scores, weights = fitted.scores_, fitted.weights_
-    assert weights.sum() == pytest.approx(1) and (weights > 0).all()
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
     assert scores["members"].max() - 0.05 < scores["average"] < scores["members"].max() + 0.05
     assert scores["base_rate"] + 0.9 < scores["nested"] <= scores["average"] + 1e-3
     np.testing.assert_allclose(scores["members"].min(), scores["base_rate"])
@@ -252,11 +252,23 @@ def test_any_table(X, y):
     assert (probability > 0).all()
 
 
+def test_wide_tables():
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 120)) + 0.4 * y[:, None]
+    X[rng.random(X.shape) < 0.05] = np.nan
+    classifier = AveragedClassifier().fit(X[:30], y[:30])
+    assert {a[1].structure for a, _ in classifier.members_ if a and a != "softmax"} == {"diagonal", "shared diagonal"}
+    assert log_loss(y[30:], classifier.predict_proba(X[30:])) < 0.6
+    with pytest.raises(ValueError, match="X has 2001 numeric columns, and at most 2000"):
+        AveragedClassifier().fit(rng.normal(size=(4, 2001)), [0, 1, 0, 1])
+
+
 def test_a_hundred_classes():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(100), 5)
     X = rng.normal(size=(100, 4))[y] * 5 + rng.normal(size=(500, 4))
-    classifier = AveragedClassifier(components=False).fit(X[::2], y[::2])
+    classifier = AveragedClassifier(components=False, discriminative=False).fit(X[::2], y[::2])
     assert classifier.scores_["average"] > classifier.scores_["base_rate"] + 2
     assert classifier.score(X[1::2], y[1::2]) > 0.6
 
@@ -272,7 +284,7 @@ def test_weights_from_a_sample_of_many_rows(monkeypatch):
     assert part.scores_["rows"] == 300
     np.testing.assert_allclose(part.average_.class_weight, np.bincount(y))
     assert part.scores_["base_rate"] == pytest.approx(whole.scores_["base_rate"], rel=1e-3)
-    assert np.abs(part.predict_proba(X) - whole.predict_proba(X)).mean() < 0.02
+    assert np.abs(part.predict_proba(X) - whole.predict_proba(X)).mean() < 0.04
 
 
 # -- what it refuses, and what it warns of

@@ -64,8 +64,8 @@ class Average(Record):
         """What each member is made of, see `members_of`."""
         return members_of(self.numbers, self.categories, self.discriminative)
 
-    def log_density(self, x, c) -> np.ndarray:
-        """Log p(x | k) of rows under every member, (M, n, K), bends' Jacobian left out: it is the same for all.
+    def log_density(self, x, c, used=None) -> np.ndarray:
+        """Log p(x | k) of rows under the members, (M, n, K), bends' Jacobian left out: it is the same for all.
 
         Parameters
         ----------
@@ -73,20 +73,29 @@ class Average(Record):
             Numbers, NaN where missing.
         c : int array, shape (n, F)
             Categories, -1 where missing.
+        used : bool array, shape (M,), optional
+            The members to return, in order; without, all.
         """
-        numbers = [view.log_density(x) for view in self.numbers]
+        used = np.ones(len(self.weights), bool) if used is None else used
+        numbers, start = [], 0
+        pairs = 1 if self.categories is None else 1 + len(self.categories.members)
+        for view in self.numbers:
+            stop = start + pairs * len(view.members)
+            numbers.append(view.log_density(x, used[start:stop].reshape(-1, pairs).any(1)))
+            start = stop
         categories = [] if self.categories is None else [self.categories.log_density(c)]
         density = products(numbers, categories, len(x), len(self.class_weight))
-        if self.discriminative is None:
-            return density
-        return np.concatenate([density, self.discriminative.log_density(x, c)])
+        if self.discriminative is not None:
+            density = np.concatenate([density, self.discriminative.log_density(x, c)])
+        return density[used]
 
     def probability(self, x, c, priors=None) -> np.ndarray:
         """p(k | x) of rows, (n, K)."""
-        result = np.empty((len(x), len(self.class_weight)))
+        result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
         for part in self.pieces(len(x)):
-            q = np.exp(log_probability(self.log_density(x[part], c[part]), self.log_class_prior, self.exponents))
-            result[part] = np.tensordot(self.weights, q, 1)
+            density = self.log_density(x[part], c[part], used)
+            q = np.exp(log_probability(density, self.log_class_prior, self.exponents[used]))
+            result[part] = np.tensordot(self.weights[used], q, 1)
         if priors is not None:
             result *= priors / np.exp(self.log_class_prior)
         return result / result.sum(1, keepdims=True)
@@ -96,7 +105,7 @@ class Average(Record):
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
         for part in self.pieces(len(x)):
-            density = self.log_density(x[part], c[part])[used]
+            density = self.log_density(x[part], c[part], used)
             result[part] = logsumexp(density, axis=0, b=self.density_weights[used, None, None])
         result += self.log_class_prior
         if self.numbers:

@@ -14,17 +14,18 @@ def terms(average, x, c, priors=None) -> np.ndarray:
     log_prior = average.log_class_prior if priors is None else np.log(priors)
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + 2))
     result[..., 0] = log_prior
-    share = average.weights * average.exponents
+    used = average.weights > 0
+    share = (average.weights * average.exponents)[used]
     for part in average.pieces(len(x)):
-        whole = np.tensordot(share, average.log_density(x[part], c[part]), 1)
+        whole = np.tensordot(share, average.log_density(x[part], c[part], used), 1)
         for j in range(x.shape[1]):
             rest = x[part].copy()
             rest[:, j] = np.nan
-            result[part, :, 1 + j] = whole - np.tensordot(share, average.log_density(rest, c[part]), 1)
+            result[part, :, 1 + j] = whole - np.tensordot(share, average.log_density(rest, c[part], used), 1)
         for j in range(c.shape[1]):
             rest = c[part].copy()
             rest[:, j] = -1
-            term = whole - np.tensordot(share, average.log_density(x[part], rest), 1)
+            term = whole - np.tensordot(share, average.log_density(x[part], rest, used), 1)
             result[part, :, 1 + x.shape[1] + j] = term
     result[..., -1] = np.log(average.probability(x, c, priors)) - result[..., :-1].sum(2)
     return result - result.mean(1, keepdims=True)

@@ -22,6 +22,7 @@ from bayesgen.program import Record
 from bayesgen.statistics import Moments, membership, moments, pieces
 
 _STEPS = 6
+WIDE = 100  # columns: beyond, they are taken as independent, each completed by its mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Filling(Record):
         squares = (w * (x - mean[codes]) ** 2).sum(0)
         variance = np.divide(squares, total, out=np.ones_like(squares), where=squares > 0)
         filling = cls(mean, np.diag(variance))
-        for _ in range(_STEPS):
+        for _ in range(_STEPS if x.shape[1] <= WIDE else 0):
             filling = filling._step(x, seen, codes, classes, weight)
         return filling
 
@@ -81,6 +82,11 @@ class Filling(Record):
         complete = np.where(seen, x, 0.0)
         rows = np.flatnonzero(~seen.all(1))
         o = seen[rows]
+        if dim > WIDE:
+            complete[rows] = np.where(o, complete[rows], self.mean[codes[rows]])
+            rest = np.zeros((len(rows), dim, dim))
+            rest[:, np.arange(dim), np.arange(dim)] = ~o * np.diagonal(self.covariance)
+            return complete, Missing(rows, rest)
         matrix = self.covariance * (o[:, :, None] & o[:, None, :])
         matrix[:, np.arange(dim), np.arange(dim)] += ~o
         regress = np.linalg.inv(matrix) * (o[:, :, None] & o[:, None, :])

@@ -19,6 +19,7 @@ from bayesgen.averaging import numbers as numbers_of
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.evidence import log_evidence
+from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.logistic import LogisticMembers
 from bayesgen.averaging.numbers import FittedView
@@ -81,7 +82,7 @@ class LeftOut:
 def members_of(dim: int, count: int) -> tuple[GaussianMember, ...]:
     """The Gaussian members of a view of ``dim`` columns with ``count`` components a class."""
     M, result = GaussianMember, []
-    if dim > 1:
+    if 1 < dim <= WIDE:
         shrinkages, rhos, kappas = (
             ((0.1, 0.4, 1.0), (2.0, 8.0, 32.0, 128.0), _KAPPAS)
             if count == 1
@@ -146,7 +147,7 @@ def learn(
     whole_weight = np.bincount(data.codes, data.weight, classes)
     largest = np.bincount(sample.codes, minlength=classes).max()
     counts = [1, *(n for n in COMPONENTS if components and not evidence and largest >= 3 * n)]
-    counts = counts if data.x.shape[1] else []
+    counts = counts[: 0 if not data.x.shape[1] else 1 if data.x.shape[1] > WIDE else None]
     gaps = bool(np.isnan(data.x).any())
     seeds = rng.integers(1 << 32, size=FOLDS + 1)
     fold = rows.folds(sample.codes, FOLDS, rng) if few else np.zeros(len(sample), np.intp)

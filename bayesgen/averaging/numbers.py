@@ -7,7 +7,6 @@ from. A `FittedView` has besides the statistics of its groups, which can.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import Filling
@@ -63,12 +62,18 @@ class FittedView(Record):
         """Components of the class that has most."""
         return int(np.bincount(self.view.owner).max())
 
-    def log_density(self, x) -> np.ndarray:
-        """Log p(x | k) of rows under every member, (M, n, K), in the units of the bent columns."""
-        result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
+    def log_density(self, x, used=None) -> np.ndarray:
+        """Log p(x | k) of rows under every member, (M, n, K), in the units of the bent columns; 0 if not ``used``."""
+        used = np.arange(len(self.members)) if used is None else np.flatnonzero(used)
+        result = np.zeros((len(self.members), len(x), self.view.owner[-1] + 1))
+        if not len(used):
+            return result
+        members = [self.members[m] for m in used]
         reference = Reference.of(self.statistics)
-        for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
-            result[:, part] = self._classes(reference, *self.read(x[part]))
+        groups = len(self.view.owner)
+        cells = x.shape[1] * groups if not np.isnan(x).any() else (x.shape[1] + groups) ** 2
+        for part in pieces(len(x), cells, _CELLS):
+            result[used, part] = self._classes(members, reference, *self.read(x[part]))
         return result
 
     def leave_out(self, x, codes, removed, anew) -> np.ndarray:
@@ -86,7 +91,7 @@ class FittedView(Record):
             ``anew(i)`` gives all rows but row i, (x, codes, weight).
         """
         result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
-        for part in _pieces(len(x), x.shape[1], len(self.view.owner)):
+        for part in pieces(len(x), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
             own = codes[part]
             y, seen = self.read(x[part])
             whole = y if seen is None else self.view.filling.complete(y, seen, own)[0]
@@ -96,7 +101,7 @@ class FittedView(Record):
                 return statistics([self.view], *anew(first + b))[0]
 
             reference = Reference.without(self.statistics, whole, group, removed[part], rest)
-            result[:, part] = self._classes(reference, y, seen)
+            result[:, part] = self._classes(self.members, reference, y, seen)
         return result
 
     def read(self, x):
@@ -104,9 +109,9 @@ class FittedView(Record):
         seen, y = ~np.isnan(x), self.view.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
 
-    def _classes(self, reference, y, seen):
+    def _classes(self, members, reference, y, seen):
         """Densities of classes."""
-        density = log_density(self.members, reference, y, seen)
+        density = log_density(members, reference, y, seen)
         owner, n = self.view.owner, reference.n
         member = owner == np.arange(owner[-1] + 1)[:, None]
         return self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]))
@@ -118,7 +123,10 @@ class FittedView(Record):
         if len(owner) == classes:
             return density
         density = density + log_share
-        return np.stack([logsumexp(density[..., owner == k], axis=-1) for k in range(classes)], axis=-1)
+        first = np.searchsorted(owner, np.arange(classes))
+        top = np.maximum.reduceat(density, first, axis=-1)
+        density -= top[..., owner]
+        return top + np.log(np.add.reduceat(np.exp(density), first, axis=-1))
 
 
 def learn(x, codes, classes: int, weight, *, bend: bool, counts, gaps: bool, seed) -> list[View]:
@@ -148,9 +156,3 @@ def statistics(views, x, codes, weight) -> list[Moments]:
             )
             result[place] = more if result[place] is None else result[place] + more
     return result
-
-
-def _pieces(rows: int, dim: int, groups: int):
-    step = max(1, _CELLS // max((dim + groups) ** 2, 1))
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))

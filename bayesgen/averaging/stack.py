@@ -41,6 +41,7 @@ def stack(log_score, weight, prior, steps: int = 1000, tolerance: float = 1e-7) 
     Returns
     -------
     array, shape (M,)
+        Weights below 1e-4 are 0, so that prediction need not look at those members.
     """
     score = np.exp(log_score - log_score.max(0))
     weights = prior / prior.sum()
@@ -51,4 +52,5 @@ def stack(log_score, weight, prior, steps: int = 1000, tolerance: float = 1e-7) 
         change, weights = np.abs(new - weights).max(), new
         if change < tolerance:
             break
+    weights[weights < min(1e-4, weights.max())] = 0.0
     return weights / weights.sum()

@@ -15,6 +15,7 @@ from bayesgen.posterior import generator
 from bayesgen.table import Table
 
 _METHODS = ("stacking", "loo", "evidence")
+_WIDEST = 2000  # numeric columns
 _LARGEST = 1e150  # squares beyond leave float64
 
 
@@ -70,7 +71,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     A row left out leaves by one unit of its weight, so that a weight of 2 is two rows. Beyond 1,000 rows (fewer of many
     columns or classes) a stratified sample is left out of all; beyond 5,000, bends and components are learned from a
     stratified sample. Missing entries are integrated out at prediction; at fit a full covariance has no conjugate
-    posterior given rows with gaps, and takes expected statistics (`bayesgen.averaging.gaps`).
+    posterior given rows with gaps, and takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric
+    columns the generative members take them as independent given the class, in one component; more than 2,000 are
+    refused.
 
     Examples
     --------
@@ -180,6 +183,11 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             x = self._numbers(table)
             varies = np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)  # no entry at all compares false too
             constant = [name for name, flag in zip(numeric, varies, strict=True) if not flag]
+            if varies.sum() > _WIDEST:
+                raise ValueError(
+                    f"X has {varies.sum()} numeric columns, and at most {_WIDEST} are taken: choose some by "
+                    "sklearn.feature_selection, or project them by PCA"
+                )
             if constant:
                 self.numeric_ = tuple(name for name in numeric if name not in constant)
                 warnings.warn(
@@ -290,7 +298,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return self.classes_[best]
 
     def score_samples(self, X) -> np.ndarray:
-        """Log density log p(x) of each row, (n,), by the untempered members, stacked on log p(x, t) of rows left out."""
+        """Log density log p(x) of each row, (n,), by untempered members, stacked on log p(x, t) of rows left out."""
         return logsumexp(self._fitted.log_joint(*self._read(X)), axis=1)
 
     def sample(self, n_samples: int = 1):
