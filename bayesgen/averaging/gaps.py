@@ -58,11 +58,10 @@ class Filling(Record):
         return filling
 
     def _step(self, x, seen, codes, classes, weight):
-        statistics = None
+        statistics = moments(x[:0], codes[:0], classes, vector=True)
         for part in pieces(len(x), x.shape[1] ** 2):
             complete, missing = self.complete(x[part], seen[part], codes[part])
-            own = missing.moments(complete, codes[part], classes, weight[part])
-            statistics = own if statistics is None else statistics + own
+            statistics = statistics + missing.moments(complete, codes[part], classes, weight[part])
         reference, dim = Reference.of(statistics), x.shape[1]
         freedom = max(statistics.n.sum() - (statistics.n > 0).sum(), 0.0) + dim
         covariance = (reference.within[0] + dim * np.diag(np.diag(reference.covariance[0]))) / freedom

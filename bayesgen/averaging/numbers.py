@@ -94,7 +94,8 @@ class FittedView(Record):
         for part in pieces(len(x), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
             own = codes[part]
             y, seen = self.read(x[part])
-            whole = y if seen is None else self.view.filling.complete(y, seen, own)[0]
+            filling = self.view.filling  # there wherever a row of the fit has a gap
+            whole = y if filling is None or seen is None else filling.complete(y, seen, own)[0]
             group = components.assign(whole, own, self.view.centres, self.view.owner)
 
             def rest(b, first=part.start):
