@@ -132,7 +132,7 @@ def goals(frame: pd.DataFrame) -> dict[str, float]:
     best = rivals.min(axis=1)
     near = loss[OURS] <= np.maximum(1.05 * best, best + 0.01)
     one = complete.pivot_table("log_loss", _KEYS[:4], "model")
-    error = one[own].rsub(one[OURS], axis=0).groupby(level=[0, 1, 2]).sem()
+    error = one[own].rsub(one[OURS], axis=0).groupby(level=[0, 1, 2]).sem().reindex(loss.index)
     behind = (loss[own].rsub(loss[OURS], axis=0) > 0.02 + 2 * error).any(axis=1)
     calibration = cells(complete, "calibration")[[OURS, *everywhere]].mean()
     plain = calibration.drop([OURS, *(m for m in calibration.index if "calibrated" in m)])
