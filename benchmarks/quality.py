@@ -124,7 +124,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 def goals(frame: pd.DataFrame) -> dict[str, float]:
     """What is promised: the margin over the best single rival, cells near the best rival, cells behind our own."""
-    complete = frame[frame.removed == 0]
+    complete = frame[frame.removed == frame.removed.min()]
     loss = cells(complete, "log_loss").dropna(subset=[OURS])
     own = [m for m in loss if m.startswith("bayesgen") and "averaged" not in m]
     rivals = loss[[m for m in loss if not m.startswith("bayesgen")]]
@@ -160,7 +160,12 @@ class Section:
         over = summary(self.frame).round(3).reset_index(names="model")
         parts.append(_markdown(over))
         parts.append("\n".join(f"- {name}: {value:.3g}" for name, value in goals(self.frame).items()) + "\n")
-        loss = cells(self.frame[self.frame.removed == 0], "log_loss").reset_index().drop(columns="removed").round(3)
+        loss = (
+            cells(self.frame[self.frame.removed == self.frame.removed.min()], "log_loss")
+            .reset_index()
+            .drop(columns="removed")
+            .round(3)
+        )
         loss["order"] = loss.rows.map({str(rows): place for place, rows in enumerate(ROWS)})
         parts.append(_markdown(loss.sort_values(["data", "order"]).drop(columns="order").astype(object).fillna("")))
         return "\n".join(parts)

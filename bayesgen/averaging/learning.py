@@ -269,7 +269,7 @@ def _choose(left: LeftOut, prior, mode, method, start=None):
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()))
-    log_weight = log_q @ left.weight + np.log(prior)
+    log_weight = 0.5 * log_q @ left.weight + np.log(prior)  # half: the sum is known to its own standard error alone
     return exponents, np.exp(log_weight - logsumexp(log_weight))
 
 
