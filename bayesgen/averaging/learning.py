@@ -269,7 +269,8 @@ def _choose(left: LeftOut, prior, mode, method, start=None):
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()))
-    log_weight = 0.5 * log_q @ left.weight + np.log(prior)  # half: the sum is known to its own standard error alone
+    # All of the score would be too sure of a difference that is known to its standard error alone.
+    log_weight = 0.5 * log_q @ left.weight + np.log(prior)
     return exponents, np.exp(log_weight - logsumexp(log_weight))
 
 

@@ -31,8 +31,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     ----------
     weights : {"stacking", "loo", "evidence"}, default "stacking"
         Weights of the members: those that maximise the leave-one-out log score of the average; in proportion to the
-        exponential of half of each one's own leave-one-out log score; or to its evidence, untempered (Bayesian model averaging,
-        over the members that have an evidence: one component a class, independent categories).
+        exponential of half of each one's own leave-one-out log score; or to its evidence, untempered (Bayesian model
+        averaging, over the members that have an evidence: one component a class, independent categories).
     bend : bool, default True
         Whether numeric columns are bent; all are measured in their standard deviation otherwise.
     components : bool, default True
