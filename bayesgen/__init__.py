@@ -2,13 +2,13 @@
 
 from bayesgen import boundary, data, decision, evaluation, models
 from bayesgen.calibration import check_calibration
-from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.evaluation import compare_evidence
+from bayesgen.comparison import compare_evidence
+from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
+from bayesgen.estimators.storage import load
 from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit
-from bayesgen.posterior import Closed, Draws, Point
-from bayesgen.program import keep_programs
-from bayesgen.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
-from bayesgen.storage import load
+from bayesgen.inference.compiled import cache_compilation
+from bayesgen.posterior import ExactPosterior, ParameterDraws, PointEstimate
 
 __version__ = "0.1.0"
 
@@ -16,24 +16,24 @@ __all__ = [
     "MAP",
     "ML",
     "NUTS",
-    "Closed",
-    "Draws",
     "Exact",
+    "ExactPosterior",
     "GaussianDiscriminantClassifier",
     "LinearRegressor",
     "LogisticClassifier",
     "NaiveBayesClassifier",
-    "Point",
+    "ParameterDraws",
+    "PointEstimate",
     "ProbitClassifier",
     "SamplerWarning",
     "boundary",
+    "cache_compilation",
     "check_calibration",
     "compare_evidence",
     "data",
     "decision",
     "evaluation",
     "fit",
-    "keep_programs",
     "load",
     "models",
 ]

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from bayesgen.models.gaussian_discriminant import COVARIANCES, GaussianDiscriminant
-from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
 from bayesgen.models.logistic_regression import LogisticRegression
-from bayesgen.posterior import Point
+from bayesgen.models.structures import structure
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
     True
     """
     model = posterior.model
-    params = posterior.params if isinstance(posterior, Point) else posterior.draws(seed, size)
+    params = posterior.point_or_draws(seed, size)
     if isinstance(model, LogisticRegression):
         return _of_logistic(model, params)
     if not isinstance(model, GaussianDiscriminant):
@@ -186,15 +185,8 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
     with np.errstate(divide="ignore"):
         log_prior = np.log(params["classes.probability"])
     leaf = model.gaussian
-    own = leaf.expand(model.site(params, "gaussian"))
-    mean = own["mean"]
-    if isinstance(leaf, GaussianVector):
-        inverse = np.linalg.inv(own["cholesky"])
-        precision = np.swapaxes(inverse, -1, -2) @ inverse
-        log_determinant = 2 * np.log(np.diagonal(own["cholesky"], axis1=-2, axis2=-1)).sum(-1)
-    else:
-        precision = np.eye(mean.shape[-1]) / own["variance"][..., None]
-        log_determinant = np.log(own["variance"]).sum(-1)
+    own = model.site(params, "gaussian")
+    mean, (precision, log_determinant) = own["mean"], leaf.precision(own)
     weights = (precision @ mean[..., None])[..., 0]
     intercept = log_prior - 0.5 * (weights * mean).sum(-1)
     if model.shared:  # the quadratic term and the determinant are common to all classes
@@ -234,9 +226,7 @@ def parameter_count(classes: int, columns: int, covariance: str = "full", shared
     >>> parameter_count(2, 10), parameter_count(2, 10, shared=True), parameter_count(2, 10, "isotropic", True)
     (131, 76, 22)
     """
-    if covariance not in COVARIANCES:
-        raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {covariance!r}")
-    each = {"full": columns * (columns + 1) // 2, "diagonal": columns, "isotropic": 1}[covariance]
+    each = structure(covariance).count(columns)
     return classes - 1 + classes * columns + each * (1 if shared else classes)
 
 

@@ -18,12 +18,14 @@ from scipy import stats
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.inference import NUTS, SamplerWarning, named
+from bayesgen.inference import NUTS, SamplerWarning, resolve
 from bayesgen.inference.base import summarise
-from bayesgen.model import ExponentialFamily, Model, check_count
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.model import Model, is_conjugate
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.naive_bayes import NaiveBayes
-from bayesgen.posterior import Draws, Point, generator
+from bayesgen.numerics.checks import check_count
+from bayesgen.posterior import generator
 
 _LONGER = 4  # times that a chain may be doubled in search of independent draws
 
@@ -138,7 +140,7 @@ def check_calibration(
         check_count(name, value)
     if not isinstance(model, Model):
         raise TypeError(f"model must be a model of bayesgen.models or a leaf of your own, got {model!r}")
-    inference, rng = named(inference), generator(seed)
+    inference, rng = resolve(inference), generator(seed)
     truths = _parameters(model, rng, simulations)
     each = [{site: v[i] for site, v in truths.items()} for i in range(simulations)]
     sets = (simulate(params, rng) for params in each) if simulate else _rows(model, truths, size, missing, rng)
@@ -165,8 +167,8 @@ def check_calibration(
 
 def _parameters(model, rng, count):
     """Draws of the prior: exact where the model has them, else by its program."""
-    if getattr(model, "conjugate", False):
-        return {site: np.asarray(v) for site, v in model.draw(rng, (count,)).items()}
+    if is_conjugate(model):
+        return {site: np.asarray(v) for site, v in model.sample_parameters(rng, (count,)).items()}
     from numpyro.infer import Predictive
 
     with program.x64():
@@ -215,12 +217,12 @@ def _independent(inference, model, statistics, count, rng):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SamplerWarning)  # counted instead
             posterior = inference(model, statistics, seed=int(rng.integers(2**31)))
-        if isinstance(posterior, Point):
+        if posterior.kind == "point":
             raise TypeError(f"{type(inference).__name__} gives a point, not a posterior: use 'exact' or NUTS(...)")
-        if not isinstance(posterior, Draws):
+        if posterior.kind == "exact":
             return posterior.draws(rng, (count,)), (math.inf, False)
         with np.errstate(invalid="ignore", divide="ignore"):
-            sizes = np.concatenate([np.ravel(effective_sample_size(np.asarray(v))) for v in posterior.sites.values()])
+            sizes = np.concatenate([np.ravel(effective_sample_size(np.asarray(v))) for v in posterior.samples.values()])
         effective = float(sizes[~np.isnan(sizes)].min(initial=math.inf))  # NaN: of what does not vary
         if effective >= count or not isinstance(inference, NUTS) or attempt == _LONGER:
             break

@@ -1,172 +1,31 @@
-"""Inferences side by side: the same rows, the same folds, one model, learned by ML, MAP, exactly and by NUTS.
-
-`prepare` makes columns and classes of a raw table and tells what it did to it; `compare` runs the cross-validation.
-Nothing here prints.
-"""
+"""Models and inferences side by side, on the same rows: by cross-validation, and by their evidence. Nothing prints."""
 
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from bayesgen import evaluation
-from bayesgen.classifier import GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.inference import named
+from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.inference import resolve
 from bayesgen.models import DirichletCategorical
-from bayesgen.schema import Schema
-from bayesgen.table import Table
+from bayesgen.tables.cleaning import check_model
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MODELS = ("nb", "gda")
-_FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Columns and classes that a classifier takes, and what was done to the table.
-
-    Attributes
-    ----------
-    X, y, rows
-        Columns (DataFrame), class labels, and the position in the table of every row that is left.
-    notes : tuple of str
-        What was left out, and what was ambiguous.
-    """
-
-    X: Any
-    y: np.ndarray
-    rows: np.ndarray
-    notes: tuple[str, ...]
-
-
-def prepare(table: "pd.DataFrame", target: str, model: str = "nb") -> Prepared:
-    """Split a table into columns and classes, leaving out what ``model`` cannot use.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Raw rows.
-    target : str
-        Column of the classes; rows without one are left out.
-    model : {"nb", "gda"}
-        "gda" takes columns of numbers only, and rows without gaps only.
-
-    Raises
-    ------
-    ValueError
-        If the target is no column, or holds no two classes, or nothing is left to learn from.
-    """
-    _check_model(model)
-    table = table.set_axis(table.columns.map(str), axis=1)
-    if not table.columns.is_unique:
-        raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
-    if target not in table.columns:
-        raise ValueError(f"no column {target!r}; there are: {', '.join(table.columns)}")
-    if not len(table):
-        raise ValueError("the table is empty: it has columns, but no rows")
-    rows = np.flatnonzero(table[target].notna())
-    notes, told = [], defaultdict(list)
-    if len(rows) < len(table):
-        notes.append(f"{_count(len(table) - len(rows), 'row')} left out: no {target}")
-    X, y = table.iloc[rows].drop(columns=target), np.asarray(table[target].iloc[rows].tolist())
-    if y.dtype.kind == "f":
-        if (y % 1 != 0).any():
-            raise ValueError(f"{target} holds {len(np.unique(y))} distinct real numbers, not classes")
-        y = y.astype(int)
-    y = y if y.dtype.kind in "biuU" else y.astype(str)
-    _check_classes(target, y)
-    for column in X.columns:
-        if why := _unusable(X[column], rows, model):
-            X = X.drop(columns=column)
-            told[f"left out: {why}"].append(column)
-        else:
-            X[column], doubt = _typed(X[column])
-            if doubt:
-                told[f"ambiguous: {doubt}"].append(column)
-    notes += [f"{', '.join(columns)} {what}" for what, columns in told.items()]
-    if not X.shape[1]:
-        raise ValueError("; ".join(["no column is left to learn from", *notes]))
-
-    gaps = X.isna().to_numpy()
-    if gaps.any() and model == "nb":
-        notes.append(f"{_count(gaps.sum(), 'missing value')} integrated out")
-    if gaps.any() and model == "gda":
-        whole = ~gaps.any(1)
-        notes.append(f"{_count((~whole).sum(), 'row')} left out: gda compares on rows without gaps")
-        X, y, rows = X[whole], y[whole], rows[whole]
-        _check_classes(target, y)
-    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes))
-
-
-def _unusable(column, rows, model) -> str | None:
-    """Why a model cannot use a column, if it cannot."""
-    values = column.dropna()
-    kinds = _kinds(values)
-    if not kinds:
-        return "no observed value"
-    if not kinds <= {"number", "bool", "str"}:
-        return f"values of type {', '.join(sorted(kinds))}, neither numbers nor categories"
-    distinct = values.nunique()
-    if distinct == 1:
-        return f"constant, always {values.iloc[0]}"
-    if column.dtype.kind in "iu" and len(rows) > _FEW and (np.diff(column) == np.diff(rows)).all():
-        return "a row number, it seems: it counts the rows"
-    if "str" in kinds and distinct >= 0.9 * len(values):
-        return f"an identifier, it seems: {distinct} distinct values in {len(values)} rows"
-    if model == "gda" and kinds != {"number"}:
-        return "not numbers, and gda takes numbers only"
-    return None
-
-
-def _typed(column) -> tuple[Any, str]:
-    """Return a usable column of one type, and what is doubtful about the type."""
-    import pandas as pd
-
-    values = column.dropna()
-    kinds = _kinds(values)
-    if kinds == {"number"}:
-        few = values.nunique() <= _FEW and (values % 1 == 0).all()
-        return pd.to_numeric(column), "few distinct whole numbers, taken as numbers, not categories" if few else ""
-    if kinds == {"bool"}:
-        return column, ""
-    values = values.astype(object).map(str)
-    words = values[pd.to_numeric(values, errors="coerce").isna()]
-    but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
-    doubt = f"numbers {but}, taken as categories" if len(words) < 0.5 * len(values) else ""
-    return values.reindex(column.index), doubt
-
-
-def _kinds(values) -> set[str]:
-    """Kinds of observed values: "number", "bool", "str", or the names of other types."""
-    if values.dtype.kind in "iufb" and len(values):
-        return {"bool"} if values.dtype.kind == "b" else {"number"}
-    names = {type(v).__name__ for v in values.tolist()}
-    return {"number" if name in ("int", "float") else name for name in names}
-
-
-def _count(n, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def _check_classes(target, y):
-    if not len(y):
-        raise ValueError(f"no row is left: all lack {target} or, for gda, a number")
-    if (y == y[0]).all():
-        raise ValueError(f"{target} holds one class only, {y[0]}, in the {_count(len(y), 'row')} that can be used")
-
 
 def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0):
     """Return the classifier to compare, not fitted; its categories are those of all rows of ``X``, not of a fold."""
-    _check_model(model)
+    check_model(model)
     if model == "gda":
         return GaussianDiscriminantClassifier(inference=inference, random_state=seed)
     blocks = Schema.learn(Table(X), "auto").blocks
@@ -177,11 +36,6 @@ def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0):
         for c in b.columns
     }
     return NaiveBayesClassifier(leaves or "auto", inference=inference, random_state=seed)
-
-
-def _check_model(model):
-    if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
 
 
 def usable_folds(y, folds: int) -> int:
@@ -225,7 +79,7 @@ class Comparison:
     ----------
     classes : array, shape (K,)
         Class labels.
-    truth, fold : int arrays, shape (n,)
+    y_true, fold : int arrays, shape (n,)
         Class code of every row, and the fold that held it out, from 1.
     probability : dict from inference to array, shape (n, K)
         Held-out class probabilities, NaN in folds that could not be learned.
@@ -236,7 +90,7 @@ class Comparison:
     """
 
     classes: np.ndarray
-    truth: np.ndarray
+    y_true: np.ndarray
     fold: np.ndarray
     probability: dict[str, np.ndarray]
     seconds: dict[str, float]
@@ -256,7 +110,7 @@ class Comparison:
         rows = self.learned(inference)
         if not rows.any():
             return Scores(0, *[float("nan")] * 4)
-        held = self.truth[rows], self.probability[inference][rows]
+        held = self.y_true[rows], self.probability[inference][rows]
         return Scores(
             len(np.unique(self.fold[rows])),
             evaluation.accuracy(*held),
@@ -308,7 +162,7 @@ def compare(
     0.9
     """
     if not isinstance(inferences, Mapping):
-        inferences = {name: named(name) for name in inferences}
+        inferences = {name: resolve(name) for name in inferences}
     if not inferences:
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
     y = np.asarray(y)
@@ -338,7 +192,7 @@ def compare(
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
-                diverging = getattr(classifier.posterior_, "sample_stats", {}).get("diverging")
+                diverging = classifier.posterior_.sample_stats.get("diverging")
                 if diverging is not None and diverging.any():
                     warnings.warn(f"{diverging.sum()} draws diverged", UserWarning, stacklevel=1)
             except ValueError as error:
@@ -348,3 +202,73 @@ def compare(
         result.notes.extend(Note(name, number, text, False) for text in said)
     progress(len(work), len(work), "done")
     return result
+
+
+def compare_evidence(classifiers: Mapping[str, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
+    """Posterior probabilities of fitted generative classifiers as models of the same rows and classes.
+
+    p(model | data) is proportional to p(model) p(X, y | model): covariance structures, priors and kinds of features can
+    be compared, exactly, where p(x) means the same of every column: counts may be Poisson or categorical, but a
+    probability is not comparable with a density, nor with a probability given the total of a bag of words. Under "weak"
+    priors, which follow the data, the evidence is an empirical Bayes quantity.
+
+    Parameters
+    ----------
+    classifiers : mapping from name to fitted classifier
+        With conjugate priors, all fitted to the same rows.
+    prior : array_like, shape (models,), optional
+        Prior probabilities of the models; default: all equal.
+
+    Returns
+    -------
+    DataFrame
+        By name, the most probable first: "log_evidence", "probability", and "log_bayes_factor" against the first.
+
+    Raises
+    ------
+    ValueError
+        Where classes, rows by class or columns differ, or a column's p(x) is of another kind.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = {name: GaussianDiscriminantClassifier(name).fit(X, y) for name in ("full", "diagonal", "isotropic")}
+    >>> compare_evidence(models)["probability"].round(3).to_dict()
+    {'full': 1.0, 'diagonal': 0.0, 'isotropic': 0.0}
+    """
+    import pandas as pd
+
+    if not isinstance(classifiers, Mapping) or not classifiers:
+        raise ValueError("classifiers must be a mapping from name to fitted classifier, of one or more")
+    log_evidence = np.array([classifier.log_evidence_ for classifier in classifiers.values()])
+    (first, *others) = described = {name: _description(c) for name, c in classifiers.items()}
+    for name in others:
+        for what, mine in described[name].items():
+            theirs = described[first].get(what)
+            if mine != theirs:
+                raise ValueError(
+                    f"the evidences of {first!r} and {name!r} do not compare: "
+                    f"of {what} one says {theirs}, the other {mine}"
+                )
+    weights = np.ones(len(log_evidence)) if prior is None else np.asarray(prior, float)
+    if weights.shape != log_evidence.shape or not (weights >= 0).all() or not weights.sum() > 0:
+        raise ValueError(f"prior must hold one number >= 0 for each of the {len(log_evidence)} models")
+    with np.errstate(divide="ignore"):
+        log_joint = log_evidence + np.log(weights / weights.sum())
+    probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
+    table = pd.DataFrame({"log_evidence": log_evidence, "probability": probability}, index=list(classifiers))
+    table = table.iloc[np.argsort(-log_joint, kind="stable")]
+    return table.assign(log_bayes_factor=table["log_evidence"] - table["log_evidence"].iloc[0])
+
+
+def _description(classifier) -> dict[str, Any]:
+    """What has to agree between two classifiers whose evidences are compared."""
+    counts = dict(zip(classifier.classes_.tolist(), classifier.statistics_.classes.sums.tolist(), strict=True))
+    columns = {
+        f"column {column!r}": classifier.model_.leaves[block.name].density_kind
+        for block in classifier.schema_.blocks
+        for column in block.columns
+    }
+    return {"the rows by class": counts, "the columns": sorted(columns)} | columns

@@ -33,12 +33,12 @@ def zero_one(n_classes: int) -> Floats:
     return 1.0 - np.eye(n_classes)
 
 
-def expected_loss(probability: ArrayLike, loss: ArrayLike) -> Floats:
+def expected_loss(y_proba: ArrayLike, loss: ArrayLike) -> Floats:
     """Compute the expected loss of every action, sum_i p(t = i | x) loss[i, j].
 
     Parameters
     ----------
-    probability : array_like, shape (n, K)
+    y_proba : array_like, shape (n, K)
         Class probabilities; every row sums to 1.
     loss : array_like, shape (K, A)
         Finite losses, in a unit of the user's choice (errors, euros, days).
@@ -55,16 +55,16 @@ def expected_loss(probability: ArrayLike, loss: ArrayLike) -> Floats:
     >>> expected_loss([[0.75, 0.25]], loss=[[0, 1], [10, 0]])
     array([[2.5 , 0.75]])
     """
-    p = _probabilities(probability)
+    p = _probabilities(y_proba)
     return p @ _loss_matrix(loss, n_classes=p.shape[1])
 
 
-def decide(probability: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: float | None = None) -> Codes:
+def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: float | None = None) -> Codes:
     """Take the action of least expected loss in every row; ties go to the lowest code.
 
     Parameters
     ----------
-    probability : array_like, shape (n, K)
+    y_proba : array_like, shape (n, K)
         Class probabilities; every row sums to 1.
     loss : array_like, shape (K, A), optional
         Finite losses. Left out, every mistake costs 1 (`zero_one`): the action is the most probable
@@ -80,17 +80,17 @@ def decide(probability: ArrayLike, loss: ArrayLike | None = None, *, reject_cost
 
     Examples
     --------
-    >>> probability = [[0.75, 0.25], [0.45, 0.55]]
-    >>> decide(probability, loss=[[0, 1], [10, 0]])
+    >>> y_proba = [[0.75, 0.25], [0.45, 0.55]]
+    >>> decide(y_proba, loss=[[0, 1], [10, 0]])
     array([1, 1])
-    >>> decide(probability, reject_cost=0.3)
+    >>> decide(y_proba, reject_cost=0.3)
     array([ 0, -1])
     """
     if loss is None:
-        p = _probabilities(probability)
+        p = _probabilities(y_proba)
         action, least = p.argmax(axis=1), 1 - p.max(axis=1)
     else:
-        losses = expected_loss(probability, loss)
+        losses = expected_loss(y_proba, loss)
         action, least = losses.argmin(axis=1), losses.min(axis=1)
     if reject_cost is None:
         return action
@@ -124,18 +124,18 @@ def threshold(loss: ArrayLike) -> float:
 
 
 def risk(
-    truth: ArrayLike,
+    y_true: ArrayLike,
     action: ArrayLike,
     loss: ArrayLike,
     *,
     reject_cost: float | None = None,
-    weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean realised loss, in the unit of `loss`: sum_n w_n loss[truth_n, action_n] / sum_n w_n.
+    """Mean realised loss, in the unit of `loss`: sum_n w_n loss[y_true_n, action_n] / sum_n w_n.
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
+    y_true : array_like of int, shape (n,)
         True class codes 0 to K - 1.
     action : array_like of int, shape (n,)
         Action codes 0 to A - 1 and `REJECT`, as `decide` returns them.
@@ -143,36 +143,36 @@ def risk(
         Finite losses.
     reject_cost : float, optional
         Loss of a rejected row; without it, a rejected row is an error.
-    weight : array_like, shape (n,), optional
+    sample_weight : array_like, shape (n,), optional
         Nonnegative: an integer weight is a row repeated, zero a row absent.
 
     Examples
     --------
-    >>> risk(truth=[0, 1, 1, 0], action=[0, 0, 1, -1], loss=[[0, 1], [10, 0]], reject_cost=2)
+    >>> risk(y_true=[0, 1, 1, 0], action=[0, 0, 1, -1], loss=[[0, 1], [10, 0]], reject_cost=2)
     3.0
     """
     matrix = _loss_matrix(loss)
-    t = _codes("truth", truth, 0, matrix.shape[0])
+    t = _codes("y_true", y_true, 0, matrix.shape[0])
     a = _codes("action", action, REJECT, matrix.shape[1], n_rows=len(t))
     realised, rejected = matrix[t, a], a == REJECT
     if reject_cost is not None:
         realised[rejected] = _finite(reject_cost)
     elif rejected.any():
         raise ValueError(f"reject_cost is needed: {rejected.sum()} rows of action are rejected.")
-    return _mean(realised, weight)
+    return _mean(realised, sample_weight)
 
 
-def squared_loss(truth: ArrayLike, probability: ArrayLike) -> Floats:
-    """Squared loss of reported probabilities q, sum_k (1[truth = k] - q_k)^2, row by row.
+def squared_loss(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
+    """Squared loss of reported probabilities q, sum_k (1[y_true = k] - q_k)^2, row by row.
 
     With belief p its expectation is sum_k p_k (1 - p_k) + |p - q|^2, least at q = p alone: under
-    squared loss the best report is the mean of what is unknown, here of 1[truth = k].
+    squared loss the best report is the mean of what is unknown, here of 1[y_true = k].
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
+    y_true : array_like of int, shape (n,)
         True class codes 0 to K - 1.
-    probability : array_like, shape (n, K)
+    y_proba : array_like, shape (n, K)
         Reported class probabilities; every row sums to 1.
 
     Returns
@@ -185,12 +185,12 @@ def squared_loss(truth: ArrayLike, probability: ArrayLike) -> Floats:
     >>> squared_loss([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.5, 2. ])
     """
-    t, q = _truth_and_probability(truth, probability)
+    t, q = _truth_and_probability(y_true, y_proba)
     return np.square(np.eye(q.shape[1])[t] - q).sum(axis=1)
 
 
-def cross_entropy(truth: ArrayLike, probability: ArrayLike) -> Floats:
-    """Logarithmic loss of reported probabilities q, -log q[truth] in nats, row by row.
+def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
+    """Logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
 
     With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence
     sum_k p_k log(p_k / q_k), which is zero at q = p alone. Reporting 0 for what happens costs
@@ -199,7 +199,7 @@ def cross_entropy(truth: ArrayLike, probability: ArrayLike) -> Floats:
     >>> cross_entropy([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.69314718,        inf])
     """
-    t, q = _truth_and_probability(truth, probability)
+    t, q = _truth_and_probability(y_true, y_proba)
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(q[np.arange(len(t)), t])  # 0.0 -, since -log(1) prints as -0.0
 
@@ -214,16 +214,16 @@ def _numbers(name: str, values: ArrayLike) -> Floats:
 
 
 def _probabilities(values: ArrayLike) -> Floats:
-    p = _numbers("probability", values)
+    p = _numbers("y_proba", values)
     if p.ndim != 2 or p.shape[1] == 0:
         raise ValueError(
-            f"probability must have shape (rows, classes); got {p.shape}. For two classes give "
+            f"y_proba must have shape (rows, classes); got {p.shape}. For two classes give "
             "both columns: np.column_stack([1 - p, p])."
         )
     wrong = np.flatnonzero(~((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= 1e-6)))
     if wrong.size:
         raise ValueError(
-            "probability must be finite and in [0, 1], every row summing to 1 within 1e-6; not so "
+            "y_proba must be finite and in [0, 1], every row summing to 1 within 1e-6; not so "
             f"in {wrong.size} rows, first row {wrong[0]}: {p[wrong[0]]}. Normalise the rows."
         )
     return p
@@ -268,21 +268,21 @@ def _codes(name: str, values: ArrayLike, low: int, stop: int, n_rows: int | None
 
 def _truth_and_probability(t: ArrayLike, p: ArrayLike) -> tuple[Codes, Floats]:
     p = _probabilities(p)
-    return _codes("truth", t, 0, p.shape[1], n_rows=len(p)), p
+    return _codes("y_true", t, 0, p.shape[1], n_rows=len(p)), p
 
 
-def _weights(weight: ArrayLike | None, n_rows: int) -> Floats:
-    weights = np.ones(n_rows) if weight is None else _numbers("weight", weight)
+def _weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
+    weights = np.ones(n_rows) if sample_weight is None else _numbers("sample_weight", sample_weight)
     if weights.shape != (n_rows,):
-        raise ValueError(f"weight must have shape ({n_rows},), one a row; got {weights.shape}.")
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one a row; got {weights.shape}.")
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError("weight must be finite and nonnegative; to leave a row out give it 0.")
+        raise ValueError("sample_weight must be finite and nonnegative; to leave a row out give it 0.")
     if not weights.any():
-        raise ValueError("weight must be positive for at least one row; there is none to average.")
+        raise ValueError("sample_weight must be positive for at least one row; there is none to average.")
     return weights
 
 
-def _mean(values: NDArray, weight: ArrayLike | None) -> float:
-    weights = _weights(weight, len(values))
+def _mean(values: NDArray, sample_weight: ArrayLike | None) -> float:
+    weights = _weights(sample_weight, len(values))
     used = weights > 0  # 0 times infinity: a row of weight zero is absent, whatever its value
     return float(np.average(values[used], weights=weights[used]))

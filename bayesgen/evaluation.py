@@ -6,9 +6,8 @@ Calibration asks whether what is given probability 0.7 happens in 70 % of the ca
 `reliability_table` shows it, `expected_calibration_error` and `brier_decomposition` measure it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,22 +15,19 @@ from scipy.special import betaincinv
 
 from .decision import Codes, Floats, _mean, _truth_and_probability, _weights, cross_entropy, decide, squared_loss
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Strategy = Literal["uniform", "quantile"]
 
 
-def accuracy(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | None = None) -> float:
+def accuracy(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Fraction of rows whose most probable class is the true one; ties go to the lowest class.
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
+    y_true : array_like of int, shape (n,)
         True class codes 0 to K - 1.
-    probability : array_like, shape (n, K)
+    y_proba : array_like, shape (n, K)
         Predicted class probabilities; every row sums to 1.
-    weight : array_like, shape (n,), optional
+    sample_weight : array_like, shape (n,), optional
         Nonnegative: an integer weight is a row repeated, zero a row absent.
 
     Raises
@@ -44,11 +40,11 @@ def accuracy(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | No
     >>> accuracy([0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
     0.75
     """
-    t, p = _truth_and_probability(truth, probability)
-    return _mean(decide(p) == t, weight)
+    t, p = _truth_and_probability(y_true, y_proba)
+    return _mean(decide(p) == t, sample_weight)
 
 
-def log_loss(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | None = None) -> float:
+def log_loss(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Mean of -log p(true class), in nats; infinite if a true class was given probability 0.
 
     Parameters and errors as `accuracy`.
@@ -56,11 +52,11 @@ def log_loss(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | No
     >>> round(log_loss([0, 1], [[0.5, 0.5], [0.2, 0.8]]), 4)
     0.4581
     """
-    return _mean(cross_entropy(truth, probability), weight)
+    return _mean(cross_entropy(y_true, y_proba), sample_weight)
 
 
-def brier_score(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike | None = None) -> float:
-    """Mean of sum_k (1[truth = k] - p_k)^2, from 0 to 2, as Brier defined it.
+def brier_score(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    """Mean of sum_k (1[y_true = k] - p_k)^2, from 0 to 2, as Brier defined it.
 
     With two classes it is twice the mean squared error of p(t = 1 | x), which some call the Brier
     score. Parameters and errors as `accuracy`.
@@ -68,7 +64,7 @@ def brier_score(truth: ArrayLike, probability: ArrayLike, *, weight: ArrayLike |
     >>> brier_score([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     1.25
     """
-    return _mean(squared_loss(truth, probability), weight)
+    return _mean(squared_loss(y_true, y_proba), sample_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,18 +95,18 @@ class ReliabilityTable:
 
 
 def reliability_table(
-    truth: ArrayLike,
-    probability: ArrayLike,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     bins: int = 10,
     strategy: Strategy = "uniform",
     *,
-    weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> ReliabilityTable:
     """Predicted probability and observed frequency, class by class and bin by bin.
 
     Parameters
     ----------
-    truth, probability, weight
+    y_true, y_proba, sample_weight
         As `accuracy`, and so are the errors.
     bins : int
         Number of bins, at least 1. A bin holds the probabilities above its lower edge and up to its
@@ -125,18 +121,18 @@ def reliability_table(
     >>> table.count[1], table.frequency[1]
     (array([2., 1.]), array([0.5, 1. ]))
     """
-    t, p = _truth_and_probability(truth, probability)
-    return _table(_indicator(t, p), p, bins, strategy, weight)
+    t, p = _truth_and_probability(y_true, y_proba)
+    return _table(_indicator(t, p), p, bins, strategy, sample_weight)
 
 
 def expected_calibration_error(
-    truth: ArrayLike,
-    probability: ArrayLike,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     bins: int = 10,
     strategy: Strategy = "uniform",
     *,
     kind: Literal["confidence", "classwise"] = "confidence",
-    weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean over rows of |frequency - mean probability| of the bin they fall in, from 0 to 1.
 
@@ -145,18 +141,18 @@ def expected_calibration_error(
     averages over classes. Both depend on the bins, and neither is proper: always predicting the
     class frequencies makes both zero. Other parameters and errors as `reliability_table`.
 
-    >>> probability = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
-    >>> expected_calibration_error([0, 1, 0, 1], probability)
+    >>> y_proba = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
+    >>> expected_calibration_error([0, 1, 0, 1], y_proba)
     0.25
     """
-    t, p = _truth_and_probability(truth, probability)
+    t, p = _truth_and_probability(y_true, y_proba)
     if kind == "confidence":
         event, p = (decide(p) == t)[:, None], p.max(axis=1, keepdims=True)
     elif kind == "classwise":
         event = _indicator(t, p)
     else:
         raise ValueError(f'kind must be "confidence" or "classwise"; got {kind!r}.')
-    table = _table(event, p, bins, strategy, weight)
+    table = _table(event, p, bins, strategy, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
 
@@ -173,12 +169,12 @@ class BrierDecomposition:
 
 
 def brier_decomposition(
-    truth: ArrayLike,
-    probability: ArrayLike,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     bins: int = 10,
     strategy: Strategy = "uniform",
     *,
-    weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> BrierDecomposition:
     """Split the Brier score into calibration, discrimination and what is in the data.
 
@@ -202,15 +198,15 @@ def brier_decomposition(
     >>> round(terms.reliability, 4), round(terms.resolution, 4), round(terms.uncertainty, 4)
     (0.1667, 0.4444, 0.4444)
     """
-    t, p = _truth_and_probability(truth, probability)
+    t, p = _truth_and_probability(y_true, y_proba)
     o = _indicator(t, p)
-    table = _table(o, p, bins, strategy, weight)
+    table = _table(o, p, bins, strategy, sample_weight)
     cell = np.arange(p.shape[1]), _bin_of(p, table.edges)
     p_bin, o_bin = table.probability[cell], table.frequency[cell]
-    base = np.average(o, axis=0, weights=_weights(weight, len(o)))
+    base = np.average(o, axis=0, weights=_weights(sample_weight, len(o)))
 
     def mean(term: Floats) -> float:
-        return _mean(term.sum(axis=1), weight)
+        return _mean(term.sum(axis=1), sample_weight)
 
     return BrierDecomposition(
         reliability=mean((p_bin - o_bin) ** 2),
@@ -231,10 +227,10 @@ def _bin_of(p: Floats, edges: Floats) -> Codes:
 
 
 def _table(
-    event: NDArray[np.bool_], p: Floats, bins: int, strategy: Strategy, weight: ArrayLike | None
+    event: NDArray[np.bool_], p: Floats, bins: int, strategy: Strategy, sample_weight: ArrayLike | None
 ) -> ReliabilityTable:
     """Events (n, m), yes or no, against their probabilities p (n, m); m rows of bins."""
-    weights, m = _weights(weight, len(p)), p.shape[1]
+    weights, m = _weights(sample_weight, len(p)), p.shape[1]
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be an integer of at least 1; got {bins!r}.")
     levels = np.arange(bins + 1) / bins  # linspace gives 0.30000000000000004
@@ -261,73 +257,3 @@ def _table(
         lower=np.where(frequency == 0, 0.0, betaincinv(a, b, 0.025)),
         upper=np.where(frequency == 1, 1.0, betaincinv(a, b, 0.975)),
     )
-
-
-def compare_evidence(classifiers: Mapping[str, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
-    """Posterior probabilities of fitted generative classifiers as models of the same rows and classes.
-
-    p(model | data) is proportional to p(model) p(X, y | model): covariance structures, priors and kinds of features can
-    be compared, exactly, where p(x) means the same of every column: counts may be Poisson or categorical, but a
-    probability is not comparable with a density, nor with a probability given the total of a bag of words. Under "weak"
-    priors, which follow the data, the evidence is an empirical Bayes quantity.
-
-    Parameters
-    ----------
-    classifiers : mapping from name to fitted classifier
-        With conjugate priors, all fitted to the same rows.
-    prior : array_like, shape (models,), optional
-        Prior probabilities of the models; default: all equal.
-
-    Returns
-    -------
-    DataFrame
-        By name, the most probable first: "log_evidence", "probability", and "log_bayes_factor" against the first.
-
-    Raises
-    ------
-    ValueError
-        Where classes, rows by class or columns differ, or a column's p(x) is of another kind.
-
-    Examples
-    --------
-    >>> from bayesgen import GaussianDiscriminantClassifier
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> models = {name: GaussianDiscriminantClassifier(name).fit(X, y) for name in ("full", "diagonal", "isotropic")}
-    >>> compare_evidence(models)["probability"].round(3).to_dict()
-    {'full': 1.0, 'diagonal': 0.0, 'isotropic': 0.0}
-    """
-    import pandas as pd
-
-    if not isinstance(classifiers, Mapping) or not classifiers:
-        raise ValueError("classifiers must be a mapping from name to fitted classifier, of one or more")
-    log_evidence = np.array([classifier.log_evidence_ for classifier in classifiers.values()])
-    (first, *others) = described = {name: _description(c) for name, c in classifiers.items()}
-    for name in others:
-        for what, mine in described[name].items():
-            theirs = described[first].get(what)
-            if mine != theirs:
-                raise ValueError(
-                    f"the evidences of {first!r} and {name!r} do not compare: "
-                    f"of {what} one says {theirs}, the other {mine}"
-                )
-    weights = np.ones(len(log_evidence)) if prior is None else np.asarray(prior, float)
-    if weights.shape != log_evidence.shape or not (weights >= 0).all() or not weights.sum() > 0:
-        raise ValueError(f"prior must hold one number >= 0 for each of the {len(log_evidence)} models")
-    with np.errstate(divide="ignore"):
-        log_joint = log_evidence + np.log(weights / weights.sum())
-    probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
-    table = pd.DataFrame({"log_evidence": log_evidence, "probability": probability}, index=list(classifiers))
-    table = table.iloc[np.argsort(-log_joint, kind="stable")]
-    return table.assign(log_bayes_factor=table["log_evidence"] - table["log_evidence"].iloc[0])
-
-
-def _description(classifier) -> dict[str, Any]:
-    """What has to agree between two classifiers whose evidences are compared."""
-    counts = dict(zip(classifier.classes_.tolist(), classifier.statistics_.classes.sums.tolist(), strict=True))
-    columns = {
-        f"column {column!r}": classifier.model_.leaves[block.name].measure
-        for block in classifier.schema_.blocks
-        for column in block.columns
-    }
-    return {"the rows by class": counts, "the columns": sorted(columns)} | columns

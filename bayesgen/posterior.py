@@ -5,50 +5,95 @@ average the *joint* density over the posterior and only then may one normalise o
 forgets that x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
 """
 
+import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesgen.model import Params
+from bayesgen.model import Conjugate, Model, Params
+from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.program import same
 from bayesgen.statistics import Statistics
 
-_CELLS = 1 << 20  # log densities held at a time: 8 MB
 
+class Posterior(abc.ABC):
+    """The posterior of a model's parameters, however it is represented.
 
-class Posterior(Protocol):
-    """The posterior of a model's parameters, however it is represented."""
+    A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior`, `point_or_draws`
+    and `mean`; nobody else asks for its type.
+    """
 
     model: Any
+    kind: ClassVar[Literal["exact", "draws", "point"]]
+    sample_stats: Mapping[str, np.ndarray] = {}  # what a sampler said of each draw, in ArviZ's names
 
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    __hash__ = None  # type: ignore[assignment]  # its arrays may be large
+
+    @abc.abstractmethod
     def log_predictive(self, x) -> np.ndarray:
         """Log p(x, t = k | data) for a classifier, (n, K); log p(x | data) for a single feature, (n,)."""
-        ...
 
+    @abc.abstractmethod
     def draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
         """Parameters drawn from the posterior: arrays (size..., ...)."""
-        ...
 
-    def to_arviz(self, seed=None) -> Any:
-        """Return the draws as an ArviZ `xarray.DataTree` with named dims and labelled coords."""
-        ...
+    @abc.abstractmethod
+    def as_draws(self, seed=None) -> "ParameterDraws":
+        """The posterior as chains of draws: its own, or four of a thousand."""
+
+    @abc.abstractmethod
+    def with_class_prior(self, classes) -> Self:
+        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
+
+    @abc.abstractmethod
+    def point_or_draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
+        """Parameters without an axis of draws where there is only one value of them, else `draws`."""
+
+    @abc.abstractmethod
+    def mean(self) -> Params:
+        """Mean of every parameter, as plain arrays."""
+
+    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of a regression's target at each row of x (n, D)."""
+        return self.model.moments_of_draws(self.as_draws().flat, x)
+
+    def to_arviz(self, seed=None):
+        """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords."""
+        return tree(self.as_draws(seed))
 
 
-@dataclass(frozen=True)
-class Closed:
+@dataclass(frozen=True, eq=False)
+class ExactPosterior(Posterior):
     """An exact posterior: the model with updated hyperparameters.
 
     Parameters
     ----------
-    model : Conjugate or ClassConditional
+    model : Conjugate
         The posterior.
-    log_evidence : float
-        Log p(data) under the prior, as a sequence, every constant kept.
+    prior : Conjugate
+        The model before the rows.
+    statistics : Statistics
+        Of the rows.
     """
 
-    model: Any
-    log_evidence: float
+    model: Conjugate
+    prior: Conjugate
+    statistics: Statistics
+
+    kind = "exact"
+
+    @cached_property
+    def log_evidence(self):
+        """Log p(data) under the prior, as a sequence, every constant kept."""
+        return self.prior.log_evidence(self.statistics)
 
     def log_predictive(self, x) -> np.ndarray:
         """Log predictive in closed form; see `Posterior`."""
@@ -56,30 +101,38 @@ class Closed:
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
         """Exact independent draws, arranged as ``size`` = (chains, draws)."""
-        return self.model.draw(generator(seed), size)
+        return self.model.sample_parameters(generator(seed), size)
 
-    def with_class_prior(self, classes) -> "Closed":
-        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
-        return Closed(replace(self.model, classes=classes), self.log_evidence)
-
-    def as_draws(self, seed=None) -> "Draws":
+    def as_draws(self, seed=None) -> "ParameterDraws":
         """Four chains of a thousand draws."""
-        return Draws(self.model, self.draws(seed))
+        return ParameterDraws(self.model, self.draws(seed))
 
-    def to_arviz(self, seed=None):
-        """Exact draws as chains."""
-        return tree(self.as_draws(seed))
+    def with_class_prior(self, classes) -> "ExactPosterior":
+        """The same, under given class probabilities; see `Posterior`."""
+        return replace(self, model=replace(self.model, classes=classes))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        """Draws."""
+        return self.draws(seed, size)
+
+    def mean(self) -> Params:
+        """Means in closed form, where the model has them."""
+        return self.model.expected()  # type: ignore[attr-defined]  # of the regressions, which alone ask for it
+
+    def predictive_moments(self, x):
+        """Mean and variance in closed form; see `Posterior`."""
+        return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # of the regressions
 
 
-@dataclass(frozen=True)
-class Draws:
-    """A posterior represented by draws.
+@dataclass(frozen=True, eq=False)
+class ParameterDraws(Posterior):
+    """A posterior (or a prior) represented by draws.
 
     Parameters
     ----------
     model : Model
         The model whose parameters they are.
-    sites : mapping from site to array (chains, draws, ...)
+    samples : mapping from site to array (chains, draws, ...)
         The draws.
     sample_stats : mapping from name to array (chains, draws)
         What the sampler said of each draw, in ArviZ's names.
@@ -87,15 +140,17 @@ class Draws:
         Where an exact posterior exists and the draws are a sampler's: how far their mean is from it, see `distance`.
     """
 
-    model: Any
-    sites: Params
+    model: Model
+    samples: Params
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
     distance: Mapping[str, float] = field(default_factory=dict)
+
+    kind = "draws"
 
     @property
     def flat(self) -> Params:
         """The draws of all chains in one axis: arrays (chains x draws, ...)."""
-        return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.sites.items()}
+        return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.samples.items()}
 
     def log_predictive(self, x) -> np.ndarray:
         """Log of the average over draws of the (joint) density; see `Posterior`."""
@@ -108,44 +163,84 @@ class Draws:
         picked = generator(seed).integers(count, size=size)
         return {site: v[picked] for site, v in flat.items()}
 
-    def with_class_prior(self, classes):
-        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
-        site = f"{self.model.CLASSES}.probability"
-        known = np.broadcast_to(classes.probability, self.sites[site].shape)
-        return replace(self, model=replace(self.model, classes=classes), sites={**self.sites, site: known})
-
-    def as_draws(self, seed=None) -> "Draws":
+    def as_draws(self, seed=None) -> "ParameterDraws":
         """Return itself; there is nothing random to seed."""
         return self
 
-    def to_arviz(self, seed=None):
-        """Return the draws as they are."""
-        return tree(self)
+    def with_class_prior(self, classes) -> "ParameterDraws":
+        """The same, under given class probabilities; see `Posterior`."""
+        model: Any = self.model
+        return replace(self, model=replace(model, classes=classes), samples=_known(model, self.samples, classes))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        """Draws."""
+        return self.draws(seed, size)
+
+    def mean(self) -> Params:
+        """Averages over the draws."""
+        return {site: v.mean((0, 1)) for site, v in self.samples.items()}
 
 
-@dataclass(frozen=True)
-class Point(Draws):
-    """A point estimate: a single draw. ``sites`` have shape (1, 1, ...)."""
+@dataclass(frozen=True, eq=False)
+class PointEstimate(Posterior):
+    """A single value of the parameters, taken for the posterior.
 
-    @classmethod
-    def at(cls, model, params: Params) -> "Point":
-        """Wrap plain parameters."""
-        return cls(model, {site: np.asarray(v)[None, None] for site, v in params.items()})
+    Parameters
+    ----------
+    model : Model
+        The model whose parameters they are.
+    params : mapping from site to array
+        The estimate.
+    """
 
-    @property
-    def params(self) -> Params:
-        """The estimate, as plain arrays."""
-        return {site: v[0, 0] for site, v in self.sites.items()}
+    model: Model
+    params: Params
+
+    kind = "point"
+
+    def __post_init__(self):
+        object.__setattr__(self, "params", {site: np.asarray(v) for site, v in self.params.items()})
+
+    def log_predictive(self, x) -> np.ndarray:
+        """Log density at the estimate; see `Posterior`."""
+        return log_mean_density(self.model, self.as_draws().flat, self.model.check(x))
+
+    def draws(self, seed=None, size=(4, 1000)) -> Params:
+        """The estimate, repeated."""
+        return {site: np.broadcast_to(v, (*size, *v.shape)) for site, v in self.params.items()}
+
+    def as_draws(self, seed=None) -> ParameterDraws:
+        """A single chain of a single draw."""
+        return ParameterDraws(self.model, {site: v[None, None] for site, v in self.params.items()})
+
+    def with_class_prior(self, classes) -> "PointEstimate":
+        """The same, under given class probabilities; see `Posterior`."""
+        model: Any = self.model
+        return PointEstimate(replace(model, classes=classes), _known(model, self.params, classes))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        """The estimate."""
+        return self.params
+
+    def mean(self) -> Params:
+        """The estimate."""
+        return self.params
 
 
-def distance(sites: Params, exact: Params) -> dict[str, float]:
+def _known(model, params: Params, classes) -> Params:
+    """Parameters of a classifier with given class probabilities in the place of their own."""
+    site = f"{model.CLASSES}.probability"
+    return {**params, site: np.broadcast_to(classes.probability, params[site].shape)}
+
+
+def distance(samples: Params, exact: Params) -> dict[str, float]:
     """How far draws are from exact ones: by site the largest difference of two means, in exact standard deviations.
 
     Of n effective draws on either side it is about sqrt(2 log(m)/n) for m entries; 0 where nothing varies.
     """
     result = {}
     for site, values in exact.items():
-        mine, own = np.asarray(sites[site]).mean((0, 1)), np.asarray(values)
+        mine, own = np.asarray(samples[site]).mean((0, 1)), np.asarray(values)
         spread = own.std((0, 1))
         apart = np.abs(mine - own.mean((0, 1)))
         result[site] = float(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).max(initial=0.0))
@@ -160,7 +255,7 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     model : Model
         Knows `log_likelihood_rows`.
     params : mapping to arrays (S, ...)
-        Draws.
+        ParameterDraws.
     x : rows, checked
         An array, or a mapping to arrays.
 
@@ -169,7 +264,7 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
     array, shape (n, K), or (n,) for a model without classes
     """
     count = len(next(iter(params.values())))
-    parts = list(cut(x, 1024))
+    parts = list(split_rows(x, 1024))
     tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
     step, done = 16, 0
     while done < count:  # draws outside, so that what does not depend on rows is worked out once
@@ -179,24 +274,13 @@ def log_mean_density(model, params: Params, x) -> np.ndarray:
             density = density_of(part)
             top = np.maximum(tops[i], density.max(0))
             anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
-            step = max(1, _CELLS // max(density[0].size, 1)) if i == 0 else step
+            step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
             density = density - anchor
             totals[i] = totals[i] * np.exp(tops[i] - anchor) + np.exp(density, out=density).sum(0)
             tops[i] = top
     with np.errstate(divide="ignore"):
         result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
     return np.concatenate(result, axis=-1).T
-
-
-def cut(x, size: int):
-    """Yield rows a few thousand at a time; the arguments of a user's function are not rows, and stay whole."""
-    if isinstance(x, Statistics):
-        yield x
-        return
-    n = (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
-    for start in range(0, max(n, 1), size):
-        rows = slice(start, start + size)
-        yield {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
 
 
 def generator(seed) -> np.random.Generator:
@@ -215,7 +299,7 @@ def generator(seed) -> np.random.Generator:
     return np.random.default_rng(seed if words.ndim == 0 else words.ravel().astype(np.uint32))
 
 
-def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
+def tree(draws: ParameterDraws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
     """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
 
     ``groups`` are more groups, whose arrays have the axes (chain, draw, "obs"), or ("obs") in "observed_data".
@@ -226,10 +310,10 @@ def tree(draws: Draws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = N
         return name.replace("/", "_")  # netCDF and DataTree keep "/" for groups
 
     model = draws.model
-    content: dict[str, Any] = {name: {safe(site): np.asarray(v) for site, v in draws.sites.items()}}
+    content: dict[str, Any] = {name: {safe(site): np.asarray(v) for site, v in draws.samples.items()}}
     if draws.sample_stats:
         content["sample_stats"] = dict(draws.sample_stats)
-    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in draws.sites}
+    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in draws.samples}
     dims |= {variable: ["obs"] for group in (groups or {}).values() for variable in group}
     coords = {safe(dim): labels for dim, labels in model.coords().items()}
     result = from_dict(content | dict(groups or {}), dims=dims, coords=coords)

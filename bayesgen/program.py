@@ -1,4 +1,4 @@
-"""The one door to JAX and NumPyro.
+"""JAX and NumPyro, imported at their first use.
 
 The algebra of bayesgen is NumPy; a model's program is NumPyro. A user who only needs closed forms must not wait for a
 compiler, so nothing here imports JAX until a program is run: the names ``jax``, ``jnp``, ``numpyro``, ``dist`` and
@@ -8,9 +8,9 @@ pytrees at that moment, or at construction where the user has loaded JAX already
 
 import dataclasses
 import importlib
+import os
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ _MODULES = {
 }
 _lock = threading.RLock()
 tracing = threading.RLock()  # to be held while a program is traced: NumPyro's handlers are one stack for all threads
+_process: int | None = None  # that JAX was first used in: its threads are not those of a forked child
 _records: list[type] = []
 _registered: set[type] = set()
 
@@ -40,11 +41,11 @@ __all__ = [
     "compiled",
     "dist",
     "handlers",
+    "is_abstract",
     "jax",
     "jnp",
-    "keep_programs",
     "numpyro",
-    "one_kernel",
+    "same",
     "static",
     "tracing",
     "x64",
@@ -54,7 +55,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    global _process
     with _lock:
+        _process = _process or os.getpid()
         globals()[name] = module = importlib.import_module(_MODULES[name])
         _register()
     return module
@@ -97,7 +100,19 @@ def _unflattener(cls: type):
 
 
 def x64():
-    """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched."""
+    """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched.
+
+    Raises
+    ------
+    RuntimeError
+        In a forked child of a process that used JAX, which would wait forever for the threads of its parent.
+    """
+    if _process not in (None, os.getpid()):
+        raise RuntimeError(
+            "this process was forked from one that had used JAX, and JAX would hang in it: start processes by 'spawn' "
+            "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before the first "
+            "program is run"
+        )
     return sys.modules[__name__].jax.enable_x64(True)
 
 
@@ -124,45 +139,10 @@ def compiled(lowered, once: bool = False):
         return lowered.compile()
 
 
-def keep_programs(directory) -> None:
-    """Keep what is compiled in a directory, so that later processes need not compile it again.
-
-    This is JAX's persistent compilation cache, for all of JAX in this process; the same directory serves any number of
-    them. Whoever may write to it can make your process run their code.
-
-    Parameters
-    ----------
-    directory : str or Path
-        Where; it is made if need be.
-
-    Examples
-    --------
-    >>> import bayesgen
-    >>> bayesgen.keep_programs("~/.cache/bayesgen")  # doctest: +SKIP
-    """
-    import jax
-    from jax.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
-
-    reset_cache()  # whether there is one is looked up at the first compilation, which may be over
-    set_cache_dir(str(Path(directory).expanduser()))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def one_kernel(function):
-    """Return ``function`` as a call that the CPU compiler makes one kernel of, loops and all.
-
-    It calls each fused operation by itself otherwise, which takes longer than what these do to a few dozen numbers: a
-    leapfrog step of naive Bayes is two to three times faster in one kernel. The compiler does so by itself for loops
-    that touch less than a kilobyte, and refuses what calls a library or scatters. The attributes are XLA's own, so who
-    calls this must be ready for a JaxRuntimeError when it compiles.
-    """
-    from jax.experimental.xla_metadata import set_xla_metadata
-
-    def call(*arguments):
-        results = sys.modules[__name__].jax.jit(function)(*arguments)
-        return set_xla_metadata(results, xla_cpu_small_call="true", inlineable="false")
-
-    return call
+def is_abstract(value) -> bool:
+    """Whether JAX is tracing a function of this value, so that there is no number to look at."""
+    core = sys.modules.get("jax.core")
+    return core is not None and isinstance(value, core.Tracer)
 
 
 def static(**kwargs) -> Any:
@@ -189,15 +169,16 @@ class Record:
     def __eq__(self, other):
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
 
     def __hash__(self):
         return hash((type(self), *(_key(getattr(self, f.name)) for f in dataclasses.fields(self))))
 
 
-def _same(a, b) -> bool:
+def same(a, b) -> bool:
+    """Whether two values are equal: arrays entry by entry, mappings item by item."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if hasattr(a, "shape") and hasattr(b, "shape"):
         return bool(np.array_equal(a, b))
     return bool(a == b)

@@ -1,20 +1,20 @@
 """Sufficient statistics: what a model keeps of the rows, and how it adds.
 
-The log likelihood of a data set under an exponential family is ``natural(params, about) . total()``, whatever the
-number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all start here. Statistics of two pieces of a
-data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
+The log likelihood of a data set under an exponential family is ``natural_parameters(params, about) . total()``,
+whatever the number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all start here. Statistics of two
+pieces of a data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
 """
 
+import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from bayesgen.numerics.pieces import ROWS, pieces, product_rows
+from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import Record
-
-_ROWS = 8192  # rows worked on at a time, and entries: a few MB, which stay in the cache
-_CELLS = 1 << 19
 
 
 class Statistics(Record):
@@ -22,6 +22,9 @@ class Statistics(Record):
 
     def __add__(self, other):
         return self._with(other, 1)
+
+    def __radd__(self, other):
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
 
     def __sub__(self, other):
         return self._with(other, -1)
@@ -32,7 +35,7 @@ class Statistics(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Sums(Statistics):
+class SumStatistics(Statistics):
     """Plain sums, for families whose T(x) needs no centre.
 
     Attributes
@@ -56,9 +59,26 @@ class Sums(Statistics):
         return self.sums
 
     def _with(self, other, sign):
-        if not isinstance(other, Sums) or self.sums.shape != other.sums.shape:
+        if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)
-        return Sums(self.sums + sign * other.sums, self.base + sign * other.base)
+        return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
+
+
+class Pooled(NamedTuple):
+    """Location and within-class scale of columns, over groups of rows.
+
+    Attributes
+    ----------
+    mean, variance : array, shape (features...)
+        Pooled mean; pooled within-group variance with divisor N - K, or the total variance where that is 0 or N <= K,
+        or 1 where that is 0 too. K counts the groups with a row.
+    constant : bool array, shape (features...)
+        The columns of that last kind.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    constant: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +108,7 @@ class Moments(Statistics):
 
     @property
     def centre(self):
-        """The mean: about it the sum of x vanishes, so natural . total loses no digits to an offset."""
+        """The mean: about it the sum of x vanishes, so natural_parameters . total loses no digits to an offset."""
         return self.mean
 
     def total(self):
@@ -124,17 +144,9 @@ class Moments(Statistics):
             total = total + Moments(self.n[k], self.mean[k], self.scatter[k])
         return total
 
-    def pooled(self):
-        """Location and within-class scale of each column, over the groups: what the weak priors follow.
-
-        Returns
-        -------
-        mean, variance : array, shape (features...)
-            Pooled mean; pooled within-group variance with divisor N - K, or the total variance where that is 0 or
-            N <= K, or 1 where that is 0 too. K counts the groups with a row.
-        constant : bool array, shape (features...)
-            The columns of that last kind.
-        """
+    @functools.cached_property
+    def pooled(self) -> "Pooled":
+        """Location and within-class scale of each column, over the groups: what the weak priors follow."""
         squares = np.diagonal(self.scatter, axis1=-2, axis2=-1) if self.vector else self.scatter
         n = self.n[..., None] if self.vector else self.n
         columns = Moments(np.broadcast_to(n, squares.shape), self.mean, squares)
@@ -144,7 +156,7 @@ class Moments(Statistics):
         overall = np.divide(total.scatter, total.n, out=np.zeros_like(within), where=total.n > 0)
         constant = (pooled <= noise) & (overall <= noise)
         variance = np.where(pooled > noise, pooled, np.where(constant, 1.0, overall))
-        return total.mean, variance, constant
+        return Pooled(total.mean, variance, constant)
 
     def resolution(self):
         """The smallest variance float64 can tell from zero at these means: (8 eps mean)²."""
@@ -169,90 +181,6 @@ class Rows(Statistics):
         return Rows({name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()})
 
 
-def pieces(count: int, width: int, cells: int = _CELLS, rows: int = _ROWS):
-    """Yield slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
-    step = max(16, min(rows, cells // max(width, 1)))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
-
-
-def product_rows(width: int) -> int:
-    """How many rows a piece has in a matrix product of ``width`` multiplications a row.
-
-    OpenBLAS shares a product among threads from 2^18 multiplications on. Where rows are short it then waits for its
-    threads longer than it computes (tenfold where the cores are busy), so a piece stays below that.
-    """
-    rows = (1 << 18) // max(width, 1)
-    return rows if rows >= 1024 else _ROWS
-
-
-def finite(x) -> bool:
-    """Whether all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err towards False."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
-
-
-def membership(group, groups: int, weight=None, dtype=float):
-    """Sparse matrix (groups, n) of weights at each row's group; times rows it is their sum by group, in one pass."""
-    data = np.ones(len(group), dtype) if weight is None else weight
-    return sparse.csc_array((data, group, np.arange(len(group) + 1)), shape=(groups, len(group)))
-
-
-def grouping(count: int, group, groups) -> tuple[np.ndarray, int, tuple[int, ...]]:
-    """Codes and number of groups, where no groups are one group; the shape in front of the result."""
-    if group is None:
-        return np.zeros(count, np.intp), 1, ()
-    codes = np.asarray(group)
-    if groups is None:
-        raise ValueError("give groups=, the number of groups, with group=")
-    if codes.shape != (count,) or (
-        count and (codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= groups)
-    ):
-        raise ValueError(f"group must hold one whole number from 0 to {groups - 1} for each of the {count} rows")
-    return codes, groups, (groups,)
-
-
-def weights_of(codes, groups: int, weight=None):
-    """Sum of weights (without: number of rows) of each group."""
-    return np.bincount(codes, weight, groups).astype(float)
-
-
-def with_data(x, data):
-    """Sparse rows with the entries of ``x`` and other values."""
-    return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
-
-
-def sparse_pieces(x, cells: int = 1 << 16):
-    """Yield slices of CSR rows with some 2^16 entries each."""
-    return pieces(x.shape[0], max(1, x.nnz // max(x.shape[0], 1)), cells, x.shape[0])
-
-
-def sparse_sum(x, codes, groups: int, weight=None, values=None, cells: int = 1 << 21):
-    """Sum CSR rows (n, columns) by group: a dense (groups, columns), in one pass over what is stored.
-
-    ``values`` replace the stored ones. A few groups are a product with their members; many would touch too much memory
-    at every entry, so there each entry adds to its own cell.
-    """
-    x = x if values is None else with_data(x, values)
-    total, step = np.zeros((groups, x.shape[1])), max(1, cells // groups)
-    if groups > 4:
-        step = max(1, int(cells * x.shape[0] / max(x.nnz, 1)))
-    for start in range(0, x.shape[0], step):
-        rows = slice(start, min(start + step, x.shape[0]))
-        w = np.ones(rows.stop - start) if weight is None else weight[rows]
-        if groups > 4:
-            stored, length = slice(x.indptr[start], x.indptr[rows.stop]), np.diff(x.indptr[start : rows.stop + 1])
-            cell = np.repeat(codes[rows] * x.shape[1], length)
-            cell += x.indices[stored]
-            data = x.data[stored] if weight is None else x.data[stored] * np.repeat(w, length)
-            total += np.bincount(cell, data, total.size).reshape(total.shape)
-        else:
-            member = np.zeros((len(w), groups))
-            member[np.arange(len(w)), codes[rows]] = w
-            total += ((x if len(w) == x.shape[0] else x[rows]).T @ member).T
-    return total
-
-
 def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments:
     """Accumulate `Moments` of the rows of ``x`` in one pass.
 
@@ -273,20 +201,24 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     vector : bool
         Keep the full scatter matrix.
     """
-    features = x.shape[1:]
-    rows = x.reshape(len(x), math.prod(features))
-    codes, count, lead = grouping(len(x), group, groups)
-    dim = rows.shape[1]
+    return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
+
+
+def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
+    """Do `moments` under a grouping that is checked already."""
+    features, lead, count = x.shape[1:], rows.lead, rows.count
+    flat = x.reshape(len(x), math.prod(features))
+    dim = flat.shape[1]
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
     with np.errstate(invalid="ignore", over="ignore"):
-        for piece in pieces(len(rows), dim, rows=min(_ROWS, count * product_rows(dim * dim)) if vector else _ROWS):
-            part, own, w = rows[piece], codes[piece], None if weight is None else weight[piece]
-            if w is not None and not w.all():  # a row of weight 0 does not exist, nor does what is written in it
-                part, own, w = part[w > 0], own[w > 0], w[w > 0]
-            add(n, mean, scatter, part, own, w)
+        for piece in pieces(len(flat), dim, rows=min(ROWS, count * product_rows(dim * dim)) if vector else ROWS):
+            part, own = flat[piece], rows[piece]
+            if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
+                part, own = part[own.weight > 0], own[own.weight > 0]
+            add(n, mean, scatter, part, own)
     if not np.isfinite(scatter).all() and np.isfinite(mean).all():
         raise ValueError("squares of the rows are too large for float64; give the columns in larger units")
     if vector:
@@ -294,15 +226,14 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
 
 
-def _add_scalars(n, mean, scatter, x, codes, weight):
+def _add_scalars(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, columns), in place."""
-    count = len(n)
-    size = weights_of(codes, count, weight)
+    size = rows.sizes()
     new = np.flatnonzero((size > 0) & (n == 0).any(1))
     if len(new):
-        _start(n, mean, x, codes, new)
-    member = membership(codes, count, weight)
-    z = mean.take(codes, 0)
+        _start(n, mean, x, rows.codes, new)
+    member = rows.membership()
+    z = mean.take(rows.codes, 0)
     np.subtract(x, z, out=z)
     total, size = member @ z, size[:, None]
     if np.isnan(total).any():
@@ -328,11 +259,12 @@ def _start(n, mean, x, codes, groups):
         np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
 
 
-def _add_vectors(n, mean, scatter, x, codes, weight):
+def _add_vectors(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, D, D), in place; a row with a missing entry counts nothing."""
     if not finite(x):
         seen = ~np.isnan(x).any(1)
-        x, codes, weight = x[seen], codes[seen], None if weight is None else weight[seen]
+        x, rows = x[seen], rows[seen]
+    codes, weight = rows.codes, rows.weight
     order = np.argsort(codes.astype(np.min_scalar_type(len(n))), kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(n) + 1))
     sorted_rows = x.take(order, 0).astype(float, copy=False)
@@ -348,6 +280,13 @@ def _add_vectors(n, mean, scatter, x, codes, weight):
             z *= np.sqrt(w)[:, None]
         mean[k] += total / n[k]
         scatter[k] += z.T @ z - total[:, None] * (total / n[k])
+
+
+def with_axes(statistics: "SumStatistics | Moments", count: int):
+    """The same statistics with ``count`` axes of length 1 behind the first, to broadcast against groups."""
+    arrays = {f.name: getattr(statistics, f.name) for f in fields(statistics)}
+    wide = {name: a.reshape(a.shape[0], *[1] * count, *a.shape[1:]) for name, a in arrays.items() if np.ndim(a)}
+    return replace(statistics, **wide)
 
 
 def patterns(observed):

@@ -58,7 +58,7 @@ def run(quick: bool = False) -> list[Table]:
     ours = model("vector", 10, 3)
     posterior = ours.update(ours.statistics(x, t))
     for draws in (100,) if quick else (1000, 4000):
-        params = posterior.draw(np.random.default_rng(0), (draws,))
+        params = posterior.sample_parameters(np.random.default_rng(0), (draws,))
         checked = ours.check(x)
         agree("the average", log_mean_density(ours, params, checked), by_solves(params, x), 1e-9)
         left, right = np.random.default_rng(0).normal(size=(draws, 66)), np.ones((66, 1024))

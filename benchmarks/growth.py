@@ -36,7 +36,7 @@ def averages(draws):
     posterior = ours.update(ours.statistics(x, t))
     result = []
     for count in draws:
-        params = posterior.draw(np.random.default_rng(0), (count,))
+        params = posterior.sample_parameters(np.random.default_rng(0), (count,))
         result.append(medians({"bayesgen": lambda params=params: log_mean_density(ours, params, ours.check(x))}, 3))
     return result
 

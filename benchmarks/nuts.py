@@ -43,7 +43,7 @@ def plain(ours, statistics, samples, warmup):
     def run():
         with program.x64():
             mcmc = MCMC(
-                Kernel(ours.story),
+                Kernel(ours.statistics_program),
                 num_warmup=warmup,
                 num_samples=samples,
                 num_chains=2,
@@ -58,7 +58,7 @@ def plain(ours, statistics, samples, warmup):
 
 FIRST = """
 import time, numpyro.diagnostics, numpyro.infer, numpyro.optim
-from bayesgen import NUTS, keep_programs
+from bayesgen import NUTS, cache_compilation
 from benchmarks.fit import as_rows, model, rows
 {keep}
 x, t = rows({kind!r}, 10_000, {dim}, {groups})
@@ -88,7 +88,7 @@ def run(quick: bool = False) -> list[Table]:
     for family, dim, groups in [("bernoulli", 10, 3), ("vector", 4, 3)]:
         kind = "gaussian" if family == "vector" else family
         with tempfile.TemporaryDirectory() as folder:
-            for seconds, keep in ((3.5, ""), (1.5, f"keep_programs({folder!r})")):
+            for seconds, keep in ((3.5, ""), (1.5, f"cache_compilation({folder!r})")):
                 own = {"family": family, "kind": kind, "dim": dim, "groups": groups, "keep": keep}
                 calls = [first_call(**own, samples=samples, warmup=warmup) for _ in range(4)][1:]
                 cell = f"{family}, {dim} columns, {groups} classes" + (", programs kept" if keep else "")
@@ -97,9 +97,9 @@ def run(quick: bool = False) -> list[Table]:
         ours = model(family, dim, groups)
         statistics = ours.statistics(as_rows(ours, x), t)
         sampler = NUTS(samples, warmup, 2, progress=False)
-        exact = ours.update(statistics).draw(np.random.default_rng(0), (20_000,))
+        exact = ours.update(statistics).sample_parameters(np.random.default_rng(0), (20_000,))
         contenders = {
-            "ours": lambda: sampler(ours, statistics, seed=0).sites,
+            "ours": lambda: sampler(ours, statistics, seed=0).samples,
             "NumPyro MCMC.run": plain(ours, statistics, samples, warmup),
         } | {name: CONTENDERS[name](family, ours, statistics, samples, warmup) for name in INSTALLED}
         draws, once = {}, {}

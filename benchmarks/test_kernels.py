@@ -37,5 +37,5 @@ def test_log_predictive(case, benchmark):
 
 def test_average_over_draws(case, benchmark):
     ours, x, t = case
-    draws = ours.update(ours.statistics(x, t)).draw(np.random.default_rng(0), (200,))
+    draws = ours.update(ours.statistics(x, t)).sample_parameters(np.random.default_rng(0), (200,))
     benchmark(log_mean_density, ours, draws, ours.check(x))

@@ -1,3 +1,5 @@
+"""Every test: asserts in the laws explain themselves as those of a test do."""
+
 import pytest
 
 pytest.register_assert_rewrite("laws")

@@ -4,6 +4,8 @@ import copy
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from typer.testing import CliRunner
@@ -47,6 +49,7 @@ def put(value, column="v", row=3, dtype=None):
 
 BITS = (X > 3).astype(float)
 COUNTS = X.round()
+PERIODS = pd.Series(pd.period_range("2020", periods=2, freq="Y").take([0, 1] * 4))
 CODES = X.assign(v=np.arange(8.0) % 3)
 NINE = models.DirichletCategorical(1.0, 9)
 # classifier, X, y, weight, error, words
@@ -111,6 +114,30 @@ FIT = {
     "array of dates": (NB(), np.full((8, 1), np.datetime64("2020")), Y, None, TypeError, "X holds datetime64"),
     "list in a cell": (NB(), X.assign(v=[[1, 2]] * 8), Y, None, TypeError, "column 'v' holds"),
     "dict in a cell": (NB(), X.assign(v=[{}] * 8), Y, None, TypeError, "column 'v' holds .*dict"),
+    "nothing in a column of pyarrow": (
+        NB(),
+        pa.table({"u": X["u"], "v": pa.nulls(8)}),
+        Y,
+        None,
+        ValueError,
+        "column 'v' has no observed value",
+    ),
+    "nothing in a column of polars": (
+        NB(),
+        pl.DataFrame({"u": X["u"], "v": [None] * 8}),
+        Y,
+        None,
+        ValueError,
+        "column 'v' has no observed value",
+    ),
+    "a table not read yet": (
+        NB(),
+        pl.LazyFrame({"u": X["u"]}),
+        Y,
+        None,
+        TypeError,
+        r"X is a polars LazyFrame, not read yet: collect\(\) it",
+    ),
     "nothing in a column": (NB(), X.assign(v=None), Y, None, ValueError, "column 'v' has no observed value"),
     # shapes and containers
     "one axis": (NB(), np.arange(8.0), Y, None, ValueError, "Reshape your data"),
@@ -150,6 +177,10 @@ FIT = {
         TypeError,
         r"y mixes labels of the types \['int', 'str'\]",
     ),
+    "bytes for labels": (NB(), X, Y.astype("S"), None, TypeError, "y holds bytes, .*label.decode()"),
+    "bytes among labels": (GD(), X, list(Y.astype("S")), None, TypeError, "y holds bytes"),
+    "periods for labels": (NB(), X, PERIODS, None, TypeError, r"y holds Period values, .*list\(map\(str, y\)\)"),
+    "tuples for labels": (NB(), X, pd.Series([(1, 2), (3, 4)] * 4), None, TypeError, "y holds tuple values"),
     "two columns of labels": (NB(), X, np.array([Y, Y]).T, None, ValueError, "1d array"),
     "complex labels": (NB(), X, np.arange(8) * 1j, None, (TypeError, ValueError), "[Cc]omplex|Unknown label"),
     # weights
@@ -166,6 +197,15 @@ FIT = {
     "words for weights": (NB(), X, Y, list("abcdefgh"), ValueError, "could not convert|string|dtype"),
     # settings of estimators
     "unknown family": (NB("gauss"), X, Y, None, ValueError, "features must be 'auto'"),
+    "families in an array": (
+        NB(np.array(["gaussian"] * 2)),
+        X,
+        Y,
+        None,
+        ValueError,
+        "features must be .*got a ndarray",
+    ),
+    "families in a table": (NB(X), X, Y, None, ValueError, "features must be .*got a DataFrame"),
     "unknown column": (NB({"w": "gaussian"}), X, Y, None, ValueError, r"names the columns \['w'\]"),
     "column twice": (NB({"u": "gaussian", ("u", "v"): "gaussian"}), X, Y, None, ValueError, "a column twice"),
     "no leaf": (NB({"u": 3}), X, Y, None, TypeError, "'u' must be a model of a feature"),
@@ -197,10 +237,17 @@ FIT = {
         ValueError,
         r"rows have \(2,\) features where the model has \(3,\)",
     ),
-    "alpha negative": (NB(alpha=-1.0), X, Y, None, ValueError, "alpha must be positive"),
-    "alpha NaN": (GD(alpha=NAN), X, Y, None, ValueError, "alpha must be finite"),
-    "alpha a word": (NB(alpha="one"), X, Y, None, TypeError, "alpha must be a number"),
-    "alpha of another length": (NB(alpha=[1.0, 1.0, 1.0]), X, Y, None, ValueError, "3 entries for 2 categories"),
+    "alpha negative": (NB(class_concentration=-1.0), X, Y, None, ValueError, "alpha must be positive"),
+    "alpha NaN": (GD(class_concentration=NAN), X, Y, None, ValueError, "alpha must be finite"),
+    "alpha a word": (NB(class_concentration="one"), X, Y, None, TypeError, "alpha must be a number"),
+    "alpha of another length": (
+        NB(class_concentration=[1.0, 1.0, 1.0]),
+        X,
+        Y,
+        None,
+        ValueError,
+        "3 entries for 2 categories",
+    ),
     "priors of another length": (GD(priors=[1.0]), X, Y, None, ValueError, "priors must hold one probability"),
     "priors not of sum 1": (NB(priors=[0.5, 0.6]), X, Y, None, ValueError, "sum to 1"),
     "priors negative": (NB(priors=[-0.5, 1.5]), X, Y, None, ValueError, ">= 0"),
@@ -257,6 +304,17 @@ REGRESSION = {
     ),
     "squares that overflow": (LINE(), X * 1e200, T, ValueError, "larger units"),
     "logistic squares that overflow": (LOGIT(inference="map"), X * 1e200, Y, ValueError, "larger units"),
+    "standardize a word": (
+        LINE(standardize="false"),
+        X,
+        T,
+        TypeError,
+        "standardize must be True or False, got 'false'",
+    ),
+    "standardize no word": (LOGIT(standardize=1), X, Y, TypeError, "standardize must be True or False, got 1"),
+    "symmetric a word": (LOGIT(symmetric="no"), X, Y, TypeError, "symmetric must be True or False, got 'no'"),
+    "scale a word": (LINE(prior_scale="one"), X, T, TypeError, "prior_scale must be a number, got 'one'"),
+    "scale nothing": (PROBIT(intercept_scale=None), X, Y, TypeError, "intercept_scale must be a number, got None"),
     "fewer targets": (LINE(), X, T[:3], ValueError, "8 rows and y has 3"),
     "unknown noise": (LINE(noise="cauchy"), X, T, ValueError, "noise must be one of"),
     "unknown prior": (LINE(prior="horseshoe"), X, T, ValueError, "prior"),
@@ -343,8 +401,8 @@ MODELS = {
     ),
     "scale a number": (lambda: models.NormalInverseWishart([0, 0], 1, 4, 1.0), ValueError, "at least 2 axes"),
     "mean a number": (lambda: models.NormalInverseWishart(0.0, 1, 4, [[1.0]]), ValueError, "at least 1 axes"),
-    "eta of no size": (lambda: models.Separation(eta=0.0), ValueError, "eta must be positive"),
-    "separate scale negative": (lambda: models.Separation(scale=-1.0), ValueError, "scale must be positive"),
+    "eta of no size": (lambda: models.SeparationPrior(eta=0.0), ValueError, "eta must be positive"),
+    "separate scale negative": (lambda: models.SeparationPrior(scale=-1.0), ValueError, "scale must be positive"),
     "factor not triangular": (lambda: models.LinearRegression([0, 0], np.ones((2, 2))), ValueError, "lower triangular"),
     "factor of another size": (lambda: models.LinearRegression([0, 0], np.eye(3)), ValueError, "lower triangular"),
     "no coefficient": (lambda: models.LinearRegression([0], np.eye(1)), ValueError, "each coefficient"),
@@ -362,7 +420,7 @@ MODELS = {
         "one variance",
     ),
     "isotropic separation": (
-        lambda: models.GaussianDiscriminant(TWO, models.Separation(), "isotropic"),
+        lambda: models.GaussianDiscriminant(TWO, models.SeparationPrior(), "isotropic"),
         TypeError,
         "NormalInverseGamma prior",
     ),
@@ -430,7 +488,7 @@ MODELS = {
     "masked weight": (
         lambda: NIG.statistics([1.0, 2.0], weight=np.ma.masked_array([1, 1], mask=[0, 1])),
         ValueError,
-        "finite number >= 0",
+        "masked entries",
     ),
     "negative weight": (lambda: NIG.statistics([1.0], weight=[-1.0]), ValueError, "finite number >= 0"),
     "NaN weight": (lambda: NIG.statistics([1.0], weight=[NAN]), ValueError, "finite number >= 0"),
@@ -451,7 +509,7 @@ MODELS = {
     "model as a word": (lambda: bg.fit("coin", [1.0]), TypeError, "model must be a model"),
     "class of a model": (lambda: bg.fit(models.BetaBernoulli, [1.0]), TypeError, "model must be a model"),
     "no exact separation": (
-        lambda: bg.fit(models.GaussianDiscriminant(TWO, models.Separation([0.0, 0.0])), (np.eye(2), [0, 1])),
+        lambda: bg.fit(models.GaussianDiscriminant(TWO, models.SeparationPrior([0.0, 0.0])), (np.eye(2), [0, 1])),
         TypeError,
         "no exact posterior",
     ),
@@ -519,7 +577,7 @@ SCORES = {
     "labels for codes": (lambda: evaluation.accuracy(["a", "b"], P), TypeError, "integer codes"),
     "floats for codes": (lambda: evaluation.brier_score([0.0, 1.0], P), TypeError, "integer codes"),
     "code beyond": (lambda: evaluation.log_loss([0, 2], P), ValueError, "codes from 0 to 1; got 0 to 2"),
-    "fewer truths": (lambda: evaluation.log_loss([0], P), ValueError, r"truth must have shape \(2,\)"),
+    "fewer truths": (lambda: evaluation.log_loss([0], P), ValueError, r"y_true must have shape \(2,\)"),
     "loss of another width": (
         lambda: decision.decide(P, np.eye(3)),
         ValueError,
@@ -542,19 +600,19 @@ SCORES = {
         ValueError,
         "kind must be",
     ),
-    "negative weights": (lambda: evaluation.accuracy([0, 1], P, weight=[-1, 2]), ValueError, "finite and nonnegative"),
-    "weights of 0": (lambda: evaluation.accuracy([0, 1], P, weight=[0, 0]), ValueError, "at least one row"),
-    "nothing to compare": (lambda: evaluation.compare_evidence({}), ValueError, "mapping from name to fitted"),
+    "negative weights": (
+        lambda: evaluation.accuracy([0, 1], P, sample_weight=[-1, 2]),
+        ValueError,
+        "finite and nonnegative",
+    ),
+    "weights of 0": (lambda: evaluation.accuracy([0, 1], P, sample_weight=[0, 0]), ValueError, "at least one row"),
+    "nothing to compare": (lambda: bg.compare_evidence({}), ValueError, "mapping from name to fitted"),
     "evidences of other rows": (
-        lambda: evaluation.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
+        lambda: bg.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
         ValueError,
         "do not compare",
     ),
-    "evidence without prior": (
-        lambda: evaluation.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]),
-        ValueError,
-        ">= 0",
-    ),
+    "evidence without prior": (lambda: bg.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]), ValueError, ">= 0"),
 }
 
 
@@ -567,6 +625,8 @@ def test_scores_refuse(kind):
 
 NAMED = NB().fit(X.assign(c=list("pqpqpqpq")), Y)
 TABLE = X.assign(c=list("pqpqpqpq"))
+MANY = models.DirichletCategorical(1.0, range(10000))
+WIDE = pd.DataFrame(np.zeros((8, 10000)))
 LIFE = {
     "not fitted": (lambda: NB().predict(X), ValueError, "not fitted"),
     "not fitted, probabilities": (lambda: GD().predict_proba(X), ValueError, "not fitted"),
@@ -582,7 +642,31 @@ LIFE = {
         ValueError,
         "3 features, but .* expecting 2",
     ),
-    "new category": (lambda: NAMED.predict(TABLE.assign(c="r")), ValueError, "column 'c': 'r' in row 0 is not one"),
+    "new category": (
+        lambda: NB(unseen="error").fit(TABLE, Y).predict(TABLE.assign(c="r")),
+        ValueError,
+        "column 'c': 'r' in row 0 is not one",
+    ),
+    "one category beside ten thousand": (
+        lambda: NB({"c": MANY}, unseen="error").fit(TABLE.assign(c=1), Y).predict(TABLE.assign(c="r")),
+        ValueError,
+        r"'r' in row 0 is not one of the categories \[0, 1, 2, 3, 4, 5\] and 9994 more; declare",
+    ),
+    "one class beside ten thousand": (
+        lambda: GD().partial_fit(X, Y, classes=[f"k{i:04}" for i in range(10000)]),
+        ValueError,
+        r"labels \['a', 'b'\], .* classes \['k0000', .*'k0005'\] and 9994 more: declare",
+    ),
+    "priors of ten thousand classes": (
+        lambda: NB(priors=[1.0]).partial_fit(X, [0] * 8, classes=range(10000)),
+        ValueError,
+        r"classes \[0, 1, 2, 3, 4, 5\] and 9994 more$",
+    ),
+    "a column of ten thousand": (
+        lambda: NB({"w": "gaussian"}).fit(WIDE, Y),
+        ValueError,
+        r"does not have; it has \['0', '1', '2', '3', '4', '5'\] and 9994 more$",
+    ),
     "infinite at prediction": (lambda: NAMED.predict(TABLE.assign(u=INF)), ValueError, "column 'u'.*infinite"),
     "infinite vector at prediction": (lambda: CLASSIFIER.predict(X.assign(u=-INF)), ValueError, "column 'u'.*infinite"),
     "word at prediction": (lambda: CLASSIFIER.predict(X.assign(u="x")), ValueError, "column 'u' holds 'x'"),
@@ -628,7 +712,7 @@ LIFE = {
         "unseen at fit time",
     ),
     "evidence of a separation": (
-        lambda: GD(prior=models.Separation(), covariance="diagonal", inference="map").fit(X, Y).log_evidence_,
+        lambda: GD(prior=models.SeparationPrior(), covariance="diagonal", inference="map").fit(X, Y).log_evidence_,
         AttributeError,
         "conjugate priors only",
     ),
@@ -694,13 +778,22 @@ def test_small_integers_do_not_wrap_around(dtype):
         np.testing.assert_array_equal(narrow.log_predictive(x), wide.log_predictive(x.astype(float)))
 
 
-@pytest.mark.parametrize("inference", ["exact", "map"])
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
-def test_rows_beyond_any_density_get_the_class_prior(covariance, inference):
-    """Squares of 1e200 overflow: log p(x | class) is -inf for all, never NaN, and a warning says so."""
-    classifier = GD(covariance, inference=inference, alpha=2.0).fit(X, Y)
+def test_rows_beyond_any_density_get_the_class_prior(covariance):
+    """Under a plug-in Gaussian squares of 1e200 overflow: log p(x | class) is -inf for all, and a warning says so."""
+    classifier = GD(covariance, inference="map", class_concentration=2.0).fit(X, Y)
     with pytest.warns(UserWarning, match="8 rows have probability 0 under every class"):
         np.testing.assert_allclose(classifier.predict_proba(1e200 * (1 + X)), 0.5)
+
+
+@pytest.mark.parametrize("size", [1e153, 1e200, 1e300])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
+def test_rows_far_out_keep_their_student_t(covariance, size):
+    """A t falls like a power of the distance, so its ratios have a limit: those at 1e153 are those at 1e100."""
+    classifier, direction = GD(covariance).fit(X, Y), np.ones_like(X) + X / np.abs(X).max()
+    np.testing.assert_allclose(
+        classifier.predict_proba(size * direction), classifier.predict_proba(1e100 * direction), rtol=1e-9
+    )
 
 
 def test_one_class_is_certain():

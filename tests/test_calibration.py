@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from test_own_leaf import GammaExponential
 
-from bayesgen import NUTS, Draws, Exact, check_calibration
+from bayesgen import NUTS, Exact, ParameterDraws, check_calibration
 from bayesgen.calibration import band, uniformity
 from bayesgen.models import (
     BetaBernoulli,
@@ -92,7 +92,7 @@ class Narrow:
     def __call__(self, model, data, *, seed=None):
         sites = Exact()(model, data).draws(seed, (1, 500))
         mean = {site: v.mean((0, 1)) for site, v in sites.items()}
-        return Draws(model, {site: mean[site] + self.share * (v - mean[site]) for site, v in sites.items()})
+        return ParameterDraws(model, {site: mean[site] + self.share * (v - mean[site]) for site, v in sites.items()})
 
 
 FLAT = DirichletCategorical(1.0, 2)

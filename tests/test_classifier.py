@@ -10,8 +10,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseGamma, NormalInverseWishart, Separation
-from bayesgen.table import Table
+from bayesgen.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    SeparationPrior,
+)
+from bayesgen.tables.table import Table
 
 SAMPLER = NUTS(num_samples=500, num_warmup=400, num_chains=2)
 FAST = ["ml", "map", "exact"]
@@ -67,7 +73,7 @@ def test_what_predictions_have_in_common(inference):
 def test_nuts_is_exact(exact):
     X, y = mixed()
     nuts = NaiveBayesClassifier(inference=SAMPLER, random_state=0).fit(X, y)
-    assert nuts.posterior_.sites.keys() == exact.posterior_.draws(0, (1, 1)).keys()
+    assert nuts.posterior_.samples.keys() == exact.posterior_.draws(0, (1, 1)).keys()
     # 1000 draws: a class probability is known to about 0.02, an average over 90 rows to less.
     difference = nuts.predict_proba(X) - exact.predict_proba(X)
     assert np.abs(difference).max() < 0.1
@@ -92,7 +98,9 @@ def test_exact_by_hand():
     X = pd.DataFrame({"x": [1.0, 2.0, 4.0, 3.0, 7.0], "b": [True, False, True, True, True]})
     y = np.array([0, 0, 0, 1, 1])
     prior = NormalInverseGamma(2.0, 0.5, 2.0, 3.0)
-    got = NaiveBayesClassifier({"x": prior, "b": BetaBernoulli(2, 1)}, alpha=1.5).fit(X, y).predict_proba(X)
+    got = (
+        NaiveBayesClassifier({"x": prior, "b": BetaBernoulli(2, 1)}, class_concentration=1.5).fit(X, y).predict_proba(X)
+    )
     joint = []
     for k in (0, 1):
         x, n = X["x"][y == k], (y == k).sum()
@@ -109,7 +117,7 @@ def test_evidence_is_that_of_the_model(exact):
     X, y = mixed()
     assert exact.log_evidence_ == exact.posterior_.log_evidence
     assert NaiveBayesClassifier(inference="ml").fit(X, y).log_evidence_ == exact.log_evidence_
-    separate = GaussianDiscriminantClassifier(prior=Separation(), inference="map").fit(
+    separate = GaussianDiscriminantClassifier(prior=SeparationPrior(), inference="map").fit(
         [[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]
     )
     with pytest.raises(AttributeError, match="conjugate"):
@@ -219,7 +227,7 @@ def test_an_unused_level_shares_the_smoothing():
 def test_declared_categories_of_a_leaf():
     X = pd.DataFrame({"c": ["a", "b", "a"]})
     leaf = DirichletCategorical(1.0, ["a", "b", "z"])
-    classifier = NaiveBayesClassifier({"c": leaf}).fit(X, [0, 1, 1])
+    classifier = NaiveBayesClassifier({"c": leaf}, unseen="error").fit(X, [0, 1, 1])
     assert np.isfinite(classifier.predict_proba(pd.DataFrame({"c": ["z"]}))).all()
     with pytest.raises(ValueError, match="column 'c': 'q' in row 0 is not one of the categories"):
         classifier.predict(pd.DataFrame({"c": ["q"]}))
@@ -250,7 +258,7 @@ def test_random_state():
     X = X[["sick"]]
     short = NUTS(num_samples=20, num_warmup=20, num_chains=1)
     draws = [
-        NaiveBayesClassifier(inference=short, random_state=seed).fit(X, y).posterior_.sites["bernoulli.probability"]
+        NaiveBayesClassifier(inference=short, random_state=seed).fit(X, y).posterior_.samples["bernoulli.probability"]
         for seed in (0, 0, np.random.RandomState(0), 1)
     ]
     np.testing.assert_array_equal(draws[0], draws[1])
@@ -314,9 +322,9 @@ FIT = [
     (NB(priors=[1.5, -0.5]), NUMBERS, LABELS, ValueError, ">= 0"),
     (NB(priors=[np.nan, 1.0]), NUMBERS, LABELS, ValueError, "finite"),
     (NB(priors="uniform"), NUMBERS, LABELS, ValueError, "priors must hold"),
-    (NB(alpha=0), NUMBERS, LABELS, ValueError, "alpha must be positive"),
-    (NB(alpha=[1.0, 1.0, 1.0]), NUMBERS, LABELS, ValueError, "3 entries for 2 categories"),
-    (NB(alpha="x"), NUMBERS, LABELS, TypeError, "alpha must be a number"),
+    (NB(class_concentration=0), NUMBERS, LABELS, ValueError, "alpha must be positive"),
+    (NB(class_concentration=[1.0, 1.0, 1.0]), NUMBERS, LABELS, ValueError, "3 entries for 2 categories"),
+    (NB(class_concentration="x"), NUMBERS, LABELS, TypeError, "alpha must be a number"),
     (NB(inference="ml"), NUMBERS, ["a"] * 5 + ["b"], ValueError, "class 'b', column 'u': maximum likelihood"),
     (NB(inference="ml"), NUMBERS.assign(v=[0, 1, 2, 3, 3, 3.0]), LABELS, ValueError, "class 'b', column 'v': maximum"),
     (GD(inference="ml"), NUMBERS, ["a"] * 4 + ["b"] * 2, ValueError, "class 'b': maximum likelihood does not exist"),
@@ -327,9 +335,9 @@ FIT = [
     (GD(prior="flat"), NUMBERS, LABELS, ValueError, "prior must be 'weak'"),
     (GD(prior=None), NUMBERS, LABELS, TypeError, "takes a NormalInverseWishart"),
     (GD(prior=BetaBernoulli()), NUMBERS, LABELS, TypeError, "takes a NormalInverseWishart"),
-    (GD("isotropic", prior=Separation()), NUMBERS, LABELS, TypeError, "takes a NormalInverseGamma"),
+    (GD("isotropic", prior=SeparationPrior()), NUMBERS, LABELS, TypeError, "takes a NormalInverseGamma"),
     (GD(prior=NIW3), NUMBERS, LABELS, ValueError, "2 entries where the prior mean has 3"),
-    (GD(prior=Separation()), NUMBERS, LABELS, TypeError, "no exact posterior.*'map' or 'nuts'"),
+    (GD(prior=SeparationPrior()), NUMBERS, LABELS, TypeError, "no exact posterior.*'map' or 'nuts'"),
 ]  # fmt: skip
 
 

@@ -1,15 +1,23 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet as pq
 from test_comparison import mixed
 from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
+from bayesgen.comparison import compare
+from bayesgen.tables import files
 
 
 def run(*arguments, command="compare"):
@@ -148,7 +156,7 @@ FILES = {
         ("junk.parquet --target t", "junk.parquet: not readable as Parquet"),
         ("good.csv --target y", "no column 'y'; there are: x, t"),
         ("good.csv --target t --model lda", "model must be one of nb, gda; got 'lda'"),
-        ("good.csv --target t --inference ml,vb", "no inference 'vb'; there are: ml, map, exact, nuts"),
+        ("good.csv --target t --inference ml,vb", "no inference 'vb'; there are: exact, map, ml, nuts"),
         ("good.csv --target t --folds 1", "folds must be an integer >= 2, got 1"),
         ("good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),
         ("good.csv --target t --model gda --inference ml", "nothing could be learned in any fold"),
@@ -208,10 +216,182 @@ def test_an_unseen_category_is_an_error_or_missing(tmp_path):
     assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
     mixed().assign(colour="mauve").to_csv(tmp_path / "new.csv", index=False)
     call = (tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
-    code, _, err = run(*call, command="predict")
+    code, _, err = run(*call, "--unseen", "error", command="predict")
     assert code == 2 and "column 'colour': 'mauve' in row 0 is not one of the categories" in err
     assert not (tmp_path / "p.csv").exists()
-    assert run(*call, "--unseen", "missing", command="predict")[0] == 0
+    code, out, err = run(*call, command="predict")
+    assert (code, err) == (0, "")
+    assert "60 values taken as missing, of categories that were not there at fit: column 'colour': ['mauve']" in out
+
+
+def fitted(tmp_path, *arguments):
+    """What `fit` prints, and the classifier it saves in a folder that was not there."""
+    code, out, err = run(*arguments, "--output", tmp_path / "deep" / "er" / "m.nc", command="fit")
+    assert (code, err) == (0, "")
+    return out, bg.load(tmp_path / "deep" / "er" / "m.nc")
+
+
+def predicted(tmp_path, *arguments):
+    """What `predict` prints, and its table."""
+    file = tmp_path / "deeper" / "p.csv"
+    code, out, err = run(tmp_path / "deep" / "er" / "m.nc", *arguments, "--output", file, command="predict")
+    assert (code, err) == (0, "")
+    return out, pd.read_csv(file, dtype={"class": str}, keep_default_na=False)
+
+
+def table(tmp_path, text, name="table.csv"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+LABELS = {
+    "padded": ["01", "1", "01", "1"],
+    "beyond 2^53": [str(2**53), str(2**53 + 1)] * 2,
+    "words of gaps": ["None", "NA", "nan", "null"],
+    "numbers of two spellings": ["1.0", "1", "1.0", "1"],
+    "bools": ["True", "true", "False", "True"],
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_and_categories_are_the_text_that_stands_there(tmp_path, kind):
+    labels = LABELS[kind]
+    rows = "\n".join(f"{label},{x * x},{'word' if x > 10 else label}" for x, label in enumerate(labels * 3))
+    out, classifier = fitted(tmp_path, table(tmp_path, f"t,x,c\n{rows}\n"), "--target", "t")
+    assert classifier.classes_.tolist() == sorted(set(labels))
+    categories = {c: b.categories for b in classifier.schema_.blocks if b.categories for c in b.columns}
+    assert set(categories["c"]) == {*labels, "word"}
+    assert "left out" not in out and "missing value" not in out
+    if kind == "words of gaps":
+        assert "t ambiguous: ['NA', 'None', 'nan', 'null'] in 12 rows, taken as text like any other" in out
+    if kind in ("padded", "numbers of two spellings"):
+        assert f"t ambiguous: {sorted(set(labels))} stand for one value, taken as classes apart" in out
+    _, got = predicted(tmp_path, table(tmp_path, "c,x\n" + "\n".join(f"{label},3" for label in labels), "new.csv"))
+    frame = pd.DataFrame({"x": 3.0, "c": labels})[["x", "c"]]
+    np.testing.assert_allclose(got.filter(like="p_"), classifier.predict_proba(frame), rtol=1e-12)
+
+
+def test_gaps_are_counted_by_their_spelling(tmp_path):
+    text = "x,c,t\n1,u,a\nNA,,b\n2.5,v,\nnull,NA,a\n,u,b\nNaN,?,?\n4,v,a\n-999,u,b\n7,v,b\n"
+    out, classifier = fitted(tmp_path, table(tmp_path, text), "--target", "t", "--missing", "?,-999")
+    assert "9 rows, 3 columns; 7 rows used" in out
+    assert "2 rows left out: no t (1 empty, 1 '?')" in out
+    assert "5 missing values integrated out (2 empty, 1 'NA', 1 'null', 1 '-999')" in out
+    assert "c ambiguous: ['NA'] in 1 row, taken as text like any other; --missing makes it missing" in out
+    (block,) = [b for b in classifier.schema_.blocks if b.categories]
+    assert block.categories == ("NA", "u", "v")
+    new = table(tmp_path, "x,c\n-999,?\n,\nNA,NA\n", "new.csv")
+    out, got = predicted(tmp_path, new)  # `fit` wrote down what --missing said
+    assert "5 missing values: 2 empty, 1 '-999', 1 'NA', 1 '?'" in out
+    assert got.iloc[0, 1:].tolist() == got.iloc[1, 1:].tolist() != got.iloc[2, 1:].tolist()
+    out, got = predicted(tmp_path, new, "--missing", "NA")
+    assert "6 missing values" in out and got.iloc[0, 1:].tolist() == got.iloc[2, 1:].tolist()
+
+
+def test_prediction_reads_numbers_as_numbers_whatever_else_the_file_holds(tmp_path):
+    _, classifier = fitted(tmp_path, table(tmp_path, "x,y,t\n1,3,a\n2,5,a\n4,6,b\n5,9,b\n"), "--target", "t")
+    _, got = predicted(tmp_path, table(tmp_path, "y,x\n,007\nNA,\n", "new.csv"))
+    want = classifier.predict_proba(pd.DataFrame({"x": [7.0, np.nan], "y": [np.nan, np.nan]}))
+    np.testing.assert_allclose(got.filter(like="p_"), want, rtol=1e-12)
+
+
+def test_a_long_file_is_read_to_the_last_digit(tmp_path):
+    """pandas reads it in pieces, and floats fast: one in some thousand is a digit off."""
+    x = np.random.default_rng(0).normal(size=100_000) * 10.0 ** np.arange(-50, 50).repeat(1000)
+    frame = pd.DataFrame({"x": x, "n": np.arange(100_000) - 7, "t": ["01", "1"] * 50_000})
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    got = files.read(str(tmp_path / "long.csv"), kinds={"t": "label"}).table
+    np.testing.assert_array_equal(got["x"], x)
+    np.testing.assert_array_equal(got["n"], frame["n"])
+    assert got["t"].tolist() == frame["t"].tolist()
+
+
+def test_a_blank_line_of_a_single_column_is_a_row(tmp_path):
+    fitted(tmp_path, table(tmp_path, "x,t\n1,a\n2,a\n4,b\n5,b\n6,b\n"), "--target", "t")
+    _, got = predicted(tmp_path, table(tmp_path, "x\n1\n\n5\n", "new.csv"))
+    assert got["class"].tolist() == ["a", "b", "b"]
+
+
+def test_declared_categories_of_parquet_stay(tmp_path):
+    n = 24
+    frame = pd.DataFrame(
+        {
+            "word": pd.Categorical(["u", "v"] * 12, categories=["w", "v", "u"]),
+            "code": pd.Categorical([1, 2, None] * 8, categories=[1, 2]),
+            "wide": pd.Categorical([2**53, 2**53 + 1, None] * 8, categories=[2**53, 2**53 + 1, 9]),
+            "name": pd.Categorical([f"k{i}" for i in range(n)]),
+            "number": pd.array([None, *range(n - 1)], dtype="Int64"),
+            "kind": [1, 2, 3, 4] * 6,
+            "t": ["NA", "None"] * 12,
+        }
+    )
+    frame.to_parquet(tmp_path / "table.parquet")
+    out, classifier = fitted(tmp_path, tmp_path / "table.parquet", "--target", "t", "--categories", "kind")
+    categories = {c: b.categories for b in classifier.schema_.blocks if b.categories for c in b.columns}
+    assert categories["word"] == ("w", "v", "u")
+    assert set(categories["name"]) == {f"k{i}" for i in range(n)}
+    assert categories["code"] == (1, 2) and categories["kind"] == (1, 2, 3, 4)
+    assert categories["wide"] == (2**53, 2**53 + 1)
+    assert "wide: 1 declared level not in the file" in out
+    assert classifier.classes_.tolist() == ["NA", "None"]
+    frame = frame.drop(columns="t")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    for file in ("new.csv", "table.parquet"):
+        _, got = predicted(tmp_path, tmp_path / file)
+        np.testing.assert_allclose(got.filter(like="p_"), classifier.predict_proba(frame), rtol=1e-12)
+
+
+def test_numbers_that_are_categories(tmp_path):
+    rows = "zone,x,t\n" + "\n".join(f"{i % 3:02},{i * i},{'ab'[i % 2]}" for i in range(20))
+    out, classifier = fitted(tmp_path, table(tmp_path, rows), "--target", "t")
+    assert {b.name: b.categories for b in classifier.schema_.blocks}["zone"] == ("00", "01", "02")
+    assert "zone ambiguous: numbers written as text" in out
+    rows = "zone,x,t\n" + "\n".join(f"{i % 3},{i * i},{'ab'[i % 2]}" for i in range(20))
+    _, classifier = fitted(tmp_path, table(tmp_path, rows), "--target", "t", "--categories", "zone")
+    blocks = classifier.schema_.blocks
+    assert {c: b.categories for b in blocks for c in b.columns} == {"zone": ("0", "1", "2"), "x": None}
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = CliRunner().invoke(app, ["compare", "anes96", "--target", "vote", "--inference", "ml,map,exact"])
+    assert "…" not in result.stdout
+    below = result.stdout.split("\nml\n")[1]
+    assert below.count("accuracy") == 3 and below.count("log loss") == 3 and below.count("5 of 5") == 3
+    ready = data.load("anes96")
+    want = compare(ready.drop(columns="vote"), ready["vote"], inferences=["exact"]).scores("exact")
+    assert f"{want.log_loss:.4f}" in below and f"{want.calibration_error:.4f}" in below
+
+
+def test_signs_that_the_terminal_lacks_are_escaped(tmp_path):
+    mixed().rename(columns={"z": "größe", "t": "классы"}).to_csv(tmp_path / "odd.csv", index=False)
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+
+    def ask(*arguments):
+        call = [sys.executable, "-c", "from bayesgen.cli import app; app()", *arguments]
+        return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False)
+
+    result = ask("compare", "odd.csv", "--target", "классы", "--inference", "exact")
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert rb"gr\xf6\xdfe" in result.stdout and b"accuracy" in result.stdout
+    for arguments in (["compare", "odd.csv", "--target", "größe?"], ["fit", "--größe"]):
+        result = ask(*arguments)
+        assert result.returncode == 2 and b"Traceback" not in result.stderr and rb"\xf6" in result.stderr
+    environment["COLUMNS"] = "40"
+    assert ask("--help").returncode == ask("compare", "--help").returncode == ask("fit", "--help").returncode == 0
+
+
+def test_names_with_blanks_are_quoted_and_many_are_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 9)), columns=[f"bill {i}" for i in range(9)])
+    frame["a kind"] = [f"k{i % 12:02}" for i in range(30)]
+    frame["the class"] = ["one bird", "two"] * 15
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    out, _ = fitted(tmp_path, tmp_path / "table.csv", "--target", "the class")
+    assert "'the class', 2 classes: 'one bird' 15, two 15" in out
+    assert "gaussian: 'bill 0', 'bill 1', 'bill 2', 'bill 3', 'bill 4', 'bill 5' and 3 more" in out
+    assert "'a kind' (k00, k01, k02, k03, k04, k05 and 6 more)" in out
 
 
 def test_predict_with_a_regression_fitted_in_python(tmp_path):
@@ -233,7 +413,21 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("fit good.csv --target y", "no column 'y'"),
         ("fit good.csv --target t --inference vb", "no inference 'vb'"),
         ("fit one.csv --target t --inference ml", "class 'b', column 'x': maximum likelihood does not exist"),
-        ("fit good.csv --target t --output nowhere/model.nc", "nowhere"),
+        ("fit good.csv --target t --output good.csv", "--output good.csv: it is the file that is read, good.csv"),
+        ("fit good.csv --target t --output ./sub/../good.csv", "it is the file that is read, good.csv"),
+        ("fit good.csv --target t --output link.nc", "--output link.nc: it is the file that is read, good.csv"),
+        ("fit link.csv --target t --output good.csv", "--output good.csv: it is the file that is read, link.csv"),
+        ("predict model.nc good.csv --output good.csv", "--output good.csv: it is the file that is read"),
+        ("predict model.nc good.csv --output model.nc", "--output model.nc: it is the file that is read, model.nc"),
+        ("compare link2 --target t --inference exact --output report", "report/predictions.csv: it is the file"),
+        ("fit good.csv --target t --output sub", "--output sub: it is a folder, not a file"),
+        ("fit good.csv --target t --output good.csv/deep/m.nc", "--output good.csv: it is a file, not a folder"),
+        ("fit twice.csv --target t", "twice.csv: the column 'x' is there twice; rename one"),
+        ("fit twice.parquet --target t", "twice.parquet: the column 'x' is there twice; rename one"),
+        ("fit long.csv --target t", "long.csv: not readable as CSV"),
+        ("fit spaces.csv --target t", "no column 't'; there are: 'bill length', 'a,b', 'the class'"),
+        ("fit wide.csv --target t", "no column 't'; there are: c0, c1, c2, c3, c4, c5 and 4 more"),
+        ("fit good.csv --target t --categories z", "--categories: no column 'z'; there are: x, t"),
         ("predict nowhere.nc good.csv", "nowhere.nc"),
         ("predict good.csv good.csv", "good.csv: not a file that an estimator of bayesgen was saved to"),
         ("predict model.nc nowhere.csv", "nowhere.csv: no such file"),
@@ -248,9 +442,22 @@ def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, a
     (tmp_path / "one.csv").write_text("x,t\n1,a\n2,a\n2.5,b\n")
     (tmp_path / "other.csv").write_text("z\n1\n")
     (tmp_path / "words.csv").write_text("x\np\n")
+    (tmp_path / "twice.csv").write_text("x,x,t\n1,2,a\n2,3,b\n")
+    (tmp_path / "long.csv").write_text("x,t\n1,2,a\n2,3,b\n")  # pandas alone takes the first column for names of rows
+    (tmp_path / "spaces.csv").write_text('bill length,"a,b",the class\n1,2,a\n')
+    (tmp_path / "wide.csv").write_text(",".join(f"c{i}" for i in range(10)) + "\n")
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([1, 3])], ["x", "x"]), "twice.parquet")
+    for link in ("link.nc", "link.csv"):
+        (tmp_path / link).symlink_to("good.csv")
+    for folder in ("sub", "report"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "report" / "predictions.csv").write_text(FILES["good.csv"])
+    (tmp_path / "link2").symlink_to("report/predictions.csv")
     bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save("model.nc")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
     assert code == 2
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert err.startswith("Error: ") and words in err
     assert not (tmp_path / "predictions.csv").exists()
 

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from bayesgen import NUTS, Exact, data, evaluation
-from bayesgen.comparison import compare, prepare, usable_folds
+from bayesgen.comparison import compare, usable_folds
+from bayesgen.tables.cleaning import prepare
 
 
 def mixed(n=60):
@@ -83,10 +84,10 @@ def test_scores_are_those_of_the_held_out_rows():
         np.testing.assert_allclose(p.sum(1), 1)
         s = result.scores(name)
         assert s.folds == 3
-        assert s.accuracy == evaluation.accuracy(result.truth, p)
-        assert s.log_loss == evaluation.log_loss(result.truth, p)
-        assert s.brier_score == evaluation.brier_score(result.truth, p)
-        assert s.calibration_error == evaluation.expected_calibration_error(result.truth, p)
+        assert s.accuracy == evaluation.accuracy(result.y_true, p)
+        assert s.log_loss == evaluation.log_loss(result.y_true, p)
+        assert s.brier_score == evaluation.brier_score(result.y_true, p)
+        assert s.calibration_error == evaluation.expected_calibration_error(result.y_true, p)
         assert result.seconds[name] > 0
     again = compare(ready.X, ready.y, inferences={"exact": Exact()}, folds=3)
     np.testing.assert_array_equal(again.probability["exact"], result.probability["exact"])

@@ -82,7 +82,7 @@ def test_risk_by_hand():
     truth, action = [0, 0, 1, 1, 1], [0, 1, 0, 1, -1]
     risk = decision.risk(truth, action, MEDICAL, reject_cost=2)
     assert risk == pytest.approx((0 + 1 + 10 + 0 + 2) / 5)
-    weighted = decision.risk(truth, action, MEDICAL, reject_cost=2, weight=[1, 2, 0, 1, 4])
+    weighted = decision.risk(truth, action, MEDICAL, reject_cost=2, sample_weight=[1, 2, 0, 1, 4])
     assert weighted == pytest.approx((0 + 2 + 0 + 8) / 8)
 
 
@@ -141,7 +141,7 @@ def test_proper_losses_by_hand():
 GOOD = [[0.5, 0.5]]
 ERRORS = [
     (decision.expected_loss, ([0.5, 0.5], MEDICAL), {}, ValueError, "column_stack"),
-    (decision.expected_loss, ([["a", "b"]], MEDICAL), {}, TypeError, "probability must be an arr"),
+    (decision.expected_loss, ([["a", "b"]], MEDICAL), {}, TypeError, "y_proba must be an arr"),
     (decision.expected_loss, ([[0.5, 0.4]], MEDICAL), {}, ValueError, "in 1 rows, first row 0"),
     (decision.expected_loss, ([[1.5, -0.5]], MEDICAL), {}, ValueError, r"in \[0, 1\]"),
     (decision.expected_loss, ([[np.nan, 1]], MEDICAL), {}, ValueError, "finite"),
@@ -155,12 +155,12 @@ ERRORS = [
     (decision.threshold, ([[1, 1], [2, 2]],), {}, ValueError, "is 0 for class 0 and 0"),
     (decision.risk, ([0], [-1], MEDICAL), {}, ValueError, "reject_cost is needed"),
     (decision.risk, ([0], [2], MEDICAL), {}, ValueError, "action must be codes from -1 to 1"),
-    (decision.risk, ([-1], [0], MEDICAL), {}, ValueError, "truth must be codes from 0 to 1"),
+    (decision.risk, ([-1], [0], MEDICAL), {}, ValueError, "y_true must be codes from 0 to 1"),
     (decision.risk, ([0], [0, 1], MEDICAL), {}, ValueError, r"action must have shape \(1,\)"),
     (decision.risk, ([], [], MEDICAL), {}, TypeError, "integer codes; got dtype float64"),
-    (decision.risk, ([[0]], [0], MEDICAL), {}, ValueError, "truth must have shape"),
+    (decision.risk, ([[0]], [0], MEDICAL), {}, ValueError, "y_true must have shape"),
     (decision.squared_loss, (["a"], GOOD), {}, TypeError, "searchsorted"),
-    (decision.cross_entropy, ([0, 1], GOOD), {}, ValueError, r"truth must have shape \(1,\)"),
+    (decision.cross_entropy, ([0, 1], GOOD), {}, ValueError, r"y_true must have shape \(1,\)"),
 ]
 
 

@@ -29,21 +29,21 @@ def decomposed(truth, probability, *args, **kwargs):
 def test_scores_agree_with_scikit_learn(n_classes, weighted):
     truth, p, weight = simulate(0, n_classes=n_classes, weighted=weighted)
     classes = np.arange(n_classes)
-    assert evaluation.accuracy(truth, p, weight=weight) == pytest.approx(
+    assert evaluation.accuracy(truth, p, sample_weight=weight) == pytest.approx(
         metrics.accuracy_score(truth, classes[p.argmax(axis=1)], sample_weight=weight)
     )
-    assert evaluation.log_loss(truth, p, weight=weight) == pytest.approx(
+    assert evaluation.log_loss(truth, p, sample_weight=weight) == pytest.approx(
         metrics.log_loss(truth, p, labels=classes, sample_weight=weight)
     )
     by_class = [metrics.brier_score_loss(truth == k, p[:, k], sample_weight=weight) for k in classes]
-    assert evaluation.brier_score(truth, p, weight=weight) == pytest.approx(sum(by_class))
+    assert evaluation.brier_score(truth, p, sample_weight=weight) == pytest.approx(sum(by_class))
 
 
 def test_extreme_forecasts():
     certain = [[1, 0], [0, 1]]
     assert evaluation.log_loss([0, 1], certain) == 0
     assert evaluation.log_loss([0, 0], certain) == np.inf
-    assert evaluation.log_loss([0, 0], certain, weight=[1, 0]) == 0  # an absent row costs nothing
+    assert evaluation.log_loss([0, 0], certain, sample_weight=[1, 0]) == 0  # an absent row costs nothing
     assert evaluation.brier_score([0, 1], certain) == 0
     assert evaluation.brier_score([1, 0], certain) == 2
 
@@ -127,9 +127,9 @@ def test_brier_terms_always_sum_to_the_score(seed, n, n_classes, bins, strategy,
     p[:, 0] += 1 - p.sum(axis=1)
     p = np.abs(p) / np.abs(p).sum(axis=1, keepdims=True)
     weight = np.random.default_rng(seed).exponential(size=n) if weighted else None
-    terms = decomposed(truth, p, bins, strategy, weight=weight)
+    terms = decomposed(truth, p, bins, strategy, sample_weight=weight)
     total = terms @ [1, -1, 1, 1, -1]
-    assert total == pytest.approx(evaluation.brier_score(truth, p, weight=weight), abs=1e-12)
+    assert total == pytest.approx(evaluation.brier_score(truth, p, sample_weight=weight), abs=1e-12)
     assert (terms[:4] >= 0).all()
 
 
@@ -154,17 +154,18 @@ def test_brier_terms_of_one_bin_are_a_variance_and_a_covariance():
 
 def every_number(truth, p, weight=None):
     tables = [
-        np.column_stack(astuple(evaluation.reliability_table(truth, p, 10, s, weight=weight)))
+        np.column_stack(astuple(evaluation.reliability_table(truth, p, 10, s, sample_weight=weight)))
         for s in ("uniform", "quantile")
     ]
     errors = [
-        evaluation.expected_calibration_error(truth, p, kind=kind, weight=weight)
+        evaluation.expected_calibration_error(truth, p, kind=kind, sample_weight=weight)
         for kind in ("confidence", "classwise")
     ]
     scores = [
-        score(truth, p, weight=weight) for score in (evaluation.accuracy, evaluation.log_loss, evaluation.brier_score)
+        score(truth, p, sample_weight=weight)
+        for score in (evaluation.accuracy, evaluation.log_loss, evaluation.brier_score)
     ]
-    terms = decomposed(truth, p, strategy="quantile", weight=weight)
+    terms = decomposed(truth, p, strategy="quantile", sample_weight=weight)
     return np.concatenate([np.ravel(tables), errors, scores, terms])
 
 
@@ -189,16 +190,16 @@ def test_float32_probabilities_are_welcome():
 
 P = [[0.5, 0.5], [0.2, 0.8]]
 ERRORS = [
-    (([0, 2], P), {}, ValueError, "truth must be codes from 0 to 1"),
-    (([0.0, 1.0], P), {}, TypeError, "truth must be integer codes"),
-    (([0], P), {}, ValueError, r"truth must have shape \(2,\)"),
-    (([0, 1], [0.5, 0.8]), {}, ValueError, "probability must have shape"),
+    (([0, 2], P), {}, ValueError, "y_true must be codes from 0 to 1"),
+    (([0.0, 1.0], P), {}, TypeError, "y_true must be integer codes"),
+    (([0], P), {}, ValueError, r"y_true must have shape \(2,\)"),
+    (([0, 1], [0.5, 0.8]), {}, ValueError, "y_proba must have shape"),
     (([0, 1], [[0.5, 0.5], [0.2, 0.2]]), {}, ValueError, "in 1 rows, first row 1"),
-    (([0, 1], P), {"weight": [1, -1]}, ValueError, "weight must be finite and nonnegative"),
-    (([0, 1], P), {"weight": [1, np.nan]}, ValueError, "weight must be finite and nonnegative"),
-    (([0, 1], P), {"weight": [1]}, ValueError, r"weight must have shape \(2,\)"),
-    (([0, 1], P), {"weight": [0, 0]}, ValueError, "weight must be positive"),
-    (([0, 1], P), {"weight": ["a", "b"]}, TypeError, "weight must be an array of numbers"),
+    (([0, 1], P), {"sample_weight": [1, -1]}, ValueError, "sample_weight must be finite and nonnegative"),
+    (([0, 1], P), {"sample_weight": [1, np.nan]}, ValueError, "sample_weight must be finite and nonnegative"),
+    (([0, 1], P), {"sample_weight": [1]}, ValueError, r"sample_weight must have shape \(2,\)"),
+    (([0, 1], P), {"sample_weight": [0, 0]}, ValueError, "sample_weight must be positive"),
+    (([0, 1], P), {"sample_weight": ["a", "b"]}, TypeError, "sample_weight must be an array of numbers"),
     ((np.zeros(0, int), np.zeros((0, 2))), {}, ValueError, "none to average"),
 ]
 FUNCTIONS = [

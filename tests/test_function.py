@@ -54,7 +54,7 @@ def test_nuts_is_the_posterior_by_quadrature(sampled, grid):
     density = marginal() / marginal().sum()
     mean = density @ common
     sd = np.sqrt(density @ (common - mean) ** 2)
-    draws = sampled.sites["common"]
+    draws = sampled.samples["common"]
     count = float(ess(draws))
     assert count > 400
     assert abs((draws.mean() - mean) / (sd / np.sqrt(count))) < 5
@@ -66,7 +66,7 @@ def test_the_predictive_averages_over_draws(sampled, grid):
     new = [(0, 4), (1, 0), (2, 3)]
     exact = np.array([marginal([pair]).sum() / marginal().sum() for pair in new])
     ward, counts = np.array(new).T
-    draws = stats.poisson.pmf(counts, np.exp(sampled.sites["log_rate"][..., ward]))  # (chains, draws, rows)
+    draws = stats.poisson.pmf(counts, np.exp(sampled.samples["log_rate"][..., ward]))  # (chains, draws, rows)
     effective = np.array([float(ess(draws[..., i])) for i in range(len(new))])
     assert (effective > 400).all()
     assert (np.abs(draws.mean((0, 1)) - exact) < 5 * draws.std((0, 1)) / np.sqrt(effective)).all()
@@ -97,7 +97,7 @@ def test_draws_have_named_axes(sampled):
 
 def test_the_same_seed_gives_the_same_draws(sampled):
     again = bg.fit(wards, (WARD, COUNTS), bg.NUTS(num_warmup=500), seed=0)
-    np.testing.assert_array_equal(again.sites["common"], sampled.sites["common"])
+    np.testing.assert_array_equal(again.samples["common"], sampled.samples["common"])
 
 
 def test_what_cannot_be_fitted_is_said():

@@ -19,17 +19,18 @@ from bayesgen import (
     MAP,
     ML,
     NUTS,
-    Closed,
-    Draws,
     Exact,
+    ExactPosterior,
     GaussianDiscriminantClassifier,
     NaiveBayesClassifier,
-    Point,
+    ParameterDraws,
+    PointEstimate,
     SamplerWarning,
     fit,
     program,
 )
-from bayesgen.inference import named
+from bayesgen.inference import resolve
+from bayesgen.inference.compiled import one_kernel
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -51,17 +52,17 @@ def tossed():
 
 def test_names():
     for name, kind in (("ml", ML), ("map", MAP), ("exact", Exact), ("nuts", NUTS), ("NUTS", NUTS)):
-        assert named(name) == kind()
-    assert named(SHORT) is SHORT
+        assert resolve(name) == kind()
+    assert resolve(SHORT) is SHORT
     for wrong in ("mcmc", "", 3, None, NUTS):
         with pytest.raises(ValueError, match="inference must be one of"):
-            named(wrong)
+            resolve(wrong)
 
 
 def test_kinds_of_posterior(tossed):
-    assert isinstance(fit(COIN, [1]), Closed)
-    assert isinstance(fit(COIN, [1], "ml"), Point) and isinstance(fit(COIN, [1], "map"), Point)
-    assert isinstance(tossed, Draws)
+    assert isinstance(fit(COIN, [1]), ExactPosterior)
+    assert isinstance(fit(COIN, [1], "ml"), PointEstimate) and isinstance(fit(COIN, [1], "map"), PointEstimate)
+    assert isinstance(tossed, ParameterDraws)
     assert fit(COIN, [1]).log_evidence == pytest.approx(np.log(2 / 5))
 
 
@@ -96,11 +97,11 @@ def test_settings_of_nuts(settings, words):
 
 def test_the_same_seed_gives_the_same_draws(tossed):
     again = fit(COIN, [1, 0, 1], SHORT, seed=3)
-    for site, values in tossed.sites.items():
-        np.testing.assert_array_equal(again.sites[site], values)
+    for site, values in tossed.samples.items():
+        np.testing.assert_array_equal(again.samples[site], values)
     other = fit(COIN, [1, 0, 1], SHORT, seed=4)
-    assert (other.sites["probability"] != tossed.sites["probability"]).all()
-    chains = tossed.sites["probability"]
+    assert (other.samples["probability"] != tossed.samples["probability"]).all()
+    chains = tossed.samples["probability"]
     assert (chains[0] != chains[1]).all()
 
 
@@ -135,7 +136,7 @@ def test_a_generator_moves_on(inference):
 
 
 def test_shapes_of_draws(tossed):
-    assert tossed.sites["probability"].shape == (2, 40)
+    assert tossed.samples["probability"].shape == (2, 40)
     for posterior in (tossed, fit(COIN, [1]), fit(COIN, [1, 0], "ml")):
         assert posterior.draws(0, (3, 7))["probability"].shape == (3, 7)
         assert posterior.draws(0)["probability"].shape == (4, 1000)
@@ -148,7 +149,7 @@ def test_sampler_statistics_go_to_arviz(tossed):
     assert stats["lp"].shape == (2, 40)
     assert stats["diverging"].dtype == bool
     # lp is the log density NUTS saw: of the unconstrained latent, so the Beta density times p (1 - p).
-    p = tossed.sites["probability"]
+    p = tossed.samples["probability"]
     density = 4 * np.log(p) + 4 * np.log1p(-p)  # Beta(4, 4) posterior, kernel with its Jacobian
     offset = stats["lp"].values - density
     np.testing.assert_allclose(offset, offset[0, 0], atol=1e-9)
@@ -157,16 +158,16 @@ def test_sampler_statistics_go_to_arviz(tossed):
 def test_a_point_is_one_draw():
     point = fit(COIN, [1, 0, 1], "map")
     assert point.params["probability"] == pytest.approx((2 + 2 - 1) / (8 - 2))
-    assert point.sites["probability"].shape == (1, 1)
+    assert point.samples["probability"].shape == (1, 1)
     assert (point.draws(0, (2, 3))["probability"] == point.params["probability"]).all()
 
 
 def test_averages_do_not_depend_on_how_draws_and_rows_are_cut():
     """More rows than one piece holds (8192) and more draws than the first step (64), against a plain average."""
     model = NormalInverseGamma(0.0, 1.0, 3.0, 2.0)
-    params = model.draw(default_rng(0), (1, 150))
+    params = model.sample_parameters(default_rng(0), (1, 150))
     x = default_rng(1).normal(size=9000)
-    got = Draws(model, params).log_predictive(x)
+    got = ParameterDraws(model, params).log_predictive(x)
     density = model.log_likelihood_rows({k: v[0] for k, v in params.items()}, x)
     top = density.max(0)
     np.testing.assert_allclose(got, top + np.log(np.exp(density - top).mean(0)), atol=1e-12)
@@ -184,7 +185,7 @@ def test_no_rows_to_predict(tossed):
 def test_far_tails_of_draws_are_finite():
     """The maximum is taken out of exp: 1e6 standard deviations off is -5e11, not -inf or NaN."""
     model = NormalInverseGamma(0.0, 1.0, 30.0, 30.0)
-    draws = Draws(model, model.draw(default_rng(0), (2, 500)))
+    draws = ParameterDraws(model, model.sample_parameters(default_rng(0), (2, 500)))
     assert np.isfinite(draws.log_predictive([1e6, -1e8, 0.0])).all()
     exact = model.log_predictive([0.0])
     np.testing.assert_allclose(draws.log_predictive([0.0]), exact, atol=0.05)
@@ -220,7 +221,7 @@ def test_nuts_over_gaps_integrates_them_out(shared):
     exact = (whole[:-1] / whole[-1]).reshape(3, 2)
     settings = NUTS(num_samples=1500, num_warmup=500, num_chains=2)
     found = fit(model, (ROWS, CLASSES), settings, seed=1)
-    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in found.sites.items()}
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in found.samples.items()}
     ratio = np.exp(model.log_likelihood_rows(flat, model.check(new))) / exact.T
     assert (np.abs(laws.z_scores(ratio.reshape(2, 1500, 2, 3), 1.0)) < 5).all()
     np.testing.assert_allclose(np.exp(found.log_predictive(new)), (ratio.mean(0) * exact.T).T, rtol=1e-9)
@@ -242,7 +243,7 @@ def test_evidence_of_competing_models_weighs_them():
 def test_nuts_settings_reach_the_estimator():
     X, y = default_rng(0).normal(size=(20, 2)), np.repeat([0, 1], 10)
     classifier = GaussianDiscriminantClassifier(inference=SHORT, random_state=0).fit(X, y)
-    assert classifier.posterior_.sites["gaussian.mean"].shape == (2, 40, 2, 2)
+    assert classifier.posterior_.samples["gaussian.mean"].shape == (2, 40, 2, 2)
     again = GaussianDiscriminantClassifier(inference=SHORT, random_state=0).fit(X, y)
     np.testing.assert_array_equal(classifier.predict_proba(X), again.predict_proba(X))
 
@@ -265,10 +266,10 @@ def two_peaks(x):
 def test_divergences_and_chains_apart_are_told():
     with pytest.warns(SamplerWarning, match="diverged.*raise target_accept"):
         edged = fit(cliff, 0.0, NUTS(200, 200, 2), seed=0)
-    assert edged.sample_stats["diverging"].any() and edged.sites["place"].max() < 0.5
+    assert edged.sample_stats["diverging"].any() and edged.samples["place"].max() < 0.5
     with pytest.warns(SamplerWarning, match="R-hat is .* above 1.01"):
         apart = fit(two_peaks, 20.0, NUTS(200, 200, 8), seed=1)
-    assert len(set(np.sign(apart.sites["place"].mean(1)))) == 2
+    assert len(set(np.sign(apart.samples["place"].mean(1)))) == 2
     with pytest.warns(SamplerWarning, match=r"R-hat|effective draws"):
         fit(COIN, [1, 0, 1], NUTS(30, 30, 2), seed=0)
 
@@ -284,11 +285,11 @@ def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior
     found = fit(COIN, [1, 0, 1], NUTS(1000, 500, 2), seed=0)
     exact = fit(COIN, [1, 0, 1]).model
     sd = np.sqrt(exact.a * exact.b / (exact.a + exact.b + 1)) / (exact.a + exact.b)
-    apart = abs(found.sites["probability"].mean() - exact.mean) / sd
+    apart = abs(found.samples["probability"].mean() - exact.mean) / sd
     assert found.distance["probability"] == pytest.approx(apart, abs=0.08)  # 4000 exact draws: a fifth of that
     assert found.distance["probability"] < 0.2
     assert found.to_arviz().posterior.attrs["distance to exact, probability"] == found.distance["probability"]
-    assert distance({"probability": found.sites["probability"] + sd}, {"probability": found.sites["probability"]})[
+    assert distance({"probability": found.samples["probability"] + sd}, {"probability": found.samples["probability"]})[
         "probability"
     ] == pytest.approx(1, rel=0.2)
     gaps = fit(GAPPY, (ROWS, CLASSES), SHORT, seed=0)
@@ -304,8 +305,8 @@ def test_warm_up_is_not_spent_on_the_way_from_the_prior(rows):
     model = GaussianDiscriminant(classes, prior)
     draws = NUTS(100, 0, 1)(model, (x, t), seed=0)
     assert draws.sample_stats["n_steps"].mean() < 15 and draws.sample_stats["acceptance_rate"].mean() > 0.5
-    exact = model.update(model.statistics(x, t)).draw(default_rng(1), (1000,))["gaussian.mean"]
-    start = draws.sites["gaussian.mean"][0, 0]
+    exact = model.update(model.statistics(x, t)).sample_parameters(default_rng(1), (1000,))["gaussian.mean"]
+    start = draws.samples["gaussian.mean"][0, 0]
     assert (np.abs(start - exact.mean(0)) < 8 * exact.std(0)).all()
 
 
@@ -315,7 +316,7 @@ def test_one_kernel_computes_the_same():
 
     with jax.enable_x64(True):
         x, y = np.linspace(0, 1, 7), np.linspace(-1, 1.1, 5)
-        whole, plain = (program.build(f, x, y)(x, y) for f in (program.one_kernel(loop), loop))
+        whole, plain = (program.build(f, x, y)(x, y) for f in (one_kernel(loop), loop))
     for a, b in zip(whole, plain, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
@@ -330,7 +331,7 @@ def test_what_cannot_be_one_kernel_is_sampled_all_the_same():
             numpyro.sample("y", dist.Normal(total, 1.0), obs=y)
 
     draws = fit(scattered, (np.array([1.0, 1.0, 2.0]),), NUTS(500, 200, 2), seed=0)
-    np.testing.assert_allclose(draws.sites["mean"].mean((0, 1)), [0.5, 0.5, 0.8], atol=0.15)
+    np.testing.assert_allclose(draws.samples["mean"].mean((0, 1)), [0.5, 0.5, 0.8], atol=0.15)
 
 
 @pytest.mark.parametrize(("warmup", "samples"), [(0, 1), (30, 45), (50, 50), (70, 99), (100, 7)])
@@ -338,9 +339,9 @@ def test_blocks_leave_no_seam(warmup, samples):
     """Whatever the number of draws, they are the first of a longer run."""
     short = fit(COIN, [1, 0, 1], NUTS(samples, warmup, 2), seed=3)
     longer = fit(COIN, [1, 0, 1], NUTS(samples + 60, warmup, 2), seed=3)
-    assert short.sites["probability"].shape == (2, samples)
-    for name, values in (short.sites | short.sample_stats).items():
-        np.testing.assert_array_equal(values, (longer.sites | longer.sample_stats)[name][:, :samples])
+    assert short.samples["probability"].shape == (2, samples)
+    for name, values in (short.samples | short.sample_stats).items():
+        np.testing.assert_array_equal(values, (longer.samples | longer.sample_stats)[name][:, :samples])
 
 
 def test_an_interrupt_keeps_the_draws_so_far():
@@ -354,9 +355,9 @@ def test_an_interrupt_keeps_the_draws_so_far():
     finally:
         alarm.cancel()
         signal.signal(signal.SIGINT, before)
-    draws = found.sites["probability"]
+    draws = found.samples["probability"]
     assert 0 < draws.shape[1] < 10_000_000 and draws.shape[1] % 50 == 0
-    np.testing.assert_array_equal(draws, fit(COIN, [1], NUTS(draws.shape[1], 50, 2), seed=0).sites["probability"])
+    np.testing.assert_array_equal(draws, fit(COIN, [1], NUTS(draws.shape[1], 50, 2), seed=0).samples["probability"])
 
 
 def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):

@@ -112,7 +112,7 @@ def test_intervals_narrow_with_data_and_hold_the_predictive():
 def test_a_discriminative_model_averages_its_draws():
     classifier = bg.LogisticClassifier(inference=bg.NUTS(500, 500, 2), random_state=0).fit(X[50:], Y[50:])
     posterior = classifier.posterior_
-    everything = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.sites.items()}
+    everything = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.samples.items()}
     rows = classifier._read(X[70:80])
     average = np.exp(posterior.model.log_likelihood_rows(everything, rows)).mean(0).T
     np.testing.assert_allclose(classifier.predict_proba(X[70:80]), average, rtol=1e-9)
@@ -139,7 +139,7 @@ def test_rows_that_no_class_explains_get_the_class_prior_in_every_draw():
     with pytest.warns(UserWarning, match="1 rows have probability 0 under every class") as caught:
         draws = classifier.predict_proba_draws(rows, 3)
     assert caught[0].filename == __file__
-    prior = classifier.posterior_.sites["classes.probability"].ravel()
+    prior = classifier.posterior_.params["classes.probability"].ravel()
     np.testing.assert_allclose(draws, np.broadcast_to([prior, [1.0, 0.0]], (3, 2, 2)), rtol=1e-12)
     with pytest.warns(UserWarning, match="1 rows"):
         likelihood = classifier.to_arviz(rows, ["a", "b"])["log_likelihood"]
@@ -291,7 +291,7 @@ def test_evidences_that_do_not_compare():
             bg.compare_evidence(nothing)
     with pytest.raises(AttributeError, match="conjugate priors only"):
         bg.compare_evidence(
-            {"lkj": bg.GaussianDiscriminantClassifier(prior=bg.models.Separation(), inference="map").fit(X, Y)}
+            {"lkj": bg.GaussianDiscriminantClassifier(prior=bg.models.SeparationPrior(), inference="map").fit(X, Y)}
         )
 
 
@@ -299,6 +299,6 @@ def test_every_leaf_says_what_its_p_of_x_is():
     import laws
 
     for case in laws.CASES:
-        if hasattr(case.model, "measure") and case.model.measure in ("density", "probability"):
-            params = {site: v[0] for site, v in case.model.draw(np.random.default_rng(0), (1,)).items()}
-            assert case.model.likelihood(params).is_discrete == (case.model.measure == "probability"), case.name
+        if hasattr(case.model, "density_kind") and case.model.density_kind in ("density", "probability"):
+            params = {site: v[0] for site, v in case.model.sample_parameters(np.random.default_rng(0), (1,)).items()}
+            assert case.model.likelihood(params).is_discrete == (case.model.density_kind == "probability"), case.name

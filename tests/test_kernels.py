@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 
-from bayesgen.model import ExponentialFamily
+from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -258,7 +258,7 @@ def test_sparse_is_dense(kind, missing, weighted, count, make):
     np.testing.assert_allclose(got.base, plain.base, rtol=1e-12)
     after = leaf.update(plain)
     np.testing.assert_allclose(after.log_predictive(make(x)), after.log_predictive(x), rtol=1e-10, atol=1e-10)
-    params = after.draw(rng, (4,))
+    params = after.sample_parameters(rng, (4,))
     dense = after.log_likelihood_rows(params, after.check(x))
     np.testing.assert_allclose(after.log_likelihood_rows(params, after.check(make(x))), dense, rtol=1e-10, atol=1e-9)
 
@@ -326,7 +326,7 @@ def test_average_over_draws(missing, shared):
     model = GaussianDiscriminant(
         DirichletCategorical(1.0, 3), NormalInverseWishart([1e5] * 3, 0.1, 5, np.eye(3)), shared=shared
     )
-    params = model.update(model.statistics(x, t)).draw(rng, (700,))
+    params = model.update(model.statistics(x, t)).sample_parameters(rng, (700,))
     new = np.concatenate([rng.normal(1e5, 2, (3000, 3)), 1e5 + rng.normal(0, 1e4, (20, 3))])
     new = gaps(new) if missing else new
     got = log_mean_density(model, params, {"gaussian": new})
@@ -344,6 +344,6 @@ def test_average_over_draws(missing, shared):
 
 def test_average_over_draws_of_one_row_or_none():
     model = GaussianDiscriminant(DirichletCategorical(1.0, 2), NormalInverseWishart([0.0], 0.1, 5, np.eye(1)))
-    params = model.draw(np.random.default_rng(0), (50,))
+    params = model.sample_parameters(np.random.default_rng(0), (50,))
     for n in (0, 1):
         assert log_mean_density(model, params, model.check(np.zeros((n, 1)))).shape == (n, 2)

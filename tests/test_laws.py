@@ -1,7 +1,9 @@
-"""Every law over every model of the table."""
+"""Every law over every model of the table, and every model of the package is in the table. The laws: `tests/laws/`."""
 
 import laws
 import pytest
+
+from bayesgen import models
 
 PAIRS = [
     pytest.param(case, law, id=f"{case.name}-{law.__name__}", marks=pytest.mark.slow if law in case.slow else ())
@@ -14,3 +16,21 @@ PAIRS = [
 @pytest.mark.parametrize(("case", "law"), PAIRS)
 def test_law(case, law):
     law(case)
+
+
+NOT_MODELS = {
+    "ClassConditional": "what naive Bayes and the Gaussian discriminant share",
+    "SeparationPrior": "a prior of the Gaussian discriminant, there as three lines",
+}
+
+
+def test_every_model_is_in_the_table():
+    shown = {type(model) for case in laws.CASES for model in (case.model, *case.parts.values())}
+    missing = [name for name in models.__all__ if getattr(models, name) not in shown and name not in NOT_MODELS]
+    assert not missing, f"give them a line in tests/laws/cases.py: {missing}"
+
+
+def test_every_law_holds_for_some_model_without_waiting_for_the_slow_tests():
+    for law in laws.LAWS:
+        fast = [case.name for case in laws.CASES if law not in case.without and law not in case.slow]
+        assert fast, law.__name__

@@ -1,19 +1,19 @@
+"""Logistic, softmax and probit regression beside the laws: SciPy's links, R's numbers, existence, the estimators."""
+
 import numpy as np
 import pandas as pd
 import pytest
-from laws import SAMPLER, z_scores
+from laws import SAMPLER
 from scipy import stats
-from scipy.linalg import helmert
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression as ScikitLearn
 from sklearn.utils.estimator_checks import check_estimator
 
-from bayesgen import LogisticClassifier, ProbitClassifier, fit, program
-from bayesgen.model import NoClosedForm
+from bayesgen import LogisticClassifier, ProbitClassifier, fit
 from bayesgen.models import LogisticRegression, ProbitRegression
-from bayesgen.models.existence import check_overlap
+from bayesgen.numerics.existence import check_overlap
 
 ABC = ("a", "b", "c")
 LOGIT = LogisticRegression([2.5, 1.0, 0.7], 2.0)
@@ -45,7 +45,7 @@ def weights(model, seed=0):
 
 
 @EVERY
-def test_likelihood_is_that_of_scipy_and_of_the_program(model):
+def test_likelihood_is_that_of_scipy(model):
     x, t = data(model, 20)
     one = {k: np.asarray(v) for k, v in weights(model).items()}
     score = np.atleast_2d(one["coefficients"]) @ x.T + np.reshape(one["intercept"], (-1, 1))
@@ -60,36 +60,6 @@ def test_likelihood_is_that_of_scipy_and_of_the_program(model):
     total = expected[t, np.arange(20)].sum()
     statistics = model.statistics(x, t)
     np.testing.assert_allclose(model.log_likelihood(one, statistics), total, rtol=1e-12)
-    with program.x64():
-        jnp = program.jnp
-        traced = {k: jnp.asarray(v) for k, v in one.items()}
-        np.testing.assert_allclose(model.log_likelihood(traced, statistics), total, rtol=1e-9)
-        sites = traced
-        if model is SYMMETRIC:  # the program samples contrasts
-            basis = helmert(3, full=True)
-            sites = {
-                "intercept_contrasts": basis @ one["intercept"],
-                "coefficient_contrasts": basis @ one["coefficients"],
-            }
-        conditioned = program.handlers.substitute(program.handlers.seed(model, 0), sites)
-        trace = program.handlers.trace(conditioned).get_trace(x)
-        np.testing.assert_allclose(trace["t"]["fn"].log_prob(jnp.asarray(t)).sum(), total, rtol=1e-9)
-
-
-@EVERY
-def test_pieces_make_the_whole_and_a_weight_is_a_row_repeated(model):
-    x, t = data(model, 60)
-    statistics = model.statistics(x, t)
-    pieces = model.statistics(x[:20], t[:20]) + model.statistics(x[20:], t[20:])
-    assert pieces == statistics
-    weight = np.random.default_rng(0).integers(0, 4, 60).astype(float)
-    dirty = x.copy()
-    dirty[weight == 0] = np.nan
-    repeated = np.repeat(np.arange(60), weight.astype(int))
-    one = model.map(model.statistics(dirty, t, weight))
-    two = model.map(model.statistics(x[repeated], t[repeated]))
-    for site in one:
-        np.testing.assert_allclose(one[site], two[site], rtol=1e-9)
 
 
 @EVERY
@@ -132,21 +102,6 @@ def test_estimates_are_those_of_scikit_learn(K, tau):
     np.testing.assert_allclose(np.atleast_2d(point["coefficients"]), peer.coef_, atol=1e-5)
     intercept = np.atleast_1d(point["intercept"])
     np.testing.assert_allclose(intercept, peer.intercept_ - (K > 2) * peer.intercept_.mean(), atol=1e-5)
-
-
-@EVERY
-def test_the_mode_is_where_another_search_ends(model, monkeypatch):
-    x, t = data(model, 80)
-    statistics = model.statistics(x, t)
-    newton = fit(model, statistics, "map").params
-
-    def no_way(self, statistics):
-        raise NoClosedForm
-
-    monkeypatch.setattr(type(model), "map", no_way)  # then MAP climbs the program's own density, by its gradient
-    search = fit(model, statistics, "map").params
-    for site, value in newton.items():
-        np.testing.assert_allclose(search[site], value, atol=1e-5)
 
 
 def test_maximum_likelihood_does_not_depend_on_symmetry():
@@ -230,62 +185,17 @@ def test_a_certain_row_does_not_pass_for_separation():
 # -- NUTS --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "model", [LogisticRegression([2.0], 1.5), ProbitRegression([2.0], 1.5)], ids=["logit", "probit"]
-)
-def test_nuts_is_the_posterior_on_a_grid(model):
-    x, t = rows(15, D=1)
-    draws = fit(model, (x, t), SAMPLER, seed=0)
-    a, b = (axis.ravel() for axis in np.meshgrid(np.linspace(-9, 9, 721), np.linspace(-12, 12, 961)))
-    link = ndtr if isinstance(model, ProbitRegression) else expit
-    sign = 2 * t - 1
-    density = stats.norm.pdf(a, 0, 1.5) * stats.norm.pdf(b, 0, 2.0)
-    for i in range(15):
-        density *= link(sign[i] * (a + b * x[i, 0]))
-    density /= density.sum()
-    for power in (1, 2):
-        assert abs(z_scores(draws.sites["intercept"] ** power, density @ a**power)) < 5
-        assert np.abs(z_scores(draws.sites["coefficients"] ** power, density @ b**power)).max() < 5
-    new = np.array([[-2.0], [0.3], [4.0]])
-    exact = np.array([density @ link(a + b * v) for v in new[:, 0]])
-    p = np.exp(draws.log_predictive(new))
-    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-12)
-    each = link(draws.sites["intercept"][..., None] + draws.sites["coefficients"] @ new.T)
-    np.testing.assert_allclose(p[:, 1], each.mean((0, 1)), rtol=1e-10)  # the average of p(t | x, θ) itself
-    assert np.abs(z_scores(each, exact)).max() < 5
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [SYMMETRIC, PINNED], ids=["symmetric", "pinned"])
-def test_softmax_by_nuts_is_a_weighted_sample(model):
-    # draws of a wide Student-t about the mode, weighted by the posterior density: another road to the same means
-    x, t = data(model, 40)
-    statistics, rng = model.statistics(x, t), np.random.default_rng(0)
-    mode = model.map(statistics)
-    precision = np.append(model.intercept_scale, model.prior_scale) ** -2.0
-    z, C = np.column_stack([np.ones(40), x]), len(model.scored)
-    centre = np.column_stack([mode["intercept"], mode["coefficients"]])
-    curvature = model.derivatives(centre @ z.T, t)[1]
-    hessian = np.einsum("cdn,ni,nj->cidj", curvature, z, z).reshape(4 * C, 4 * C) + np.diag(np.tile(precision, C))
-    proposal = stats.multivariate_t(centre.ravel(), np.linalg.inv(hessian), df=6, seed=rng)
-    w = proposal.rvs(400_000)
-    score = w.reshape(-1, C, 4) @ z.T
-    log_p = model.log_probability(score)[:, t, np.arange(40)].sum(1) - 0.5 * w**2 @ np.tile(precision, C)
-    log_p -= proposal.logpdf(w)
-    weight = np.exp(log_p - log_p.max())
-    weight /= weight.sum()
-    exact = weight @ w
-    noise = weight**2 @ (w - exact) ** 2
-    draws = fit(model, statistics, SAMPLER, seed=0)
-    ours = np.concatenate([draws.sites["intercept"][..., None], draws.sites["coefficients"]], -1).reshape(2, 1000, -1)
-    assert np.abs(z_scores(ours, exact, noise)).max() < 5
-    assert draws.sample_stats["diverging"].sum() == 0
-    assert draws.sample_stats["n_steps"].mean() < 20
+def test_softmax_takes_nuts_few_steps(model):
+    stats = fit(model, data(model, 40), SAMPLER, seed=0).sample_stats
+    assert stats["diverging"].sum() == 0
+    assert stats["n_steps"].mean() < 20
 
 
 def test_separable_classes_by_nuts():
     draws = fit(LogisticRegression([2.5]), (LINE, HALF), SAMPLER, seed=0)
-    assert np.isfinite(draws.sites["coefficients"]).all() and (draws.sites["coefficients"] > 0).mean() > 0.99
+    assert np.isfinite(draws.samples["coefficients"]).all() and (draws.samples["coefficients"] > 0).mean() > 0.99
 
 
 # -- the estimators ----------------------------------------------------------------------------------------------------

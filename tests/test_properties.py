@@ -333,7 +333,7 @@ def test_probabilities_are_probabilities_everywhere(name, d, inference):
     if not d.weight.any():
         return
     # Of alpha = 1 a class without rows has the mode 0.
-    classifier = learn(name, d, d.x, inference=inference, alpha=2.0)
+    classifier = learn(name, d, d.x, inference=inference, class_concentration=2.0)
     far = d.offset + d.scale * 1e6 * d.rng.choice([-1, 1], d.z.shape)
     for x in (d.x, np.where(d.gaps, np.nan, d.x), far, np.full((1, d.z.shape[1]), np.nan)):
         log_probability = classifier.predict_log_proba(x)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import xarray as xr
@@ -9,8 +10,8 @@ from scipy import sparse
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalInverseGamma
-from bayesgen.schema import Schema
-from bayesgen.table import Table
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.table import Table
 
 Y = np.array(["a", "b"] * 4)
 
@@ -44,10 +45,95 @@ def test_unseen_category():
     X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
     new = pd.DataFrame({"c": ["w"], "x": [2.0]})
     with pytest.raises(ValueError, match=r"column 'c': 'w' in row 0.*unseen='missing'"):
-        bg.NaiveBayesClassifier().fit(X, Y).predict(new)
-    tolerant = bg.NaiveBayesClassifier(unseen="missing").fit(X, Y)
+        bg.NaiveBayesClassifier(unseen="error").fit(X, Y).predict(new)
+    tolerant = bg.NaiveBayesClassifier().fit(X, Y)
     gap = new.assign(c=None)
-    np.testing.assert_array_equal(tolerant.predict_proba(new), tolerant.predict_proba(gap))
+    with pytest.warns(UserWarning, match=r"^1 value taken as missing, of categories .*: column 'c': \['w'\] in 1 row"):
+        probability = tolerant.predict_proba(new)
+    np.testing.assert_array_equal(probability, tolerant.predict_proba(gap))
+
+
+def test_one_warning_counts_and_names_what_was_not_seen():
+    levels = [f"k{i}" for i in range(4)] * 2
+    X = pd.DataFrame({"c": ["u", "v"] * 4, "d": [1, 2] * 4, "e": levels}).astype({"d": "category"})
+    classifier = bg.NaiveBayesClassifier().fit(X, Y)
+    X = X.assign(c=["w", "w", None, "u", "q", "v", "u", "u"], d=3, e=[f"n{i}" for i in range(8)])
+    with pytest.warns(UserWarning) as caught:
+        classifier.predict(X)
+    (one,) = caught
+    assert str(one.message) == (
+        "19 values taken as missing, of categories that were not there at fit: column 'c': ['w', 'q'] in 3 rows; "
+        "column 'd': [3] in 8 rows; column 'e': ['n0', 'n1', 'n2', 'n3', 'n4', 'n5'] and 2 more in 8 rows. "
+        "unseen='error' refuses them"
+    )
+
+
+BEYOND = 2**53
+WHOLE = {
+    "floats": (np.array([[1e19], [2e19]]), (1e19, 2e19)),
+    "float32": (np.array([[1e19], [2e19]], np.float32), (float(np.float32(1e19)), float(np.float32(2e19)))),
+    "a small one beside": (np.array([[1.0], [1e19]]), (1, 1e19)),
+    "unsigned": (np.array([[2**63 + 1], [2**64 - 1]], np.uint64), (2**63 + 1, 2**64 - 1)),
+    "unsigned, close": (np.array([[2**63 - 1], [2**63 + 1]], np.uint64), (2**63 - 1, 2**63 + 1)),
+    "unsigned, big-endian": (np.array([[2**63 - 1], [2**63 + 1]], ">u8"), (2**63 - 1, 2**63 + 1)),
+    "unsigned, small": (np.array([[3], [5]], np.uint64), (3, 5)),
+    "far apart": (np.array([[-(2**63)], [2**63 - 1]]), (-(2**63), 2**63 - 1)),
+    "the least": (np.array([[-(2**63)], [-(2**63) + 1]]), (-(2**63), -(2**63) + 1)),
+    "beyond 64 bits": (np.array([[2**70], [2**70 + 1]], object), (2**70, 2**70 + 1)),
+    "masked": (np.ma.masked_array([[BEYOND], [BEYOND + 1], [7]], [[0], [0], [1]]), (BEYOND, BEYOND + 1)),
+    "nullable": (pd.DataFrame({"x0": pd.array([BEYOND, BEYOND + 1, None], "Int64")}), (BEYOND, BEYOND + 1)),
+    "pyarrow": (pa.table({"x0": [BEYOND, BEYOND + 1, None]}), (BEYOND, BEYOND + 1)),
+    "polars": (pl.DataFrame({"x0": [BEYOND, BEYOND + 1, None]}), (BEYOND, BEYOND + 1)),
+    "1.0 beside a gap": (np.array([[1.0], [2.0], [np.nan]]), (1, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_whole_numbers_of_any_size_are_categories(kind):
+    table, categories = WHOLE[kind]
+    classifier = bg.NaiveBayesClassifier("categorical", unseen="error").fit(table, [0, 1, 1][: len(table)])
+    (block,) = classifier.schema_.blocks
+    assert block.categories == categories and list(map(type, block.categories)) == list(map(type, categories))
+    probability = classifier.predict_proba(table)
+    assert probability[0, 0] > probability[1, 0]
+    drawn, _ = classifier.sample(20)
+    assert set(np.asarray(drawn)[:, 0].tolist()) <= set(categories)
+
+
+def test_bools_are_drawn_as_bools_and_text_stays_beside_numbers():
+    frame = pd.DataFrame(
+        {"b": [True, False] * 4, "o": [True, None, False, True] * 2, "k": [0, 1] * 4, "c": ["u", 1] * 4}
+    )
+    for features in ("auto", {"b": BetaBernoulli(2, 2), "k": "bernoulli"}):
+        drawn, _ = bg.NaiveBayesClassifier(features, random_state=0).fit(frame, Y).sample(9)
+        assert drawn["b"].dtype == drawn["o"].dtype == bool and drawn["k"].dtype != bool
+        assert set(drawn["c"]) == {"u", 1}
+    drawn, _ = bg.NaiveBayesClassifier().fit(frame[["b"]].to_numpy(), Y).sample(9)
+    assert drawn.dtype == bool
+    drawn, _ = bg.NaiveBayesClassifier().fit([["u", 1.0], ["v", 2.0]] * 4, Y).sample(9)
+    assert {type(v) for v in drawn[:, 0]} == {str} and {type(v) for v in drawn[:, 1]} == {float}
+
+
+@pytest.mark.parametrize("nothing", [pa.nulls(2), pl.Series([None, None])], ids=["pyarrow", "polars"])
+def test_a_column_of_nulls_is_missing_everywhere(nothing):
+    X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
+    classifier = bg.NaiveBayesClassifier().fit(X, Y)
+    want = classifier.predict_proba(pd.DataFrame({"c": [None, None], "x": [2.0, NAN]}))
+    table = pa.table if isinstance(nothing, pa.Array) else pl.DataFrame
+    np.testing.assert_array_equal(classifier.predict_proba(table({"c": nothing, "x": [2.0, None]})), want)
+    alone = classifier.predict_proba(pd.DataFrame({"c": ["u", "v"], "x": [NAN, NAN]}))
+    np.testing.assert_array_equal(classifier.predict_proba(table({"c": ["u", "v"], "x": nothing})), alone)
+
+
+def test_whether_there_is_an_evidence_is_answered():
+    gaps = np.where(np.eye(30, 3), np.nan, np.random.default_rng(0).normal(size=(30, 3)))
+    y = np.arange(30) % 2
+    fitted = bg.GaussianDiscriminantClassifier(inference="map").fit(gaps, y)
+    assert not hasattr(fitted, "log_evidence_")
+    with pytest.raises(AttributeError, match=r"log_evidence_ has no closed form here: .*partly missing"):
+        fitted.log_evidence_  # noqa: B018
+    assert hasattr(bg.GaussianDiscriminantClassifier("diagonal").fit(gaps, y), "log_evidence_")
+    assert not hasattr(bg.GaussianDiscriminantClassifier(), "log_evidence_")
 
 
 def test_a_slash_in_a_column_name_survives_arviz():
@@ -78,12 +164,10 @@ NULLABLE = MIXED.astype({"x": "Float64", "n": "Int64", "b": "boolean", "c": "str
 
 
 def polars(frame):
-    pl = pytest.importorskip("polars")
     return pl.from_arrow(pa.table({name: pa.array(frame[name], from_pandas=True) for name in frame}))
 
 
 def polars_categories(frame):
-    pl = pytest.importorskip("polars")
     return polars(frame).with_columns(pl.col("c").cast(pl.Categorical))
 
 
@@ -230,15 +314,17 @@ def test_sparse_is_dense(family, kind):
     weight = np.arange(40) % 3
     for inference in ("exact", "map"):
         one, two = (
-            bg.NaiveBayesClassifier(family, alpha=2.0, inference=inference).fit(rows, GROUPS, sample_weight=weight)
+            bg.NaiveBayesClassifier(family, class_concentration=2.0, inference=inference).fit(
+                rows, GROUPS, sample_weight=weight
+            )
             for rows in (X, X.toarray())
         )
         np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X.toarray()), rtol=1e-10)
         np.testing.assert_allclose(one.predict_proba(X.toarray()), two.predict_proba(X), rtol=1e-10)
-    streamed = bg.NaiveBayesClassifier(family, alpha=2.0)
+    streamed = bg.NaiveBayesClassifier(family, class_concentration=2.0)
     for rows in (slice(0, 30), slice(30, 40)):
         streamed.partial_fit(X.tocsr()[rows], GROUPS[rows], classes=["a", "b"], sample_weight=weight[rows])
-    exact = bg.NaiveBayesClassifier(family, alpha=2.0).fit(X, GROUPS, sample_weight=weight)
+    exact = bg.NaiveBayesClassifier(family, class_concentration=2.0).fit(X, GROUPS, sample_weight=weight)
     np.testing.assert_allclose(streamed.predict_proba(X), exact.predict_proba(X), rtol=1e-12)
 
 
@@ -294,7 +380,7 @@ SPARSE = sparse.csr_array(FRAME.round())
         (bg.NaiveBayesClassifier(unseen="drop"), FRAME, Y, ValueError, "unseen must be"),
         (bg.NaiveBayesClassifier(priors=[1.0]), FRAME, Y, ValueError, "priors must hold one probability"),
         (bg.NaiveBayesClassifier(priors=[0.5, 0.6]), FRAME, Y, ValueError, "sum to 1"),
-        (bg.NaiveBayesClassifier(alpha=-1.0), FRAME, Y, ValueError, "alpha must be positive"),
+        (bg.NaiveBayesClassifier(class_concentration=-1.0), FRAME, Y, ValueError, "alpha must be positive"),
         (bg.NaiveBayesClassifier(inference="ml"), FRAME, list("aaaaaaab"), ValueError, "class 'b', column 'x'"),
         (bg.NaiveBayesClassifier(), FRAME, Y[:5], ValueError, "8 rows and y has 5"),
         (bg.NaiveBayesClassifier(), FRAME, [None, *Y[1:]], ValueError, "missing labels"),

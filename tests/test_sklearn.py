@@ -11,14 +11,15 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
+from sklearn.ensemble import StackingClassifier
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
-from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart, Separation
+from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart, SeparationPrior
 
 NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
 LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
@@ -29,7 +30,7 @@ IRIS, SPECIES = load_iris(return_X_y=True)
 ESTIMATORS = [
     NB(),
     NB(inference="map"),
-    NB("categorical", unseen="missing"),
+    NB("categorical"),
     NB("poisson"),
     GD(),
     GD(shared=True, inference="map"),
@@ -62,6 +63,7 @@ def refused(estimator) -> dict[str, str]:
 
 @pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
 @pytest.mark.filterwarnings("ignore:y is constant:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* taken as missing, of categories:UserWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=refused)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -150,14 +152,14 @@ def test_grid_over_inferences_covariances_and_priors():
     grid = [
         {"gd__covariance": ["full", "diagonal", "isotropic"], "gd__shared": [True, False], "gd__inference": ["map"]},
         {"gd__prior": [NormalInverseWishart(np.zeros(4), 0.1, 6.0, np.eye(4)), "weak"], "gd__inference": ["exact"]},
-        {"gd__prior": [Separation()], "gd__covariance": ["diagonal"], "gd__inference": ["map"]},
+        {"gd__prior": [SeparationPrior()], "gd__covariance": ["diagonal"], "gd__inference": ["map"]},
     ]
     pipeline = make_pipeline(StandardScaler(), GD())
     pipeline.steps[1] = ("gd", pipeline.steps[1][1])
     search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(IRIS, SPECIES)
     assert len(search.cv_results_["params"]) == 9 and search.best_score_ > -0.1
     X, y = table()
-    grid = {"inference": ["ml", "map", "exact"], "alpha": [1.0, 5.0], "priors": [None, np.full(3, 1 / 3)]}
+    grid = {"inference": ["ml", "map", "exact"], "class_concentration": [1.0, 5.0], "priors": [None, np.full(3, 1 / 3)]}
     assert GridSearchCV(NB(), grid, cv=3, error_score="raise").fit(X, y).best_score_ > 0.5
 
 
@@ -201,6 +203,28 @@ def test_weights_are_routed(estimator):
     np.testing.assert_array_equal(answer(result["estimator"][0][-1], scaled), answer(want, scaled))
 
 
+RARE, TREES = table()
+RARE.loc[88, "soil"] = "peat"  # in one row alone
+
+
+@pytest.mark.filterwarnings("ignore:1 value taken as missing, of categories .* column 'soil'.* in 1 row:UserWarning")
+def test_a_category_of_one_fold_alone_is_missing_in_it():
+    X, y = RARE, TREES
+    assert np.isfinite(cross_val_score(NB(), X, y, cv=5, error_score="raise")).all()
+    with pytest.raises(ValueError, match="'peat' in row"):
+        cross_val_score(NB(unseen="error"), X, y, cv=5, error_score="raise")
+    search = GridSearchCV(NB(), {"class_concentration": [1.0, 5.0]}, cv=5, error_score="raise").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    for whole in (CalibratedClassifierCV(NB(), cv=5), StackingClassifier([("nb", NB())], LOGIT(inference="map"))):
+        np.testing.assert_allclose(whole.fit(X, y).predict_proba(X).sum(1), 1, rtol=1e-9)
+
+
+def test_a_category_that_was_not_declared_is_an_error_in_a_stream():
+    stream = NB().partial_fit(RARE[::2][:-1], TREES[::2][:-1], classes=["ash", "birch", "oak"])
+    with pytest.raises(ValueError, match=r"'soil': 'peat' in row 8 is not one of the categories \['clay', 'sand'\]"):
+        stream.partial_fit(RARE[80:], TREES[80:])
+
+
 # -- weights: an integer weight is a row repeated, and a row of weight 0 does not exist
 
 
@@ -242,6 +266,19 @@ def test_classes_and_categories_of_rows_without_weight_do_not_exist():
     np.testing.assert_allclose(
         declared.predict_proba(pd.DataFrame({"soil": [None], "x": [np.nan]})), [[3 / 8, 4 / 8, 1 / 8]]
     )
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("make", [LINE, LOGIT, PROBIT, GD, NB])
+def test_what_the_user_changes_after_a_fit_changes_nothing(make, standardize):
+    how = {"standardize": standardize} if make in (LINE, LOGIT, PROBIT) else {}
+    for inference in ("map",) if make in (LOGIT, PROBIT) else ("exact", "map"):
+        X, y, weight = IRIS[50:].copy(), SPECIES[50:] - 1, np.ones(100)
+        fitted = make(inference=inference, **how).fit(X, y.astype(float) if make is LINE else y, weight)
+        before = pickle.dumps((fitted.statistics_, fitted.posterior_))
+        for theirs in (X, y, weight):
+            theirs[:] = 0
+        assert pickle.dumps((fitted.statistics_, fitted.posterior_)) == before
 
 
 # -- pieces of the data

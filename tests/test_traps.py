@@ -62,7 +62,7 @@ def test_the_joint_is_averaged_and_then_normalised():
     assert near.sum() > 10
     assert np.abs(nuts - right)[near].mean() < 0.02
     # |z| < 5 by the delta method, where the tails of the density still have a standard error.
-    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in sampled.sites.items()}
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in sampled.samples.items()}
     ratio = np.exp(model.log_likelihood_rows(flat, model.check(new)) - exact.log_predictive(new).T)
     influence = right * (1 - right) * (ratio[:, 0] - ratio[:, 1])
     scores = laws.z_scores(influence.reshape(2, 2000, -1)[:, :, near], 0.0)
@@ -91,8 +91,7 @@ def test_degrees_of_freedom_differ_by_class():
     scatters = [(r - m).T @ (r - m) for r, m in zip(rows, means, strict=True)]
     posterior = GaussianDiscriminant(
         KnownCategorical([0.5, 0.5]),
-        NormalInverseWishart(means, np.array(sizes, float), np.array(sizes) - 1.0, scatters),
-        per_class=True,
+        NormalInverseWishart(means, np.array(sizes, float), np.array(sizes) - 1.0, scatters, per_class=True),
     )
     by_scipy, without_gammas = [], []
     for n, mean, scatter in zip(sizes, means, scatters, strict=True):
@@ -134,7 +133,7 @@ def test_one_trial_is_the_plug_in_of_the_mean():
     coin = laws.CASES[0].model
     posterior = coin.update(coin.statistics([1, 0, 1]))
     assert np.exp(posterior.log_predictive([1]))[0] == pytest.approx(float(posterior.mean), rel=1e-14)
-    draws = posterior.draw(np.random.default_rng(0), (100_000,))["probability"]
+    draws = posterior.sample_parameters(np.random.default_rng(0), (100_000,))["probability"]
     assert abs(draws.mean() - posterior.mean) < 5 * draws.std() / np.sqrt(len(draws))
 
 
@@ -166,7 +165,7 @@ def test_inverse_wishart_draws(dim):
     scale, nu = mix @ mix.T + np.eye(dim), dim + 6.0
     model = NormalInverseWishart(np.arange(dim), 2.0, nu, scale)
     count = 40_000
-    draws = model.draw(np.random.default_rng(1), (count,))
+    draws = model.sample_parameters(np.random.default_rng(1), (count,))
     sigma, root = draws["covariance"], draws["cholesky"]
     np.testing.assert_allclose(root @ root.mT, sigma, rtol=1e-12)
     assert (np.triu(root, 1) == 0).all() and (np.diagonal(root, axis1=1, axis2=2) > 0).all()

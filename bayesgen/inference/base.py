@@ -1,5 +1,6 @@
 """What an inference is, and the one way from a model's data to its statistics."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from bayesgen.model import Model
@@ -16,6 +17,9 @@ class Inference(Protocol):
         ...
 
 
+INFERENCES: dict[str, Callable[[], Inference]] = {}  # by name; each file of an inference registers its own
+
+
 def summarise(model, data) -> Statistics:
     """Statistics of ``data``: themselves, or those of the rows."""
     if isinstance(data, Statistics):
@@ -23,16 +27,23 @@ def summarise(model, data) -> Statistics:
     return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
 
 
-def named(inference) -> Any:
-    """Return an inference from its name "ml", "map", "exact" or "nuts", or as it is."""
-    from bayesgen.inference import MAP, ML, NUTS, Exact
+def register(name: str):
+    """Make a class of inferences known by a name, to `resolve` and to the command line."""
 
-    names = {"ml": ML, "map": MAP, "exact": Exact, "nuts": NUTS}
-    if isinstance(inference, str) and inference.lower() in names:
-        return names[inference.lower()]()
+    def decorate(cls):
+        INFERENCES[name] = cls
+        return cls
+
+    return decorate
+
+
+def resolve(inference: "str | Inference") -> "Inference":
+    """Return an inference from its name, "ml", "map", "exact" or "nuts", or as it is."""
+    if isinstance(inference, str) and inference.lower() in INFERENCES:
+        return INFERENCES[inference.lower()]()
     if isinstance(inference, str) or not callable(inference) or isinstance(inference, type):
         raise ValueError(
-            f"inference must be one of {sorted(names)}, or an inference such as NUTS(num_samples=500); "
+            f"inference must be one of {sorted(INFERENCES)}, or an inference such as NUTS(num_samples=500); "
             f"got {inference!r}"
         )
     return inference
@@ -82,4 +93,4 @@ def fit(model, data, inference="exact", *, seed=None) -> Posterior:
         if not callable(model) or isinstance(model, type):
             raise TypeError(f"model must be a model of bayesgen.models or a NumPyro model function, got {model!r}")
         model, data = FunctionModel.of(model, data)
-    return named(inference)(model, data, seed=seed)
+    return resolve(inference)(model, data, seed=seed)

@@ -9,7 +9,7 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 from bayesgen import program
-from bayesgen.inference.compiled import fresh, kept, shapes, starter
+from bayesgen.inference.compiled import fresh, kept, one_kernel, shapes, starter
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
@@ -52,14 +52,14 @@ def _build_block(kernel, begun, *arguments):
     small = sum(a.nbytes for a in jax.tree_util.tree_leaves(arguments)) <= _SMALL and len(begun.out_info.z) <= _FEW
     if small and jax.default_backend() == "cpu" and not any(name in begun.as_text() for name in _APART):
         with contextlib.suppress(jax.errors.JaxRuntimeError):
-            return built(program.one_kernel)
+            return built(one_kernel)
     return built(lambda loop: loop)
 
 
 def _potential(model, statistics):
     from numpyro.infer.util import potential_energy
 
-    return lambda z: potential_energy(model.story, (statistics,), {}, z)
+    return lambda z: potential_energy(model.statistics_program, (statistics,), {}, z)
 
 
 def _approach(key, z, variance, model, statistics):
@@ -140,7 +140,7 @@ def _block(num_warmup, target_accept, way, state, model, statistics):
         return jax.lax.scan(step, state, length=BLOCK)
 
     def constrain(z):
-        return infer.util.constrain_fn(model.story, (statistics,), {}, z, return_deterministic=True)
+        return infer.util.constrain_fn(model.statistics_program, (statistics,), {}, z, return_deterministic=True)
 
     state, (z, stats) = way(loop)(state, model, statistics)
     return state, jax.vmap(constrain)(z), stats, jax.vmap(lambda z: jax.flatten_util.ravel_pytree(z)[0])(z)

@@ -14,23 +14,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen import program
-from bayesgen.inference.base import summarise
+from bayesgen.inference.base import register, summarise
 from bayesgen.inference.blocks import BLOCK, blocks
-from bayesgen.posterior import Draws, distance, generator
+from bayesgen.model import is_conjugate
+from bayesgen.posterior import ParameterDraws, distance, generator
 
 
 class SamplerWarning(UserWarning):
     """Draws of a sampler that do not represent the posterior well; the message says what to do."""
 
 
+@register("nuts")
 @dataclass(frozen=True)
 class NUTS:
     """The no-U-turn sampler of NumPyro, in float64, chains side by side.
 
-    Of a conjugate model the draws come with their distance from the exact posterior (`Draws.distance`). Divergences, an
-    R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt (Ctrl-C) after the
-    warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some seconds; after
-    `bayesgen.keep_programs` a later process need not.
+    Of a conjugate model the draws come with their distance from the exact posterior (`ParameterDraws.distance`).
+    Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
+    (Ctrl-C) after the warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some
+    seconds; after `bayesgen.cache_compilation` a later process need not.
 
     Parameters
     ----------
@@ -58,8 +60,8 @@ class NUTS:
         if not 0 < self.target_accept < 1:
             raise ValueError(f"NUTS: target_accept must lie between 0 and 1, got {self.target_accept!r}")
 
-    def __call__(self, model, data, *, seed=None) -> Draws:
-        """Return `Draws` of (chains, draws); the same seed gives the same draws, bit for bit, on one machine."""
+    def __call__(self, model, data, *, seed=None) -> ParameterDraws:
+        """Return draws (chains, draws, ...); the same seed gives the same draws, bit for bit, on one machine."""
         statistics = summarise(model, data)
         seeds = generator(seed).integers(2**31, size=self.num_chains)
         total, stop = self.num_warmup + self.num_samples, threading.Event()
@@ -101,18 +103,18 @@ class NUTS:
             _warn(f"interrupted: {count} of {self.num_samples} draws a chain are kept")
         for problem in _problems(self, stats, z):
             _warn(problem)
-        return Draws(model, sites, stats, _distance(model, statistics, sites))
+        return ParameterDraws(model, sites, stats, _distance(model, statistics, sites))
 
 
 def _distance(model, statistics, sites) -> dict[str, float]:
-    """How far the draws are from the exact posterior, where there is one; see `Draws`."""
-    if not getattr(model, "conjugate", False):
+    """How far the draws are from the exact posterior, where there is one; see `ParameterDraws`."""
+    if not is_conjugate(model):
         return {}
     try:
         exact = model.update(statistics)
     except ValueError:  # gaps under a full covariance
         return {}
-    return distance(sites, exact.draw(np.random.default_rng(0), (1, 4000)))
+    return distance(sites, exact.sample_parameters(np.random.default_rng(0), (1, 4000)))
 
 
 def _stack(chains):

@@ -6,25 +6,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen import program
-from bayesgen.inference.base import summarise
+from bayesgen.errors import NoClosedForm
+from bayesgen.inference.base import register, summarise
 from bayesgen.inference.compiled import fresh, kept, shapes, starter
-from bayesgen.model import NoClosedForm
-from bayesgen.posterior import Point
+from bayesgen.posterior import PointEstimate
 
 
+@register("ml")
 @dataclass(frozen=True)
 class ML:
     """Maximum likelihood, in closed form where the model has one. A ValueError names what stands against it."""
 
-    def __call__(self, model, data, *, seed=None) -> Point:
-        """Return the `Point` of highest likelihood."""
+    def __call__(self, model, data, *, seed=None) -> PointEstimate:
+        """Return the `PointEstimate` of highest likelihood."""
         statistics = summarise(model, data)
         try:
-            return Point.at(model, model.ml(statistics))
+            return PointEstimate(model, model.ml(statistics))
         except NoClosedForm:
-            return Point.at(model, _maximise(model, statistics, False))
+            return PointEstimate(model, _maximise(model, statistics, False))
 
 
+@register("map")
 @dataclass(frozen=True)
 class MAP:
     """Mode of the posterior density in the parameters as the model writes them: probabilities, means, (co)variances.
@@ -33,13 +35,13 @@ class MAP:
     A mode depends on the parameters it is taken in; here no Jacobian of a transformation enters.
     """
 
-    def __call__(self, model, data, *, seed=None) -> Point:
-        """Return the `Point` of highest posterior density."""
+    def __call__(self, model, data, *, seed=None) -> PointEstimate:
+        """Return the `PointEstimate` of highest posterior density."""
         statistics = summarise(model, data)
         try:
-            return Point.at(model, model.map(statistics))
+            return PointEstimate(model, model.map(statistics))
         except NoClosedForm:
-            return Point.at(model, _maximise(model, statistics, True))
+            return PointEstimate(model, _maximise(model, statistics, True))
 
 
 def _maximise(model, statistics, with_prior: bool):
@@ -101,7 +103,7 @@ def _sites(step, origin, model, statistics):
     from numpyro.infer.util import constrain_fn
 
     z, unravel = program.jax.flatten_util.ravel_pytree(origin)
-    return constrain_fn(model.story, (statistics,), {}, unravel(z + step), return_deterministic=True)
+    return constrain_fn(model.statistics_program, (statistics,), {}, unravel(z + step), return_deterministic=True)
 
 
 def _derivatives(with_prior, *arguments):
@@ -119,8 +121,8 @@ def _negative_log_density(step, origin, model, statistics, with_prior):
     from numpyro.infer.util import log_density
 
     sites = _sites(step, origin, model, statistics)
-    joint, trace = log_density(model.story, (statistics,), {}, sites)
+    joint, trace = log_density(model.statistics_program, (statistics,), {}, sites)
     if with_prior:
-        return -(joint + model.log_volume(sites))
+        return -(joint + model.log_abs_det_jacobian(sites))
     seen = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
     return -sum((s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum() for s in seen)

@@ -14,7 +14,7 @@ from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.normal_known_variance import NormalKnownVariance
-from bayesgen.models.separation import Separation
+from bayesgen.models.separation import SeparationPrior
 
 __all__ = [
     "BetaBernoulli",
@@ -34,5 +34,5 @@ __all__ = [
     "NormalInverseWishart",
     "NormalKnownVariance",
     "ProbitRegression",
-    "Separation",
+    "SeparationPrior",
 ]

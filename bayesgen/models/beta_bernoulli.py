@@ -12,28 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.special import betaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor, over_rows
-from bayesgen.statistics import (
-    Statistics,
-    Sums,
-    finite,
-    grouping,
-    membership,
-    pieces,
-    product_rows,
-    sparse_sum,
-    weights_of,
-    with_data,
-)
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import over_rows
+from bayesgen.models.beta import BetaPrior
+from bayesgen.numerics.pieces import pieces, product_rows
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
+from bayesgen.statistics import SumStatistics
 
 _BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
 
 @dataclass(frozen=True, eq=False)
-class BetaBernoulli(Conjugate):
+class BetaBernoulli(BetaPrior):
     """Bernoulli feature with a Beta(a, b) prior on the probability of a one.
 
     Parameters
@@ -51,14 +43,10 @@ class BetaBernoulli(Conjugate):
 
     takes_sparse = True
 
-    a: np.ndarray = hyperparameter(1.0, positive=True)
-    b: np.ndarray = hyperparameter(1.0, positive=True)
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
 
-    measure = "probability"
-
-    def parameters(self):
-        """Sample the probability of a one."""
-        return {"probability": program.numpyro.sample("probability", program.dist.Beta(self.a, self.b))}
+    density_kind = "probability"
 
     def likelihood(self, params):
         """Bernoulli(probability)."""
@@ -68,19 +56,9 @@ class BetaBernoulli(Conjugate):
         """Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
 
-    @property
-    def mean(self):
-        """Mean of the probability of a one, a / (a + b)."""
-        return self.a / (self.a + self.b)
-
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1 - x, x)."""
         return np.stack([1.0 - x, x], axis=-1)
-
-    def natural(self, params, about=0.0):
-        """(log(1 - probability), log probability)."""
-        p = params["probability"]
-        return p.__array_namespace__().stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
 
     def check(self, x):
         """Entries are 0, 1, or NaN where missing."""
@@ -91,48 +69,38 @@ class BetaBernoulli(Conjugate):
             x = x.view(np.int8)
         return x
 
-    def statistics(self, x, group=None, groups=None, weight=None) -> Statistics:
-        """Count zeros and ones by group; see `ExponentialFamily.statistics`. Bits are summed as 16-bit integers."""
-        x = self.shaped(x)
-        weight, (codes, count, lead) = check_weight(weight, x.shape[0]), grouping(x.shape[0], group, groups)
+    def sum_rows(self, x, rows):
+        """Count zeros and ones by group; bits are summed as 16-bit integers."""
         if sparse.issparse(x):
-            seen = weights_of(codes, count, weight)[:, None]
-            bits = None
+            seen, bits = rows.sizes()[:, None], None
             if not _ones(x):
                 self.check(x)
                 bits = (x.data == 1).astype(float)
-            ones = sparse_sum(x, codes, count, weight, bits)
+            ones = sparse_sum(x, rows, bits)
             if not finite(x.data):
-                seen = seen - sparse_sum(x, codes, count, weight, np.isnan(x.data).astype(float))
-            return Sums(np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1).reshape(*lead, -1, 2), np.float64(0))
+                seen = seen - sparse_sum(x, rows, np.isnan(x.data).astype(float))
+            sums = np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1)
+            return SumStatistics(sums.reshape(*rows.lead, -1, 2), np.float64(0))
         flat = x.reshape(len(x), math.prod(x.shape[1:]))
-        zeros, ones = np.zeros((2, count, flat.shape[1]))
+        zeros, ones = np.zeros((2, rows.count, flat.shape[1]))
         for piece in pieces(len(flat), flat.shape[1]):
-            part, own, w = flat[piece], codes[piece], None if weight is None else weight[piece]
+            part, own = flat[piece], rows[piece]
             one, zero = part == 1, part == 0
             whole = np.count_nonzero(one) + np.count_nonzero(zero) == part.size
             if not whole and not (one | zero | np.isnan(part)).all():
                 self._require(x, lambda part: (part == 0) | (part == 1), _BINARY)
-            dtype = np.uint16 if w is None else float  # a piece is too short to overflow
-            member = membership(own, count, w, dtype)
+            dtype = np.uint16 if own.weight is None else float  # a piece is too short to overflow
+            member = own.membership(dtype)
             new = member @ one.astype(dtype)
             ones += new
-            whole = whole and w is None
-            zeros += weights_of(own, count)[:, None] - new if whole else member @ zero.astype(dtype)
-        return Sums(np.stack([zeros, ones], axis=-1).reshape(*lead, *x.shape[1:], 2), np.float64(0))
-
-    def update(self, statistics):
-        """Add the counts."""
-        zeros, ones = np.moveaxis(statistics.total(), -1, 0)
-        return BetaBernoulli(self.a + ones, self.b + zeros)
-
-    def log_evidence(self, statistics):
-        """Log B(a + s, b + f) - log B(a, b)."""
-        posterior = self.update(statistics)
-        return float((betaln(posterior.a, posterior.b) - betaln(self.a, self.b)).sum())
+            whole = whole and own.weight is None
+            zeros += own.sizes()[:, None] - new if whole else member @ zero.astype(dtype)
+        return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
 
     def log_predictive(self, x):
         """Log p(x); for one trial the plug-in of the mean is exact."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.check(x)
         total = np.log(self.a + self.b)
         result, groups = self._product(np.log(self.b) - total, np.log(self.a) - total, x, x.ndim - 1)
@@ -167,28 +135,6 @@ class BetaBernoulli(Conjugate):
                 missing = np.isnan(part)
                 result[:, piece] = slope @ np.where(missing, 0.0, part).T + log_zero @ (~missing).T
         return result, groups
-
-    def mode(self):
-        """(a - 1) / (a + b - 2); 1/2 under the flat Beta(1, 1); none where a or b is below 1."""
-        bad = (self.a < 1) | (self.b < 1)
-        if bad.any():
-            raise DataError(
-                "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1", **first(bad)
-            )
-        flat = (self.a == 1) & (self.b == 1)
-        return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
-
-    def ml(self, statistics):
-        """Share of ones; 0 or 1 is legitimate, no row at all is not."""
-        zeros, ones = np.moveaxis(statistics.total(), -1, 0)
-        empty = zeros + ones == 0
-        if empty.any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
-        return {"probability": ones / (zeros + ones)}
-
-    def draw(self, rng, size=()):
-        """Exact Beta draws."""
-        return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
 
 
 def _ones(x) -> bool:

@@ -9,20 +9,22 @@ p(x) = C(N, x) B(a + x, b + N - x) / B(a, b); evidence of the sequence ∏ C(N_i
 one tosses says nothing of θ, nor of the class. (Murphy 2012, section 3.3.)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError
-from bayesgen.models.beta_bernoulli import BetaBernoulli
-from bayesgen.models.counts import log_multichoose
+from bayesgen.errors import DataError
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.beta import BetaPrior
+from bayesgen.numerics.beta import log_beta_binomial
+from bayesgen.numerics.special import log_multichoose
 from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)
-class BetaBinomial(BetaBernoulli):
+class BetaBinomial(BetaPrior):
     """Binomial feature with a Beta(a, b) prior on the probability of heads.
 
     Parameters
@@ -44,12 +46,9 @@ class BetaBinomial(BetaBernoulli):
     0.643
     """
 
-    takes_sparse = False
-
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
     trials: Any = static(default=None)
-
-    statistics = Conjugate.statistics
-    log_likelihood_rows = Conjugate.log_likelihood_rows
 
     def __post_init__(self):
         super().__post_init__()
@@ -63,7 +62,7 @@ class BetaBinomial(BetaBernoulli):
             object.__setattr__(self, "trials", fixed)
 
     @property
-    def measure(self):  # type: ignore[override]
+    def density_kind(self):  # type: ignore[override]
         """Of the heads; given the tosses, where these are a column."""
         return "probability" if self.trials is not None else "probability given the tosses"
 
@@ -110,12 +109,12 @@ class BetaBinomial(BetaBernoulli):
             return x[..., 0].astype(float), x[..., 1].astype(float)
         return x.astype(float), np.asarray(self.trials, float)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(tails, heads)."""
         heads, tosses = self._tosses(x)
         return np.stack([tosses - heads, heads], axis=-1)
 
-    def log_base(self, x):
+    def log_base_measure(self, x):
         """Log of the binomial coefficient C(N, x)."""
         heads, tosses = self._tosses(x)
         return log_multichoose(tosses - heads + 1, heads)
@@ -126,7 +125,7 @@ class BetaBinomial(BetaBernoulli):
 
     def check(self, x):
         """Heads are 0, 1, ..., trials, or NaN where missing; tosses are 0, 1, 2, ...."""
-        x = Conjugate.check(self, x)
+        x = super().check(x)
         if self.trials is None and x.shape[-1] != 2:
             raise DataError(f"expected pairs (heads, tosses), got {x.shape[-1]} columns; or give trials=")
         bad = (x == x) & ((x < 0) | (x != np.floor(x)))
@@ -138,22 +137,15 @@ class BetaBinomial(BetaBernoulli):
             raise DataError(f"row {np.argwhere(alone)[0][0]} has heads but no number of tosses", feature=1)
         bad = heads > tosses
         if bad.any():
-            self._refuse(x, bad[..., None] & [True, False] if self.trials is None else bad, "is more than the tosses")
+            bad = bad if self.trials is not None else np.stack([bad, np.zeros_like(bad)], axis=-1)
+            self._refuse(x, bad, "is more than the tosses")
         return x
-
-    def update(self, statistics):
-        """Add the counts."""
-        tails, heads = np.moveaxis(statistics.total(), -1, 0)
-        return replace(self, a=self.a + heads, b=self.b + tails)
-
-    def log_evidence(self, statistics):
-        """Log of ∏ C(N_i, x_i) B(a + s, b + f) / B(a, b)."""
-        return float(super().log_evidence(statistics) + statistics.base)
 
     def log_predictive(self, x):
         """Log probability of the beta-binomial."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.check(x)
         heads, tosses = self._tosses(x)
         a, b = self.beside(self.a, x), self.beside(self.b, x)
-        ways = log_multichoose(a, heads) + log_multichoose(b, tosses - heads)
-        return self.over_features(ways - log_multichoose(a + b, tosses), x)
+        return self.over_features(log_beta_binomial(a, b, heads, tosses - heads), x)

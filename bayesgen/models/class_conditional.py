@@ -6,38 +6,43 @@ r"""The generative classifier: a prior over classes, and features given the clas
 Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves.
 """
 
+import abc
 import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, ExponentialFamily, Model, Params, check_weight
-from bayesgen.models.dirichlet_categorical import _Categorical
+from bayesgen.errors import DataError
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.model import Conjugate, Params
+from bayesgen.models.dirichlet_categorical import Categorical
+from bayesgen.numerics.special import namespace
+from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import static
-from bayesgen.statistics import Statistics, Sums, finite
+from bayesgen.statistics import Statistics, SumStatistics
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(Statistics):
+class ClassStatistics(Statistics):
     """Statistics of a classifier: class counts, and each leaf's statistics by class."""
 
-    classes: Sums
+    classes: SumStatistics
     leaves: dict[str, Statistics]
 
     def _with(self, other, sign):
-        if not isinstance(other, Grouped) or self.leaves.keys() != other.leaves.keys():
+        if not isinstance(other, ClassStatistics) or self.leaves.keys() != other.leaves.keys():
             return super()._with(other, sign)
         combine = operator.add if sign > 0 else operator.sub
         leaves = {name: combine(mine, other.leaves[name]) for name, mine in self.leaves.items()}
-        return Grouped(combine(self.classes, other.classes), leaves)
+        return ClassStatistics(combine(self.classes, other.classes), leaves)
 
 
 @dataclass(frozen=True, eq=False)
-class ClassConditional(Model):
+class ClassConditional(Conjugate):
     """A class prior and named leaves; `NaiveBayes` and `GaussianDiscriminant` say which leaves.
 
     Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis.
@@ -47,12 +52,11 @@ class ClassConditional(Model):
 
     classes: Any
     columns: Mapping[str, tuple[str, ...]] = static(default=(), kw_only=True)
-    per_class: bool = static(default=False, kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, "columns", tuple((name, tuple(c)) for name, c in dict(self.columns).items()))
-        if not isinstance(self.classes, _Categorical) or self.classes.event_dim:
+        if not isinstance(self.classes, Categorical) or self.classes.event_dim:
             raise TypeError(
                 f"{type(self).__name__}: classes must be a DirichletCategorical or KnownCategorical, "
                 f"got {type(self.classes).__name__}"
@@ -67,17 +71,23 @@ class ClassConditional(Model):
                 raise ValueError(f"{type(self).__name__}: {name!r} cannot name a feature: it names the class prior")
 
     @property
+    @abc.abstractmethod
     def leaves(self) -> dict[str, Any]:
         """The leaves by name."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def blocks(self, x) -> Mapping[str, Any]:
         """Rows as a mapping from leaf to its array."""
-        raise NotImplementedError
 
-    def with_leaves(self, classes, leaves, *, per_class: bool):
+    @abc.abstractmethod
+    def with_leaves(self, classes, leaves: Mapping[str, ExponentialFamily]) -> Self:
         """Return the same model with other leaves of the same names."""
-        raise NotImplementedError
+
+    def settled(self, statistics: "ClassStatistics") -> Self:
+        """Return the model with its weak priors, which follow the statistics of the rows, in their places."""
+        leaves = {name: leaf.settled(statistics.leaves[name]) for name, leaf in self.leaves.items()}
+        changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
+        return self.with_leaves(self.classes, leaves) if changed else self
 
     @property
     def class_names(self) -> tuple:
@@ -97,12 +107,12 @@ class ClassConditional(Model):
             params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
         for name, leaf in self.leaves.items():
             with scope(prefix=name, divider=".", hide_types=["plate"]):
-                sites = leaf.latents(len(self.class_names), f"{name}.", self.per_class)
+                sites = leaf.latents(len(self.class_names), f"{name}.")
             params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
     def __call__(self, x=None, t=None, *, size: int | None = None):
-        """Tell the row-level story; see the module.
+        """Run the program row by row; see the module.
 
         Parameters
         ----------
@@ -123,7 +133,7 @@ class ClassConditional(Model):
             prior = model.classes.likelihood(model.site(params, self.CLASSES))
             t = numpyro.sample("t", prior, obs=None if t is None else program.jnp.asarray(t))
         for name, leaf in model.leaves.items():
-            own, features = leaf.take(model.site(params, name), t), leaf.features(self.per_class)
+            own, features = leaf.select_class(model.site(params, name), t), leaf.features
             leaf.observe(f"{name}.x", own, x.get(name), size, features, f"{name}.")
         return t
 
@@ -133,7 +143,7 @@ class ClassConditional(Model):
         Parameters
         ----------
         params : mapping to arrays (n, ...)
-            Draws.
+            ParameterDraws.
         seed : int
             Source of randomness.
 
@@ -148,7 +158,7 @@ class ClassConditional(Model):
         def rows(key, params):
             first, *keys = jax.random.split(key, len(self.leaves) + 1)
             t = program.dist.CategoricalProbs(params[f"{self.CLASSES}.probability"]).sample(first)
-            own = {name: jax.vmap(leaf.take)(self.site(params, name), t) for name, leaf in self.leaves.items()}
+            own = {name: jax.vmap(leaf.select_class)(self.site(params, name), t) for name, leaf in self.leaves.items()}
             leaves = zip(self.leaves.items(), keys, strict=True)
             return t, {name: leaf.likelihood(own[name]).sample(key) for (name, leaf), key in leaves}
 
@@ -170,10 +180,10 @@ class ClassConditional(Model):
             try:
                 result[name] = operation(name, leaf)
             except DataError as error:
-                raise error.named(self.class_names, self.columns_of(name) or (name,)) from None
+                raise error.with_names(self.class_names, self.columns_of(name) or (name,)) from None
         return result
 
-    def statistics(self, x, t, weight=None) -> Grouped:
+    def statistics(self, x, t, weight=None) -> ClassStatistics:
         """Sum the rows, by class: one pass, additive over pieces of the data.
 
         Parameters
@@ -185,20 +195,25 @@ class ClassConditional(Model):
         weight : array, shape (n,), optional
             Row weights >= 0.
         """
-        x, count = self.blocks(x), len(self.class_names)
-        t = self.classes.check(t)
-        if not finite(t):
-            raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
-        t = t.astype(np.intp)
+        x = self.blocks(x)
+        if np.asarray(t).dtype.kind not in "iu":
+            t = self.classes.check(t)
+            if not finite(t):
+                raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
+            t = t.astype(np.intp)
         lengths = {name: len(rows) if isinstance(rows, list | tuple) else rows.shape[0] for name, rows in x.items()}
         lengths["t"] = len(t)
         if len(set(lengths.values())) > 1:
             raise ValueError(f"all rows must be of one length, got {lengths}")
-        weight = check_weight(weight, len(t))
-        leaves = self._leafwise(lambda name, leaf: leaf.statistics(x[name], t, count, weight))
-        return Grouped(self.classes.statistics(t, weight=weight), leaves)
+        self.classes.check(t)
+        return self.sum_rows(x, Grouping.of(len(t), t, len(self.class_names), weight))
 
-    def log_likelihood(self, params: Params, statistics: Grouped):
+    def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
+        """Do `statistics` of blocks under a grouping by class that is checked already."""
+        leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
+        return ClassStatistics(SumStatistics(rows.sizes(), np.float64(0)), leaves)
+
+    def log_likelihood(self, params: Params, statistics: ClassStatistics):
         """Log p(all rows | params): no rows needed. NumPy or JAX."""
         result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
         for name, leaf in self.leaves.items():
@@ -231,48 +246,51 @@ class ClassConditional(Model):
     # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
 
     @property
-    def conjugate(self) -> bool:
+    def conjugate(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
         """Whether the exact posterior exists in closed form."""
-        return all(isinstance(leaf, Conjugate) for leaf in self.leaves.values())
+        return all(leaf.conjugate for leaf in self.leaves.values())
 
-    def update(self, statistics: Grouped):
+    def update(self, statistics: ClassStatistics):
         """Return the posterior: every leaf updated by class."""
-        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]))
-        return self.with_leaves(self.classes.update(statistics.classes), leaves, per_class=True)
+        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
+        return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
-    def log_evidence(self, statistics: Grouped) -> float:
+    def log_evidence(self, statistics: ClassStatistics):
         """Log p(x, t) of the rows as a sequence, every constant kept."""
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
-    def log_predictive(self, x) -> np.ndarray:
+    def log_predictive(self, x):
         """Log p(x, t = k) with the parameters integrated out, (n, K)."""
-        x = self.blocks(x)
+        x, mean = self.blocks(x), self.classes.mean
         with np.errstate(divide="ignore"):
-            result = np.log(self.classes.mean)[:, None]
+            result = namespace(mean).log(mean)[:, None]
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             result = result + density.reshape(len(density), math.prod(density.shape[1:])).T
         return result.T  # class by class in memory: what follows reduces over a few classes of many rows
 
-    def map(self, statistics: Grouped) -> Params:
+    def map(self, statistics: ClassStatistics) -> Params:
         """Mode of the posterior, leaf by leaf, by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
         return self._join(self.classes.map(statistics.classes), leaves)
 
-    def log_volume(self, params: Params):
-        """Sum of the leaves'; see `ExponentialFamily.log_volume`."""
-        return sum(leaf.log_volume(self.site(params, name)) for name, leaf in self.leaves.items())
+    def log_abs_det_jacobian(self, params: Params):
+        """Sum of the leaves'; see `ExponentialFamily.log_abs_det_jacobian`."""
+        return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
-    def ml(self, statistics: Grouped) -> Params:
+    def ml(self, statistics: ClassStatistics) -> Params:
         """Maximum likelihood, leaf by leaf, by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
-    def draw(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
+    def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Exact draws."""
         count = len(self.class_names)
-        leaves = {n: leaf if self.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
-        return self._join(self.classes.draw(rng, size), {name: leaf.draw(rng, size) for name, leaf in leaves.items()})
+        leaves = {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
+        return self._join(
+            self.classes.sample_parameters(rng, size),
+            {name: leaf.sample_parameters(rng, size) for name, leaf in leaves.items()},
+        )
 
     def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
         parts = {self.CLASSES: classes, **leaves}
@@ -283,8 +301,8 @@ class ClassConditional(Model):
         name, _, parameter = site.rpartition(".")
         if name == self.CLASSES:
             return ("class",)
-        wide = sum(bool(leaf.features(self.per_class)) or leaf.event_dim > 0 for leaf in self.leaves.values())
-        own = self.leaves[name].dims(parameter, grouped=True, per_class=self.per_class)
+        wide = sum(bool(leaf.features) or leaf.event_dim > 0 for leaf in self.leaves.values())
+        own = self.leaves[name].dims(parameter, grouped=True)
         return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in own)
 
     def coords(self) -> dict[str, list]:

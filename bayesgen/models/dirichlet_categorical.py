@@ -14,20 +14,24 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln, xlogy
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import ConjugateFamily, log_or_floor
+from bayesgen.models.dirichlet import DirichletPrior, labels
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import xlogy
 from bayesgen.program import static
-from bayesgen.statistics import Sums, grouping, pieces
+from bayesgen.statistics import SumStatistics
 
 
-class _Categorical(Conjugate):
+class Categorical(ConjugateFamily):
     """What categorical features share, whatever their prior: codes 0..V-1 and their likelihood."""
 
     site_dims = {"probability": ("category",)}
-    measure = "probability"
+    density_kind = "probability"
     categories: Any
+    mean: Any  # of the category probabilities, (..., V)
 
     def likelihood(self, params):
         """Categorical(probability)."""
@@ -37,16 +41,11 @@ class _Categorical(Conjugate):
         """Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)
 
-    @property
-    def mean(self):
-        """Mean of the category probabilities, (..., V)."""
-        raise NotImplementedError
-
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """One-hot code; its entries sum to 1."""
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """Log probability of each category."""
         return log_or_floor(params["probability"])
 
@@ -85,23 +84,24 @@ class _Categorical(Conjugate):
                 cells[missing] = entries * count
             yield piece, cells
 
-    def statistics(self, x, group=None, groups=None, weight=None):
-        """Count categories by group, all in one `bincount`; see `ExponentialFamily.statistics`."""
-        x = self.shaped(x)
-        weight, (codes, count, lead) = check_weight(weight, len(x)), grouping(len(x), group, groups)
+    def sum_rows(self, x, rows):
+        """Count categories by group, all in one `bincount`."""
         entries, size = math.prod(x.shape[1:]), len(self.categories)
         width = entries * size + 1
-        total = np.zeros(count * width)
+        total = np.zeros(rows.count * width)
         for piece, cells in self._cells(x, entries):
-            if count > 1:
-                cells += (codes[piece] * width)[:, None]
-            w = None if weight is None else np.repeat(weight[piece], entries)
+            own = rows[piece]
+            if rows.count > 1:
+                cells += (own.codes * width)[:, None]
+            w = None if own.weight is None else np.repeat(own.weight, entries)
             total += np.bincount(cells.ravel(), w, len(total))
-        total = total.reshape(count, width)[:, :-1]
-        return Sums(total.reshape(*lead, *x.shape[1:], size), np.float64(0))
+        total = total.reshape(rows.count, width)[:, :-1]
+        return SumStatistics(total.reshape(*rows.lead, *x.shape[1:], size), np.float64(0))
 
     def log_predictive(self, x):
         """Log p(x); for one trial the plug-in of the mean is exact. A sum of entries looked up in a table."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.shaped(x)
         with np.errstate(divide="ignore"):
             table = np.log(self.mean)
@@ -120,7 +120,7 @@ class _Categorical(Conjugate):
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletCategorical(_Categorical):
+class DirichletCategorical(DirichletPrior, Categorical):
     """Categorical feature with a Dirichlet(alpha) prior on the category probabilities.
 
     Parameters
@@ -137,92 +137,12 @@ class DirichletCategorical(_Categorical):
     array([0.5  , 0.167, 0.333])
     """
 
-    alpha: np.ndarray = hyperparameter(1.0, positive=True)
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     categories: Any = static(default=None)
-
-    def __post_init__(self):
-        super().__post_init__()
-        categories = self.categories
-        if categories is None:
-            if self.alpha.ndim == 0:
-                raise ValueError(f"{type(self).__name__}: give categories=, their number or their labels")
-            categories = self.alpha.shape[-1]
-        if isinstance(categories, (int, np.integer)):
-            categories = range(categories)
-        categories = tuple(categories)
-        if any(issubclass(kind, np.generic) for kind in set(map(type, categories))):
-            categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
-        if not categories or len(set(categories)) < len(categories):
-            raise ValueError(f"{type(self).__name__}: categories must be one or more distinct labels")
-        if self.alpha.ndim and self.alpha.shape[-1] not in (1, len(categories)):
-            raise ValueError(
-                f"DirichletCategorical: alpha has {self.alpha.shape[-1]} entries for {len(categories)} categories"
-            )
-        shape = (*self.alpha.shape[:-1], len(categories))
-        object.__setattr__(self, "alpha", np.broadcast_to(self.alpha, shape))
-        object.__setattr__(self, "categories", categories)
-
-    @property
-    def batch_shape(self):
-        """Shape in front of the category axis."""
-        return self.alpha.shape[:-1]
-
-    def for_classes(self, groups):
-        """Return the model with alpha repeated along a leading axis of classes."""
-        return DirichletCategorical(np.broadcast_to(self.alpha, (groups, *self.alpha.shape)), self.categories)
-
-    @property
-    def mean(self):
-        """Mean of the category probabilities, alpha / sum(alpha)."""
-        return self.alpha / self.alpha.sum(-1, keepdims=True)
-
-    def parameters(self):
-        """Sample the category probabilities."""
-        return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
-
-    def update(self, statistics):
-        """Add the counts."""
-        return DirichletCategorical(self.alpha + statistics.total(), self.categories)
-
-    def log_evidence(self, statistics):
-        """Log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
-        counts = statistics.total()
-        rising = gammaln(self.alpha + counts) - gammaln(self.alpha)
-        total = self.alpha.sum(-1)
-        return float(rising.sum() - (gammaln(total + counts.sum(-1)) - gammaln(total)).sum())
-
-    def mode(self):
-        """(alpha - 1) / (A - V); uniform under a flat prior; none where an alpha is below 1."""
-        bad = (self.alpha < 1).any(-1)
-        if bad.any():
-            raise DataError(
-                "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1",
-                **first(bad),
-            )
-        excess = self.alpha - 1
-        total = excess.sum(-1, keepdims=True)
-        flat = total == 0
-        return {"probability": np.where(flat, 1 / len(self.categories), excess / np.where(flat, 1, total))}
-
-    def ml(self, statistics):
-        """Shares of the categories; 0 is legitimate, no row at all is not."""
-        counts = statistics.total()
-        total = counts.sum(-1, keepdims=True)
-        if (total == 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(total[..., 0] == 0))
-        return {"probability": counts / total}
-
-    def draw(self, rng, size=()):
-        """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
-        shape = (*size, *self.alpha.shape)
-        # Marsaglia and Tsang's boost: G(alpha) = G(alpha + 1) U^(1/alpha)
-        log_gamma = np.log(rng.standard_gamma(self.alpha + 1, shape)) + np.log1p(-rng.random(shape)) / self.alpha
-        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
-        return {"probability": weights / weights.sum(-1, keepdims=True)}
 
 
 @dataclass(frozen=True, eq=False)
-class KnownCategorical(_Categorical):
+class KnownCategorical(Categorical):
     """Categorical with given probabilities: nothing to learn. The class prior that a user fixes by ``priors=``.
 
     Parameters
@@ -233,18 +153,18 @@ class KnownCategorical(_Categorical):
         Their labels.
     """
 
-    probability: np.ndarray = hyperparameter(rank=1)
+    probability: Hyperparameter = hyperparameter(rank=1)
     categories: Any = static(default=None)
 
     def __post_init__(self):
         super().__post_init__()
-        if (self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, rtol=0, atol=1e-8):
+        if self.concrete and ((self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, 0, 1e-8)):
             raise ValueError("KnownCategorical: probability must be >= 0 and sum to 1")
-        count, labels = self.probability.shape[-1], self.categories
-        labels = tuple(range(count) if labels is None or isinstance(labels, (int, np.integer)) else labels)
-        if len(set(labels)) != count:
+        count = self.probability.shape[-1]
+        names = labels("KnownCategorical", count if self.categories is None else self.categories)
+        if len(names) != count:
             raise ValueError(f"KnownCategorical: categories must be {count} distinct labels, one for each probability")
-        object.__setattr__(self, "categories", labels)
+        object.__setattr__(self, "categories", names)
 
     @property
     def mean(self):
@@ -259,9 +179,9 @@ class KnownCategorical(_Categorical):
         """Return itself."""
         return self
 
-    def log_evidence(self, statistics):
+    def log_evidence_terms(self, statistics):
         """Log likelihood of the counts."""
-        return float(xlogy(statistics.total(), self.probability).sum())
+        return xlogy(statistics.total(), self.probability).sum(-1)
 
     def mode(self):
         """The given probabilities."""
@@ -271,6 +191,6 @@ class KnownCategorical(_Categorical):
         """The given probabilities."""
         return self.mode()
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """The given probabilities, repeated."""
         return {"probability": np.broadcast_to(self.probability, (*size, *self.probability.shape))}

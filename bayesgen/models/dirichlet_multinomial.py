@@ -10,22 +10,28 @@ which the plug-in of the mean misses; an empty document has probability 1. Evide
 cancel between classes; MAP (alpha_v + n_v - 1) / (A + n - V); ML n_v / n. (Murphy 2012, sections 3.4 and 3.5.)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight
-from bayesgen.models.counts import filled, log_factorial, log_multichoose, log_ways, missing, parts, spectrum, whole
-from bayesgen.models.dirichlet_categorical import DirichletCategorical
+from bayesgen.errors import DataError
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import LOG_ZERO
+from bayesgen.models.dirichlet import DirichletPrior
+from bayesgen.numerics.counts import filled, log_factorial, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.pieces import pieces, row_pieces
+from bayesgen.numerics.special import log_multichoose
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
 from bayesgen.program import static
-from bayesgen.statistics import Sums, finite, grouping, membership, pieces, sparse_sum, with_data
+from bayesgen.statistics import SumStatistics
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletMultinomial(DirichletCategorical):
+class DirichletMultinomial(DirichletPrior):
     """Counts of V words with a Dirichlet(alpha) prior on the word probabilities; a row is a vector of V counts.
 
     Parameters
@@ -49,19 +55,17 @@ class DirichletMultinomial(DirichletCategorical):
 
     takes_sparse = True
 
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    categories: Any = static(default=None)
     length: int = static(default=100)
 
     event_dim = 1
-    measure = "probability given the total"
+    density_kind = "probability given the total"
 
     def __post_init__(self):
         super().__post_init__()
         if not isinstance(self.length, (int, np.integer)) or self.length < 0:
             raise ValueError(f"DirichletMultinomial: length must be a whole number >= 0, got {self.length!r}")
-
-    def for_classes(self, groups):
-        """Return the model with alpha repeated along a leading axis of classes."""
-        return replace(self, alpha=np.broadcast_to(self.alpha, (groups, *self.alpha.shape)))
 
     def likelihood(self, params):
         """Multinomial(length, probability), of the lengths in ``params`` where it has them."""
@@ -78,11 +82,11 @@ class DirichletMultinomial(DirichletCategorical):
             params = {**params, "length": program.jnp.nansum(x, -1).astype(int)}
         return super().observe(site, params, x, size, features, name)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """The counts."""
         return x.astype(float)
 
-    def log_base(self, x):
+    def log_base_measure(self, x):
         """Log of the multinomial coefficient N! / ∏ x_v!."""
         return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
 
@@ -91,10 +95,10 @@ class DirichletMultinomial(DirichletCategorical):
         x = self.shaped(x)
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
-        x, count = Conjugate.check(self, x), len(self.categories)
+        x, count = super().check(x), len(self.categories)
         self._require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
         if sparse.issparse(x):
-            gone = missing(x)
+            gone = stored_gaps(x)
             times = np.diff(gone.indptr)
             partly = np.flatnonzero((times > 0) & (times < count))
             if len(partly):
@@ -119,51 +123,43 @@ class DirichletMultinomial(DirichletCategorical):
         problem = f"row {row} is partly missing: a bag of words is missing as a whole; give 0 for a word not in it"
         return DataError(problem, feature=int(word))
 
-    def statistics(self, x, group=None, groups=None, weight=None):
-        """Sum the counts by group; see `ExponentialFamily.statistics`."""
-        x = self.shaped(x)
+    def sum_rows(self, x, rows):
+        """Sum the counts by group."""
         known = spectrum(x.data) if sparse.issparse(x) else None
         x = self.check(x) if known is None else x
         if x.ndim > 2:
-            return Conjugate.statistics(self, x, group, groups, weight)
-        weight, (codes, count, lead) = check_weight(weight, x.shape[0]), grouping(x.shape[0], group, groups)
-        sums, base = np.zeros((count, x.shape[1])), 0.0
+            return super().sum_rows(x, rows)
+        sums, base = np.zeros((rows.count, x.shape[1])), 0.0
         if sparse.issparse(x):
             counts = filled(x) if known is None else x
-            sums += sparse_sum(counts, codes, count, weight)
-            if weight is None and known is not None:
+            sums += sparse_sum(counts, rows)
+            if rows.weight is None and known is not None:
                 base = log_factorial(counts.sum(1)).sum() - known @ log_factorial(np.arange(len(known)))
             else:
-                base = _log_coefficient(counts, weight)
+                base = _log_coefficient(counts, rows.weight)
         else:
             for piece in pieces(len(x), x.shape[1]):
-                part, w = x[piece], None if weight is None else weight[piece]
+                part, own = x[piece], rows[piece]
                 part = (part if finite(part) else np.nan_to_num(part)).astype(float, copy=False)
-                sums += membership(codes[piece], count, w) @ part
-                base += _log_coefficient(part, w)
-        return Sums(sums.reshape(*lead, -1), np.float64(base))
+                sums += own.membership() @ part
+                base += _log_coefficient(part, own.weight)
+        return SumStatistics(sums.reshape(*rows.lead, -1), np.float64(base))
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
-        eta, counts = self.natural(params), filled(x)
+        eta, counts = self.natural_parameters(params), filled(x)
         result = (counts @ eta.reshape(-1, x.shape[1]).T).T
         lengths = log_factorial(counts.sum(1)) - with_data(counts, log_factorial(counts.data)).sum(1)
         result = result + lengths
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
-    def update(self, statistics):
-        """Add the counts."""
-        return replace(self, alpha=self.alpha + statistics.total())
-
-    def log_evidence(self, statistics):
-        """Log of ∏ N_i!/∏ x_iv! Γ(A)/Γ(A + n) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
-        return float(super().log_evidence(statistics) + statistics.base)
-
     def log_predictive(self, x):
         """Log probability of the Dirichlet-multinomial; a term per word that occurs, so a missing document has none."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
@@ -171,7 +167,7 @@ class DirichletMultinomial(DirichletCategorical):
         for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
             own = alpha[:, *bag]
             ways = log_ways(own)
-            for piece, part in parts(x):
+            for piece, part in row_pieces(x):
                 counts = filled(part[:, *bag] if bag else part)
                 result[piece] += ways(counts) - _of_lengths(own.sum(1), counts.sum(1))
         return result.reshape(x.shape[0], *groups)

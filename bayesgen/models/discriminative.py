@@ -1,11 +1,12 @@
 """What the regressions share: rows of columns that are never missing, names of columns, weights."""
 
+import abc
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
 from bayesgen.model import Model
+from bayesgen.numerics.checks import check_weight
 
 
 class Discriminative(Model):
@@ -15,7 +16,6 @@ class Discriminative(Model):
     of t, so the average over posterior draws is the plain average of p(t | x, params).
     """
 
-    conjugate: ClassVar[bool] = False
     columns: tuple[str, ...]
 
     def __post_init__(self):
@@ -25,9 +25,9 @@ class Discriminative(Model):
             raise ValueError(f"{type(self).__name__}: {len(self.columns)} names for {self.features} columns")
 
     @property
+    @abc.abstractmethod
     def features(self) -> int:
         """Number of columns D."""
-        raise NotImplementedError
 
     def check_columns(self, x, weight=None) -> np.ndarray:
         """Return the rows as floats (n, D), or raise what is wrong with them."""
@@ -42,9 +42,8 @@ class Discriminative(Model):
         if np.ma.is_masked(t):
             raise ValueError("the target has masked entries; drop these rows")
         t = np.asarray(t)
-        w = np.ones(len(t)) if weight is None else np.asarray(weight, dtype=float)
-        if w.shape != t.shape or not (w >= 0).all() or not np.isfinite(w).all():
-            raise ValueError(f"weight must hold one finite number >= 0 for each of the {len(t)} rows")
+        weight = check_weight(weight, len(t))
+        w = np.ones(len(t)) if weight is None else weight
         if np.shape(x)[:1] != t.shape:
             raise ValueError(f"t must hold one value for each of the {len(x)} rows, got shape {t.shape}")
         x = self.check_columns(x, w)

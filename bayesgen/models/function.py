@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Model, NoClosedForm
+from bayesgen.model import Model
 from bayesgen.program import static
 from bayesgen.statistics import Statistics
 
@@ -30,9 +30,9 @@ class Arguments(Statistics):
     @classmethod
     def of(cls, data) -> "Arguments":
         """Read a tuple of positional arguments, a mapping of keyword arguments, or the one argument."""
-        named = data if isinstance(data, Mapping) else dict(enumerate(data if isinstance(data, tuple) else (data,)))
+        given = data if isinstance(data, Mapping) else dict(enumerate(data if isinstance(data, tuple) else (data,)))
         arrays, constants = {}, []
-        for key, value in named.items():
+        for key, value in given.items():
             if hasattr(value, "__array__") or isinstance(value, list | tuple):
                 array = np.asarray(value)
                 if array.dtype.kind not in "biuf":
@@ -93,15 +93,24 @@ class FunctionModel(Model):
         """Run the function."""
         return self.function(*args, **kwargs)
 
-    def story(self, statistics: Arguments) -> None:
+    def statistics_program(self, statistics: Arguments) -> None:
         """Run the function on its data."""
         statistics.call(self.function)
 
-    def ml(self, statistics):
-        """No formula is known."""
-        raise NoClosedForm
+    def latents(self):
+        """A function's latents are sampled as it runs, not apart from its data."""
+        raise TypeError(f"{_name(self.function)} samples its latents as it runs: they cannot be drawn without data")
 
-    map = ml
+    def statistics(self, *data):
+        """Return the data as the function's arguments."""
+        return Arguments.of(data)
+
+    def log_likelihood(self, params, statistics):
+        """Log density of what the function observes, all its sites together."""
+        with program.x64():
+            trace = _trace(program.handlers.substitute(self.function, dict(params)), statistics)
+            seen = [s for s in trace.values() if s["type"] == "sample" and s["is_observed"]]
+            return sum((s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum() for s in seen)
 
     def check(self, x) -> Arguments:
         """Return new data as the function's arguments."""

@@ -10,7 +10,7 @@ mean; evidence of the sequence b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!; M
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,23 +18,94 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import LOG_ZERO, Conjugate, DataError, check_weight, first, hyperparameter, log_or_floor, over_rows
-from bayesgen.models.counts import filled, log_factorial, log_factorials, log_ways, missing, parts, spectrum, whole
-from bayesgen.statistics import (
-    Sums,
-    finite,
-    grouping,
-    membership,
-    pieces,
-    sparse_pieces,
-    sparse_sum,
-    weights_of,
-    with_data,
-)
+from bayesgen.errors import DataError, first
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.numerics.counts import filled, log_factorial, log_factorials, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
+from bayesgen.numerics.special import log_gamma_ratio, namespace
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
+from bayesgen.statistics import SumStatistics
+
+
+class Poisson(ExponentialFamily):
+    """Poisson features, whatever their prior; ``params`` hold the "mean" count of a row."""
+
+    takes_sparse = True
+    density_kind = "probability"
+
+    def likelihood(self, params):
+        """Poisson(mean)."""
+        return program.dist.Poisson(params["mean"])
+
+    def sufficient_statistic(self, x, about=0.0):
+        """(1, x)."""
+        return np.stack([np.ones(x.shape), x], axis=-1)
+
+    def natural_parameters(self, params, about=0.0):
+        """(-mean, log mean)."""
+        mean = params["mean"]
+        return namespace(mean).stack([-mean, log_or_floor(mean)], axis=-1)
+
+    def log_base_measure(self, x):
+        """-log x!."""
+        return -gammaln(x + 1.0)
+
+    def check(self, x):
+        """Entries are 0, 1, 2, ..., or NaN where missing."""
+        x = self.shaped(x)
+        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+            return x
+        x = super().check(x)
+        self._require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
+        return x
+
+    def sum_rows(self, x, rows):
+        """Sum rows, events and -log x! by group."""
+        known = spectrum(x.data) if sparse.issparse(x) else None
+        x = self.check(x) if known is None else x
+        features = x.shape[1:]
+        seen = np.broadcast_to(rows.sizes()[:, None], (rows.count, math.prod(features)))
+        if sparse.issparse(x):
+            if not finite(x.data):
+                seen = seen - sparse_sum(stored_gaps(x), rows)
+            events = sparse_sum(filled(x), rows)
+            base = sum(log_factorials(x[piece], rows[piece].weight) for piece in sparse_pieces(x))
+        else:
+            base, events = 0.0, np.zeros(seen.shape)
+            for piece in pieces(len(x), len(events[0])):
+                part, own = x[piece].reshape(-1, len(events[0])), rows[piece]
+                member = own.membership()
+                if not finite(part):
+                    seen = seen - member @ np.isnan(part).astype(float)
+                    part = np.nan_to_num(part)
+                events += member @ part.astype(float)
+                base += log_factorials(part, own.weight)
+        sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
+        return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        if not sparse.issparse(x):
+            return super().log_likelihood_rows(params, x)
+        eta, counts, gaps = self.natural_parameters(params), filled(x), stored_gaps(x)
+        lead = eta.shape[: max(eta.ndim - 2, 0)]
+        none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
+        result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
+        result -= with_data(counts, log_factorial(counts.data)).sum(1)
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*lead, x.shape[0])
+
+    def ml(self, statistics):
+        """Events per row; 0 is legitimate, no row at all is not."""
+        rows, events = np.moveaxis(statistics.total(), -1, 0)
+        if (rows == 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(rows == 0))
+        return {"mean": events / rows}
 
 
 @dataclass(frozen=True, eq=False)
-class GammaPoisson(Conjugate):
+class GammaPoisson(Poisson, ConjugateFamily):
     """Poisson feature with a Gamma(concentration, rate) prior on its mean; ``params`` hold the "mean" count of a row.
 
     Parameters
@@ -52,12 +123,8 @@ class GammaPoisson(Conjugate):
     (2.5, 2.25)
     """
 
-    takes_sparse = True
-
-    concentration: np.ndarray = hyperparameter(positive=True)
-    rate: np.ndarray = hyperparameter(positive=True)
-
-    measure = "probability"
+    concentration: Hyperparameter = hyperparameter(positive=True)
+    rate: Hyperparameter = hyperparameter(positive=True)
 
     @classmethod
     def weak(cls, statistics) -> Self:
@@ -69,10 +136,6 @@ class GammaPoisson(Conjugate):
         """Sample the mean count."""
         return {"mean": program.numpyro.sample("mean", program.dist.Gamma(self.concentration, self.rate))}
 
-    def likelihood(self, params):
-        """Poisson(mean)."""
-        return program.dist.Poisson(params["mean"])
-
     def predictive(self):
         """Negative binomial, as a mixture of Poissons."""
         return program.dist.GammaPoisson(self.concentration, self.rate)
@@ -82,97 +145,32 @@ class GammaPoisson(Conjugate):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
-    def T(self, x, about=0.0):
-        """(1, x)."""
-        return np.stack([np.ones(x.shape), x], axis=-1)
-
-    def natural(self, params, about=0.0):
-        """(-mean, log mean)."""
-        mean = params["mean"]
-        return mean.__array_namespace__().stack([-mean, log_or_floor(mean)], axis=-1)
-
-    def log_base(self, x):
-        """-log x!."""
-        return -gammaln(x + 1.0)
-
-    def check(self, x):
-        """Entries are 0, 1, 2, ..., or NaN where missing."""
-        x = self.shaped(x)
-        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
-            return x
-        x = super().check(x)
-        self._require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
-        return x
-
-    def statistics(self, x, group=None, groups=None, weight=None):
-        """Sum rows, events and -log x! by group; see `ExponentialFamily.statistics`."""
-        x = self.shaped(x)
-        known = spectrum(x.data) if sparse.issparse(x) else None
-        x = self.check(x) if known is None else x
-        weight, (codes, count, lead) = check_weight(weight, x.shape[0]), grouping(x.shape[0], group, groups)
-        features = x.shape[1:]
-        seen = np.broadcast_to(weights_of(codes, count, weight)[:, None], (count, math.prod(features)))
-        if sparse.issparse(x):
-            if not finite(x.data):
-                seen = seen - sparse_sum(missing(x), codes, count, weight)
-            events = sparse_sum(filled(x), codes, count, weight)
-            base = sum(
-                log_factorials(x[piece], None if weight is None else weight[piece]) for piece in sparse_pieces(x)
-            )
-        else:
-            base, events = 0.0, np.zeros(seen.shape)
-            for piece in pieces(len(x), len(events[0])):
-                part, w = x[piece].reshape(-1, len(events[0])), None if weight is None else weight[piece]
-                member = membership(codes[piece], count, w)
-                if not finite(part):
-                    seen = seen - member @ np.isnan(part).astype(float)
-                    part = np.nan_to_num(part)
-                events += member @ part.astype(float)
-                base += log_factorials(part, w)
-        sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
-        return Sums(sums.reshape(*lead, *features, 2), np.float64(-base))
-
-    def log_likelihood_rows(self, params, x):
-        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
-        if not sparse.issparse(x):
-            return super().log_likelihood_rows(params, x)
-        eta, counts, gaps = self.natural(params), filled(x), missing(x)
-        lead = eta.shape[: max(eta.ndim - 2, 0)]
-        none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
-        result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
-        result -= with_data(counts, log_factorial(counts.data)).sum(1)
-        result[result < LOG_ZERO / 2] = -np.inf
-        return result.reshape(*lead, x.shape[0])
-
     def update(self, statistics):
         """Add events and rows."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
-        return GammaPoisson(self.concentration + events, self.rate + rows)
+        return replace(self, concentration=self.concentration + events, rate=self.rate + rows)
 
-    def log_evidence(self, statistics):
-        """Log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!."""
-        p = self.update(statistics)
-        terms = (
-            gammaln(p.concentration)
-            - gammaln(self.concentration)
-            + self.concentration * np.log(self.rate)
-            - p.concentration * np.log(p.rate)
-        )
-        return float(terms.sum() + statistics.base)
+    def log_evidence_terms(self, statistics):
+        """Log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
+        rows, events = np.moveaxis(statistics.total(), -1, 0)
+        xp, a, b = namespace(self.concentration, self.rate), self.concentration, self.rate
+        return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
 
     def log_predictive(self, x):
         """Log probability of the negative binomial: what is linear in x as a matrix product, the gammas where x > 0."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
         ways = log_ways(a, -np.log1p(b))
-        for piece, part in parts(x):
+        for piece, part in row_pieces(x):
             part = part if part.ndim == 2 else part.reshape(-1, a.shape[1])
             result[piece] = ways(filled(part)) - none.sum(0)
             if not finite(part.data if sparse.issparse(part) else part):
-                result[piece] += (missing(part) if sparse.issparse(part) else np.isnan(part)) @ none
+                result[piece] += (stored_gaps(part) if sparse.issparse(part) else np.isnan(part)) @ none
         return result.reshape(x.shape[0], *groups)
 
     def mode(self):
@@ -185,13 +183,6 @@ class GammaPoisson(Conjugate):
             )
         return {"mean": (self.concentration - 1) / self.rate}
 
-    def ml(self, statistics):
-        """Events per row; 0 is legitimate, no row at all is not."""
-        rows, events = np.moveaxis(statistics.total(), -1, 0)
-        if (rows == 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(rows == 0))
-        return {"mean": events / rows}
-
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact Gamma draws."""
         return {"mean": rng.gamma(self.concentration, 1 / self.rate, (*size, *self.batch_shape))}

@@ -10,8 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import DataError, ExponentialFamily, check_weight, first
-from bayesgen.statistics import moments
+from bayesgen.errors import DataError, first
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.numerics.special import namespace
+from bayesgen.statistics import grouped_moments
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -27,43 +29,42 @@ class Gaussian(ExponentialFamily):
         if variance.ndim < mean.ndim:
             variance = variance[..., None] if "feature" in self.tied else variance
             variance = variance[..., None, :] if "class" in self.tied else variance
-        return {"mean": mean, "variance": mean.__array_namespace__().broadcast_to(variance, mean.shape)}
+        return {"mean": mean, "variance": namespace(mean).broadcast_to(variance, mean.shape)}
 
     def squeeze(self, variance):
         """Drop the tied axes of a variance (draws..., K, D)."""
-        variance = variance[..., 0] if "feature" in self.tied else variance
-        return (
-            (variance[..., 0] if "feature" in self.tied else variance[..., 0, :]) if "class" in self.tied else variance
-        )
+        if "class" in self.tied:
+            variance = variance[..., 0, :]
+        return variance[..., 0] if "feature" in self.tied else variance
 
     def tie(self, increments):
         """Sum over the tied axes, kept with length 1: what the rows say of one variance."""
         axes = tuple({"class": 0, "feature": -1}[name] for name in self.tied)
         return increments.sum(axes, keepdims=True) if axes else increments
 
-    def dims(self, site, *, grouped=False, per_class=False):
+    def dims(self, site, *, grouped=False):
         """Names of the axes of a parameter."""
-        dims = super().dims(site, grouped=grouped, per_class=per_class)
+        dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
-    def take(self, params, group):
+    def select_class(self, params, group):
         """Parameters of the class of each row."""
-        return super().take(self.expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
         """Normal(mean, sqrt(variance))."""
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1, z, z²), z = x - about."""
         z = x - about
         return np.stack([np.ones_like(z), z, z * z], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """(-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
         params = self.expand(params)
         d, variance = params["mean"] - about, params["variance"]
-        xp = d.__array_namespace__()
+        xp = namespace(d)
         log_partition = -0.5 * (LOG_2PI + xp.log(variance) + d * d / variance)
         return xp.stack([log_partition, d / variance, -0.5 / variance], axis=-1)
 
@@ -78,10 +79,14 @@ class Gaussian(ExponentialFamily):
             result[:, k] = self.product({site: v[:, k] for site, v in params.items()}, x, mean[:, k].mean(0))
         return result
 
-    def statistics(self, x, group=None, groups=None, weight=None):
-        """`Moments` of the rows, by group; see `ExponentialFamily.statistics`. Free of hyperparameters."""
-        x = self.shaped(x)
-        result = moments(x, group, groups, check_weight(weight, len(x)))
+    def precision(self, params):
+        """Precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
+        variance = self.expand(params)["variance"]
+        return np.eye(variance.shape[-1]) / variance[..., None], np.log(variance).sum(-1)
+
+    def sum_rows(self, x, rows):
+        """`Moments` of the rows, by group. Free of hyperparameters."""
+        result = grouped_moments(x, rows)
         if not np.isfinite(result.mean).all():  # what is infinite comes through, so a pass to look for it is saved
             self.check(x)
         return result

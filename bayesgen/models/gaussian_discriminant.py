@@ -8,18 +8,14 @@ uses a Student-t density per class, whose degrees of freedom follow the rows tha
 plugged in.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bayesgen.models.class_conditional import ClassConditional
-from bayesgen.models.normal_inverse_gamma import NormalInverseGamma, TiedNormalInverseGamma
-from bayesgen.models.normal_inverse_wishart import NormalInverseWishart, SharedNormalInverseWishart
-from bayesgen.models.separation import Separation, SeparationDiagonal, SeparationFull
+from bayesgen.models.structures import structure
 from bayesgen.program import static
-
-COVARIANCES = ("full", "diagonal", "isotropic")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +26,7 @@ class GaussianDiscriminant(ClassConditional):
     ----------
     classes : DirichletCategorical or KnownCategorical
         Prior over the classes; its categories are the class labels.
-    gaussian : NormalInverseWishart, NormalInverseGamma or Separation
+    gaussian : NormalInverseWishart, NormalInverseGamma or SeparationPrior
         Prior on means and covariances: normal-inverse-Wishart for a full covariance; normal-inverse-gamma with a mean
         of length D for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers); the
         separation strategy for full and diagonal.
@@ -40,8 +36,6 @@ class GaussianDiscriminant(ClassConditional):
         Whether the classes share it.
     columns : mapping, keyword
         ``{"gaussian": names of the D columns}``, for messages and labels.
-    per_class : bool, keyword
-        Whether hyperparameters carry a leading axis of classes (they do in a posterior).
 
     Examples
     --------
@@ -60,7 +54,10 @@ class GaussianDiscriminant(ClassConditional):
     shared: bool = static(default=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "gaussian", _leaf(self.gaussian, self.covariance, self.shared))
+        own = structure(self.covariance)
+        if not isinstance(self.shared, bool | np.bool_):
+            raise TypeError(f"shared must be True or False, got {self.shared!r}")
+        object.__setattr__(self, "gaussian", own.leaf(self.gaussian, bool(self.shared)))
         super().__post_init__()
 
     @property
@@ -72,38 +69,6 @@ class GaussianDiscriminant(ClassConditional):
         """Rows (n, D), or None to draw them."""
         return {"gaussian": x}
 
-    def with_leaves(self, classes, leaves, *, per_class):
+    def with_leaves(self, classes, leaves):
         """Return the same model with another leaf."""
-        return replace(self, classes=classes, gaussian=leaves["gaussian"], per_class=per_class)
-
-
-def _leaf(prior, covariance: str, shared: bool):
-    """Return the leaf that a prior makes under a structure of the covariance."""
-    if covariance not in COVARIANCES:
-        raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {covariance!r}")
-    if not isinstance(shared, bool | np.bool_):
-        raise TypeError(f"shared must be True or False, got {shared!r}")
-    tied = ("class",) * shared + ("feature",) * (covariance == "isotropic")
-    if isinstance(prior, Separation) and covariance != "isotropic":
-        return prior.leaf(covariance, shared)
-    done = (
-        SeparationFull | SharedNormalInverseWishart
-        if covariance == "full"
-        else SeparationDiagonal | TiedNormalInverseGamma
-    )
-    if isinstance(prior, done):
-        return prior
-    wanted, made = NormalInverseGamma, TiedNormalInverseGamma
-    if covariance == "full":
-        wanted, made = NormalInverseWishart, SharedNormalInverseWishart
-    if type(prior) is not wanted:
-        also = "" if covariance == "isotropic" else " or Separation"
-        raise TypeError(f"covariance={covariance!r} takes a {wanted.__name__}{also} prior, got {type(prior).__name__}")
-    if prior.mean.ndim == 0:
-        raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
-    if covariance == "isotropic" and prior.alpha.size * prior.beta.size != 1:
-        raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
-    if not (shared if covariance == "full" else tied):
-        return prior
-    values = {f.name: getattr(prior, f.name) for f in fields(prior)}
-    return made(**values) if covariance == "full" else made(**values, tied=tied)
+        return replace(self, classes=classes, gaussian=leaves["gaussian"])

@@ -7,8 +7,9 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.models.discriminative import Discriminative, scores
-from bayesgen.models.existence import check_rank
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.numerics.existence import check_rank
+from bayesgen.numerics.special import namespace
 from bayesgen.statistics import Moments, moments
 
 _RANK = 1e-7  # of a column's spread, what is left of it beside the others: below, sums of squares cannot tell it from 0
@@ -18,7 +19,7 @@ class GaussianLine(Discriminative):
     """A line with Gaussian noise; ``params`` hold "intercept", "coefficients" and "variance"."""
 
     def __call__(self, x, t=None):
-        """Tell the row-level story.
+        """Run the program row by row.
 
         Parameters
         ----------
@@ -55,7 +56,7 @@ class GaussianLine(Discriminative):
     def log_likelihood(self, params, statistics):
         """Log p(t | x, params) of all rows: -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + c'Sc)/2σ², c = (-b, 1)."""
         n, mean, variance = statistics.n, statistics.mean, params["variance"]
-        xp = params["coefficients"].__array_namespace__()
+        xp = namespace(params["coefficients"])
         contrast = xp.concatenate([-params["coefficients"], xp.ones(1)])
         squares = n * (mean @ contrast - params["intercept"]) ** 2 + contrast @ statistics.scatter @ contrast
         return -0.5 * (n * (LOG_2PI + xp.log(variance)) + squares / variance)
@@ -70,6 +71,14 @@ class GaussianLine(Discriminative):
         """Log p(t_i | x_i, params) for rows checked by `check`; (draws, n)."""
         variance = params["variance"][..., None]
         return -0.5 * (LOG_2PI + np.log(variance) + (x["t"] - scores(params, x["x"])) ** 2 / variance)
+
+    def moments_of_draws(self, params, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the target at each row of x (n, D), over draws of the parameters (draws, ...)."""
+        x = self.check_columns(x)
+        weights = np.column_stack([params["intercept"], params["coefficients"]])
+        rows, centre = np.column_stack([np.ones(len(x)), x]), weights.mean(0)
+        spread = (weights - centre).T @ (weights - centre) / len(weights)
+        return rows @ centre, ((rows @ spread) * rows).sum(1) + params["variance"].mean()
 
     def least_squares(self, statistics: Moments) -> tuple[np.ndarray, float]:
         """Weights (1 + D,) of least squares, and the sum of squared residuals; ValueError where not determined."""

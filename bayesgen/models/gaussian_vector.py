@@ -5,82 +5,18 @@ The covariance belongs to each class, or is shared by all; parameters hold it as
 what is seen, at fit by statistics kept per pattern of missingness, so that the cost follows the patterns, not the rows.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import DataError, ExponentialFamily, check_weight, first
+from bayesgen.errors import DataError, first
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.program import static
-from bayesgen.statistics import Moments, Statistics, finite, moments, patterns
-
-
-@dataclass(frozen=True, eq=False)
-class Patterns(Statistics):
-    """`Moments` of vectors with gaps, one for every pattern of missingness.
-
-    Attributes
-    ----------
-    patterns : tuple of str
-        Such as "101": the second of three columns is missing. Sorted.
-    moments : Moments
-        Of the rows of each pattern, with a leading axis of patterns, then groups; 0 in what is missing.
-    """
-
-    patterns: tuple[str, ...] = static()
-    moments: Moments
-
-    base = 0.0
-
-    @property
-    def seen(self) -> np.ndarray:
-        """Which columns each pattern has, as 0 and 1: (patterns, D)."""
-        return np.array([[float(c) for c in pattern] for pattern in self.patterns])
-
-    @property
-    def gaps(self) -> list[int]:
-        """The columns with a missing entry."""
-        return np.flatnonzero((self.seen == 0).any(0)).tolist()
-
-    def parts(self) -> dict[str, Moments]:
-        """The moments of each pattern."""
-        m = self.moments
-        return {p: Moments(m.n[i], m.mean[i], m.scatter[i]) for i, p in enumerate(self.patterns)}
-
-    @classmethod
-    def of(cls, parts: dict[str, Moments]) -> "Patterns":
-        """Stack the moments of patterns."""
-        names = tuple(sorted(parts))
-        stacked = (np.stack([getattr(parts[p], a) for p in names]) for a in ("n", "mean", "scatter"))
-        return cls(names, Moments(*stacked))
-
-    def __add__(self, other):
-        if isinstance(other, Moments) and other.vector:
-            other = Patterns.of({"1" * other.mean.shape[-1]: other})
-        if not isinstance(other, Patterns):
-            return super().__add__(other)
-        parts = self.parts()
-        for pattern, part in other.parts().items():
-            parts[pattern] = parts[pattern] + part if pattern in parts else part
-        return Patterns.of(parts)
-
-    def __radd__(self, other):
-        return self + other
-
-    def columns(self) -> Moments:
-        """Moments of every column by itself, over the entries seen."""
-        m = self.moments
-        seen = self.seen.reshape(len(self.patterns), *[1] * (m.n.ndim - 1), -1)
-        return Moments(m.n[..., None] * seen, m.mean, np.diagonal(m.scatter, axis1=-2, axis2=-1)).sum_groups()
-
-    def pooled(self):
-        """Location and within-class scale of each column; see `Moments.pooled`."""
-        columns = self.columns()
-        if columns.n.ndim == 1:  # rows without classes are of one class
-            columns = Moments(columns.n[None], columns.mean[None], columns.scatter[None])
-        return columns.pooled()
+from bayesgen.numerics.special import namespace
+from bayesgen.numerics.sums import finite
+from bayesgen.statistics import Moments, grouped_moments, patterns
 
 
 class GaussianVector(ExponentialFamily):
@@ -99,53 +35,55 @@ class GaussianVector(ExponentialFamily):
         for site in params.keys() & {"covariance", "cholesky"}:
             value = params[site]
             value = value[..., None, :, :] if value.ndim == mean.ndim else value
-            result[site] = mean.__array_namespace__().broadcast_to(value, shape)
+            result[site] = namespace(mean).broadcast_to(value, shape)
         return result
 
-    def dims(self, site, *, grouped=False, per_class=False):
+    def dims(self, site, *, grouped=False):
         """Names of the axes of a parameter."""
-        dims = super().dims(site, grouped=grouped, per_class=per_class)
+        dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
-    def take(self, params, group):
+    def select_class(self, params, group):
         """Parameters of the class of each row."""
-        return super().take(self.expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
         """Multivariate normal."""
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
-    def T(self, x, about=0.0):
+    def sufficient_statistic(self, x, about=0.0):
         """(1, z, z_i z_j for i <= j), z = x - about."""
         z = x - about
         rows, cols = np.triu_indices(x.shape[-1])
         return np.concatenate([np.ones((*z.shape[:-1], 1)), z, z[..., rows] * z[..., cols]], axis=-1)
 
-    def natural(self, params, about=0.0):
+    def natural_parameters(self, params, about=0.0):
         """(-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2 and -P_ij), d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹."""
         dim = params["mean"].shape[-1]
-        return _natural(params["mean"] - about, self.expand(params)["cholesky"], dim)
+        return _natural_parameters(params["mean"] - about, self.expand(params)["cholesky"], dim)
 
-    def statistics(self, x, group=None, groups=None, weight=None):
-        """`Moments` with the full scatter, by group; `Patterns` of them where rows are partly missing.
+    def precision(self, params):
+        """Precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
+        cholesky = self.expand(params)["cholesky"]
+        inverse = np.linalg.inv(cholesky)
+        return inverse.mT @ inverse, 2 * np.log(np.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
+
+    def sum_rows(self, x, rows):
+        """`Moments` with the full scatter, by group; `PatternMoments` of them where rows are partly missing.
 
         A row with nothing observed counts for its class alone. Free of hyperparameters.
         """
         x = self.check(x)
-        weight = check_weight(weight, len(x))
-        if finite(x):
-            return moments(x, group, groups, weight, vector=True)
-        missing = np.isnan(x)
-        if not (missing & ~missing.all(-1, keepdims=True)).any():
-            return moments(x, group, groups, weight, vector=True)
+        missing = None if finite(x) else np.isnan(x)
+        if missing is None or not (missing & ~missing.all(-1, keepdims=True)).any():
+            return grouped_moments(x, rows, vector=True)
         parts = {}
-        for seen, rows in patterns(~missing):
+        for seen, own in patterns(~missing):
             if len(seen):
-                part = [None if a is None else np.asarray(a)[rows] for a in (group, weight)]
-                pattern = "".join("01"[j in seen] for j in range(x.shape[1]))
+                pattern = "".join("1" if j in seen else "0" for j in range(x.shape[1]))
                 # Missing columns are constant 0: mean and scatter 0.
-                parts[pattern] = moments(np.nan_to_num(x[rows]), part[0], groups, part[1], vector=True)
-        return Patterns.of(parts)
+                parts[pattern] = grouped_moments(np.nan_to_num(x[own]), rows[own], vector=True)
+        return PatternMoments.of(parts)
 
     def log_likelihood(self, params, statistics):
         """Log p(all rows | params), the missing entries integrated out. NumPy or JAX.
@@ -156,11 +94,11 @@ class GaussianVector(ExponentialFamily):
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
         m, covariance = statistics.moments, self.expand(params)["covariance"]
-        xp, seen = covariance.__array_namespace__(), statistics.seen
+        xp, seen = namespace(covariance), statistics.seen
         seen = seen.reshape(len(seen), *[1] * (m.n.ndim - 1), -1)
         both = seen[..., :, None] * seen[..., None, :]
         cholesky = xp.linalg.cholesky(covariance * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
-        return (_natural((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
+        return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
 
     def log_likelihood_rows(self, params, x):
         """Log p(row | params), centred and whitened by the class's mean over draws; missing entries integrated out."""
@@ -178,7 +116,9 @@ class GaussianVector(ExponentialFamily):
             mu, sigma = mean[:, k, seen], covariance[:, k, seen[:, None], seen]
             about = mu.mean(0)
             whiten = np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
-            eta = self.natural({"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)})
+            eta = self.natural_parameters(
+                {"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)}
+            )
             eta[:, 0] += np.log(np.diagonal(whiten)).sum()
             return about, whiten, eta
 
@@ -205,7 +145,7 @@ class GaussianVector(ExponentialFamily):
 
     def ml(self, statistics):
         """Sample means, and covariances with divisor n (by EM where rows have gaps); none where it is singular."""
-        if isinstance(statistics, Patterns):
+        if isinstance(statistics, PatternMoments):
             return em(self, statistics, self.ml)
         n, dim = statistics.n, statistics.mean.shape[-1]
         if (n <= 0).any():
@@ -238,9 +178,9 @@ def _columns(z):
     return np.concatenate([np.ones((1, z.shape[1])), z, *(z[i] * z[i:] for i in range(len(z)))])
 
 
-def _natural(d, cholesky, dim):
+def _natural_parameters(d, cholesky, dim):
     """Natural parameters of a Gaussian vector of ``dim`` entries at distance ``d`` from the centre of T."""
-    xp = d.__array_namespace__()
+    xp = namespace(d)
     inverse = _inverse(cholesky)
     precision = inverse.mT @ inverse
     w = (inverse @ d[..., None])[..., 0]
@@ -253,7 +193,7 @@ def _natural(d, cholesky, dim):
 
 def _inverse(cholesky):
     """Inverse of a lower triangular matrix."""
-    if isinstance(cholesky, np.ndarray):
+    if namespace(cholesky) is np:
         return np.linalg.inv(cholesky)
     eye = program.jnp.broadcast_to(program.jnp.eye(cholesky.shape[-1]), cholesky.shape)
     return program.jax.scipy.linalg.solve_triangular(cholesky, eye, lower=True)
@@ -261,58 +201,4 @@ def _inverse(cholesky):
 
 def full_params(mean, covariance):
     """Parameters from a mean and covariance, with the Cholesky factor."""
-    return {"mean": mean, "covariance": covariance, "cholesky": np.linalg.cholesky(covariance)}
-
-
-def em(leaf: GaussianVector, statistics: Patterns, maximise, tolerance=1e-11, limit=20_000):
-    """Maximise over gaps by expectation-maximisation: ``maximise`` takes complete moments to parameters.
-
-    The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
-    μ_m + B(x̄_o - μ_o), scatter B S B' + n(Σ_mm - B Σ_om) and cross scatter B S. (Little and Rubin 2002,
-    *Statistical Analysis with Missing Data*, section 11.2.) It ends when what is left to
-    go, extrapolated from the last steps, is below ``tolerance`` in every standardised parameter.
-    """
-    columns = statistics.columns()
-    mean, variance, _ = statistics.pooled()
-    start = np.where(columns.n > 0, columns.mean, mean)
-    scale, last = np.sqrt(variance), np.inf
-    params = leaf.expand({"mean": start, "covariance": np.diag(variance)})
-    for _ in range(limit):
-        new = maximise(_complete(statistics, params))
-        full = leaf.expand(new)
-        if np.linalg.eigvalsh(full["covariance"] / np.outer(scale, scale)).min() < 1e-9:
-            raise DataError(
-                "no maximum exists: with these gaps the covariance shrinks to a singular one; use 'map', 'nuts'"
-            )
-        steps = [
-            (full["mean"] - params["mean"]) / scale,
-            (full["covariance"] - params["covariance"]) / np.outer(scale, scale),
-        ]
-        step = max(float(np.abs(s).max()) for s in steps)
-        params, rate, last = full, step / last, step
-        # At a linear rate r about step r/(1 - r) is left to go.
-        if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < tolerance):
-            return new
-    raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
-
-
-def _complete(statistics: Patterns, params) -> Moments:
-    """Return the expected moments of complete rows, given those seen."""
-    result = None
-    for pattern, part in statistics.parts().items():
-        o, m = (np.flatnonzero([c == flag for c in pattern]) for flag in "10")
-        mu, sigma = params["mean"], params["covariance"]
-        part = Moments(part.n, part.mean[..., o], part.scatter[..., o[:, None], o])
-        regress = np.linalg.solve(sigma[..., o[:, None], o], sigma[..., o[:, None], m]).mT
-        mean, scatter = np.empty_like(mu), np.empty_like(sigma)
-        mean[..., o] = part.mean
-        mean[..., m] = mu[..., m] + (regress @ (part.mean - mu[..., o])[..., None])[..., 0]
-        cross = regress @ part.scatter
-        rest = sigma[..., m[:, None], m] - regress @ sigma[..., o[:, None], m]
-        scatter[..., o[:, None], o] = part.scatter
-        scatter[..., m[:, None], o] = cross
-        scatter[..., o[:, None], m] = cross.mT
-        scatter[..., m[:, None], m] = cross @ regress.mT + part.n[..., None, None] * rest
-        whole = Moments(part.n, mean, scatter)
-        result = whole if result is None else result + whole
-    return result  # type: ignore[return-value]
+    return {"mean": mean, "covariance": covariance, "cholesky": namespace(covariance).linalg.cholesky(covariance)}

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import hyperparameter
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.discriminative import scores
 from bayesgen.models.gaussian_line import GaussianLine, square_root, target
-from bayesgen.models.newton import CLOSE, minimise
+from bayesgen.numerics.newton import CLOSE, minimise
+from bayesgen.numerics.special import namespace
 from bayesgen.program import static
 from bayesgen.statistics import Rows
 
@@ -59,11 +60,11 @@ class LaplaceLinearRegression(GaussianLine):
     array([1.])
     """
 
-    prior_scale: np.ndarray = hyperparameter(rank=1, positive=True)
-    intercept_scale: np.ndarray = hyperparameter(2.5, positive=True)
-    intercept_mean: np.ndarray = hyperparameter(0.0)
-    alpha: np.ndarray = hyperparameter(1.0, positive=True)
-    beta: np.ndarray = hyperparameter(1.0, positive=True)
+    prior_scale: Hyperparameter = hyperparameter(rank=1, positive=True)
+    intercept_scale: Hyperparameter = hyperparameter(2.5, positive=True)
+    intercept_mean: Hyperparameter = hyperparameter(0.0)
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    beta: Hyperparameter = hyperparameter(1.0, positive=True)
     noise: str = static(default="laplace", kw_only=True)
     prior: str = static(default="normal", kw_only=True)
     columns: tuple[str, ...] = static(default=(), kw_only=True)
@@ -113,7 +114,7 @@ class LaplaceLinearRegression(GaussianLine):
         if self.noise == "normal":
             return super().log_likelihood(params, statistics)
         rows, variance = statistics.data, params["variance"]
-        xp = variance.__array_namespace__()
+        xp = namespace(variance)
         distance = xp.abs(rows["t"] - params["intercept"] - rows["x"] @ params["coefficients"])
         return -(rows["weight"] * (0.5 * xp.log(2 * variance) + (2 / variance) ** 0.5 * distance)).sum()
 

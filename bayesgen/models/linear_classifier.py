@@ -1,14 +1,15 @@
 """Classes through linear scores of the columns, whatever the link: rows, densities, Newton's method."""
 
+import abc
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import hyperparameter
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.discriminative import Discriminative, scores
-from bayesgen.models.existence import check_overlap, check_rank
-from bayesgen.models.newton import CLOSE, TOLERANCE, minimise
+from bayesgen.numerics.existence import check_overlap, check_rank
+from bayesgen.numerics.newton import CLOSE, TOLERANCE, minimise
 from bayesgen.program import static
 from bayesgen.statistics import Rows
 
@@ -22,8 +23,8 @@ class LinearClassifier(Discriminative):
     Axes are written draws, then scores C (1, K - 1 or K), then rows.
     """
 
-    prior_scale: np.ndarray = hyperparameter(rank=1, positive=True)
-    intercept_scale: np.ndarray = hyperparameter(2.5, positive=True)
+    prior_scale: Hyperparameter = hyperparameter(rank=1, positive=True)
+    intercept_scale: Hyperparameter = hyperparameter(2.5, positive=True)
     classes: tuple = static(default=(0, 1), kw_only=True)
     columns: tuple[str, ...] = static(default=(), kw_only=True)
 
@@ -45,17 +46,17 @@ class LinearClassifier(Discriminative):
 
     # The link, which a subclass writes.
 
+    @abc.abstractmethod
     def log_probability(self, score) -> np.ndarray:
         """Log p(t = k) from scores (..., C, n): (..., K, n). NumPy or JAX."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def log_chosen(self, score, t):
         """Log p(t = t_i) of each row from scores (C, n) and codes (n,): (n,). NumPy or JAX."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def derivatives(self, score, t) -> tuple[np.ndarray, np.ndarray]:
         """Gradient (C, n) and Hessian (C, C, n) of -log p(t = t_i) in the scores."""
-        raise NotImplementedError
 
     # -- the program -------------------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ class LinearClassifier(Discriminative):
         return {"intercept": intercept, "coefficients": coefficients}
 
     def __call__(self, x, t=None):
-        """Tell the row-level story.
+        """Run the program row by row.
 
         Parameters
         ----------

@@ -22,19 +22,19 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import hyperparameter
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.model import Conjugate
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.gaussian_line import GaussianLine, square_root
 from bayesgen.program import static
 from bayesgen.statistics import Moments
 
 
-class _Conjugate(GaussianLine):
+class _ConjugateLine(GaussianLine, Conjugate):
     """The algebra of weights ~ N(mean, F F'), times the variance where it is unknown."""
 
-    conjugate = True
-    mean: np.ndarray
-    factor: np.ndarray
+    mean: Hyperparameter
+    factor: Hyperparameter
 
     def __post_init__(self):
         super().__post_init__()
@@ -87,7 +87,7 @@ class _Conjugate(GaussianLine):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRegression(_Conjugate):
+class LinearRegression(_ConjugateLine):
     """Linear regression with a normal-inverse-gamma prior on weights and noise variance.
 
     The model puts the column of ones in: the first weight is the intercept, with a prior variance of its own.
@@ -115,10 +115,10 @@ class LinearRegression(_Conjugate):
     -8.06
     """
 
-    mean: np.ndarray = hyperparameter(rank=1)
-    factor: np.ndarray = hyperparameter(rank=2)
-    alpha: np.ndarray = hyperparameter(1.0, positive=True)
-    beta: np.ndarray = hyperparameter(1.0, positive=True)
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
 
     def latents(self):
@@ -170,7 +170,7 @@ class LinearRegression(_Conjugate):
         """Joint mode of (weights, variance): m and b / (a + 1 + (D + 1)/2)."""
         return self.params(self.mean, self.beta / (self.alpha + 1 + len(self.mean) / 2))
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws: inverse gamma, then normal."""
         variance = self.beta / rng.gamma(self.alpha, size=size)
         normal = rng.normal(size=(*size, len(self.mean))) @ self.factor.T
@@ -178,7 +178,7 @@ class LinearRegression(_Conjugate):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRegressionKnownVariance(_Conjugate):
+class LinearRegressionKnownVariance(_ConjugateLine):
     """Linear regression with weights ~ N(mean, F F') and known noise.
 
     Parameters
@@ -206,9 +206,9 @@ class LinearRegressionKnownVariance(_Conjugate):
     (array([1.05, 1.95]), array([0.091, 0.071]))
     """
 
-    mean: np.ndarray = hyperparameter(rank=1)
-    factor: np.ndarray = hyperparameter(rank=2)
-    noise_sd: np.ndarray = hyperparameter(1.0, positive=True)
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
+    noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
 
     @property
@@ -260,7 +260,7 @@ class LinearRegressionKnownVariance(_Conjugate):
         """The mean."""
         return self.expected()
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws."""
         weights = self.mean + rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(weights, np.broadcast_to(self.noise_sd**2, size))

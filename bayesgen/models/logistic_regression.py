@@ -21,10 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.special import erfcx, log_ndtr, softmax
+from scipy.special import erfcx, softmax
 
 from bayesgen import program
 from bayesgen.models.linear_classifier import LinearClassifier
+from bayesgen.numerics.special import log_ndtr, namespace
 from bayesgen.program import static
 
 
@@ -87,20 +88,20 @@ class LogisticRegression(LinearClassifier):
         """Add the score 0 of the class that has none: (..., C, n) -> (..., K, n)."""
         if len(self.scored) == len(self.classes):
             return score
-        xp = score.__array_namespace__()
+        xp = namespace(score)
         parts = [score, xp.zeros_like(score[..., :1, :])]
         return xp.concatenate(parts[::-1] if len(self.classes) == 2 else parts, axis=-2)
 
     def log_probability(self, score):
         """Log softmax of the scores."""
         score = self._all(score)
-        xp = score.__array_namespace__()
+        xp = namespace(score)
         shifted = score - score.max(-2, keepdims=True)
         return shifted - xp.log(xp.exp(shifted).sum(-2, keepdims=True))
 
     def log_chosen(self, score, t):
         """Log softmax of the scores at the class of each row."""
-        xp = score.__array_namespace__()
+        xp = namespace(score)
         if len(self.classes) == 2:
             return -xp.logaddexp(0.0, (1 - 2 * t) * score[0])
         own = t == np.arange(len(self.classes))[:, None]
@@ -159,12 +160,12 @@ class ProbitRegression(LinearClassifier):
 
     def log_probability(self, score):
         """(log Φ(-s), log Φ(s)), exact in both tails."""
-        xp = score.__array_namespace__()
-        return xp.concatenate([_log_ndtr(-score), _log_ndtr(score)], axis=-2)
+        xp = namespace(score)
+        return xp.concatenate([log_ndtr(-score), log_ndtr(score)], axis=-2)
 
     def log_chosen(self, score, t):
         """Log Φ(±s)."""
-        return _log_ndtr((2 * t - 1) * score[0])
+        return log_ndtr((2 * t - 1) * score[0])
 
     def derivatives(self, score, t):
         """The inverse Mills ratio m(s) = φ(s)/Φ(s), with the sign of the class, and m (m + s)."""
@@ -172,7 +173,3 @@ class ProbitRegression(LinearClassifier):
         s = sign * score
         mills = np.sqrt(2 / np.pi) / erfcx(-s / np.sqrt(2))
         return -sign * mills, np.maximum(mills * (mills + s), 0.0)[None]
-
-
-def _log_ndtr(score):
-    return log_ndtr(score) if isinstance(score, np.ndarray) else program.jax.scipy.special.log_ndtr(score)

@@ -22,8 +22,6 @@ class NaiveBayes(ClassConditional):
         A leaf with array hyperparameters covers a block of features.
     columns : mapping from name to column names, optional
         What the features of a block are called, for messages and labels.
-    per_class : bool, keyword
-        Whether hyperparameters carry a leading axis of classes (they do in a posterior).
 
     Examples
     --------
@@ -62,6 +60,6 @@ class NaiveBayes(ClassConditional):
             raise ValueError(f"x lacks the features {absent}; it has {names}")
         return {name: x[name] for name in self.features}
 
-    def with_leaves(self, classes, leaves, *, per_class):
+    def with_leaves(self, classes, leaves):
         """Return the same model with other leaves of the same names."""
-        return replace(self, classes=classes, features=leaves, per_class=per_class)
+        return replace(self, classes=classes, features=leaves)

@@ -16,17 +16,19 @@ import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, hyperparameter, over_rows
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import ConjugateFamily, over_rows
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.scaled import log1p_sum_squares
+from bayesgen.numerics.special import log_gamma_ratio, namespace
 from bayesgen.program import static
-from bayesgen.statistics import pieces
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(Gaussian, Conjugate):
+class NormalInverseGamma(Gaussian, ConjugateFamily):
     """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
 
     Parameters
@@ -37,6 +39,9 @@ class NormalInverseGamma(Gaussian, Conjugate):
         Rows the prior mean is worth, > 0.
     alpha, beta : float or array
         Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
+    tied : tuple of {"class", "feature"}, keyword
+        What shares one variance, in a `GaussianDiscriminant`, which says so itself. Posterior alpha and beta keep these
+        axes, with length 1.
 
     Examples
     --------
@@ -46,15 +51,16 @@ class NormalInverseGamma(Gaussian, Conjugate):
     (4.333, 3.0)
     """
 
-    mean: np.ndarray = hyperparameter()
-    kappa: np.ndarray = hyperparameter(positive=True)
-    alpha: np.ndarray = hyperparameter(positive=True)
-    beta: np.ndarray = hyperparameter(positive=True)
+    mean: Hyperparameter = hyperparameter()
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    alpha: Hyperparameter = hyperparameter(positive=True)
+    beta: Hyperparameter = hyperparameter(positive=True)
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
 
     @classmethod
     def weak(cls, statistics) -> "NormalInverseGamma":
         """The default prior: the data's location and within-class scale, worth a hundredth of a row and two rows."""
-        mean, variance, _ = statistics.pooled()
+        mean, variance, _ = statistics.pooled
         return NormalInverseGamma(mean, 0.01, 1.0, variance)
 
     def parameters(self):
@@ -72,44 +78,60 @@ class NormalInverseGamma(Gaussian, Conjugate):
         """Student-t with 2 alpha degrees of freedom."""
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
 
-    def update(self, statistics):
-        """The posterior, written as steps from the prior so that offsets do not cancel."""
+    def _steps(self, statistics):
+        """What rows add to alpha and beta, and where the mean moves: steps from the prior, so that nothing cancels."""
         n, delta = statistics.n, statistics.mean - self.mean
-        kappa = self.kappa + n
-        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * n / kappa * delta**2
-        mean = self.mean + n / kappa * delta
-        alpha, beta = self.alpha + self.tie(n / 2), self.beta + self.tie(squares)
-        return replace(self, mean=mean, kappa=kappa, alpha=alpha, beta=beta)
+        share = n / (self.kappa + n)
+        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
+        return self.tie(n / 2), self.tie(squares), share * delta
 
-    def log_evidence(self, statistics):
-        """Log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha), summed over features."""
-        p = self.update(statistics)
-        means = -0.5 * statistics.n * LOG_2PI + 0.5 * np.log(self.kappa / p.kappa)
-        variances = self.alpha * np.log(self.beta) - p.alpha * np.log(p.beta) + gammaln(p.alpha) - gammaln(self.alpha)
-        return float(means.sum() + variances.sum())
+    def update(self, statistics):
+        """Add the steps."""
+        rows, squares, move = self._steps(statistics)
+        kappa = self.kappa + statistics.n
+        return replace(self, mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+
+    def log_evidence_terms(self, statistics):
+        """Log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
+        rows, squares, _ = self._steps(statistics)
+        xp = namespace(squares, self.alpha)
+        means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
+        scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
+        return self.tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+
+    def untied(self):
+        """Return the posterior with a variance for every class, equal ones where they share it."""
+        tied = tuple(name for name in self.tied if name != "class")
+        return replace(self, tied=tied)
 
     def log_predictive(self, x):
         """Log density of the predictive Student-t; one over all observed features where they share a variance."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.shaped(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         mean, dof, scale = (over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, self.squared_scale))
         width, joint = (dof * scale) ** -0.5, "feature" in self.tied
         constant = -0.5 * np.log(np.pi * dof * scale)
         if not joint:
-            constant += gammaln((dof + 1) / 2) - gammaln(dof / 2)
+            constant += log_gamma_ratio(dof / 2, 0.5)
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, k, seen=None):
-            u = columns - mean[k][:, None]
-            u *= width[k][:, None]
-            u *= u
+            """Of columns (D, n); ``seen`` says which entries there are, and that squares may overflow."""
+            z = columns - mean[k][:, None]
+            z *= width[k][:, None]
             if seen is not None:
-                u[~seen] = 0.0
+                z[~seen] = 0.0
             level = constant[k].sum() if seen is None else constant[k] @ seen
-            if not joint:
-                return level - log_product(u, (dof[k] + 1) / 2, fold=seen is None)
-            half = (dof[k, :1].sum() + (len(u) if seen is None else seen.sum(0))) / 2
-            return level + gammaln(half) - gammaln(dof[k, :1].sum() / 2) - half * np.log1p(u.sum(0))
+            if joint:
+                half, step = dof[k, 0] / 2, (len(z) if seen is None else seen.sum(0)) / 2
+                far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
+                return level + log_gamma_ratio(half, step) - (half + step) * far
+            if seen is not None:
+                return level - ((dof[k] + 1) / 2) @ log1p_sum_squares(z, ())
+            z *= z
+            return level - log_product(z, (dof[k] + 1) / 2)
 
         with np.errstate(invalid="ignore", over="ignore"):
             for piece in pieces(len(rows), mean.shape[1], 1 << 16):
@@ -128,27 +150,52 @@ class NormalInverseGamma(Gaussian, Conjugate):
         variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
         return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws: inverse gamma, then normal."""
-        shape = (*size, *self.batch_shape)
-        once = tuple(1 if {-1: "feature", -2: "class"}.get(i) in self.tied else n for i, n in self._axes())
+        shape, once = (*size, *self.batch_shape), list(self.batch_shape)
+        for axis, name in ((-2, "class"), (-1, "feature")):
+            if name in self.tied:
+                once[axis] = 1
         variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
         mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
         return {"mean": mean, "variance": self.squeeze(variance)}
 
-    def _axes(self):
-        return [(i - len(self.batch_shape), n) for i, n in enumerate(self.batch_shape)]
+    # -- where classes or features share one variance ----------------------------------------------------------------
+
+    def for_classes(self, groups):
+        """Return the prior with a mean for every class, tied alpha and beta once."""
+        full = super().for_classes(groups)
+        once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
+        return replace(full, alpha=full.alpha[once], beta=full.beta[once]) if self.tied else full
+
+    def latents(self, groups=None, name=""):
+        """Sample each variance once, outside the plates of what shares it, and the means given it."""
+        if not self.tied:
+            return super().latents(groups, name)
+        numpyro, jnp = program.numpyro, program.jnp
+        shape = (groups, *self.features)
+        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
+        labels = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
+        plates = [label for axis, label in labels.items() if axis not in self.tied]
+        with contextlib.ExitStack() as stack:
+            for i, (label, count) in enumerate(plates):
+                stack.enter_context(numpyro.plate(label, count, dim=i - len(plates)))
+            variance = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
+        with self.plates(groups, name):
+            spread = self.expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
+            mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
+        return {"mean": mean, "variance": variance}
 
 
-def log_product(u, power, fold: bool):
+def log_product(u, power):
     """Σ_j power_j log(1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is used up.
 
-    Where the powers are equal and ``fold``, 16 factors share one logarithm: log ∏(1 + u_j) = log1p(e), e taken together
+    Where the powers are equal, 16 factors share one logarithm: log ∏(1 + u_j) = log1p(e), e taken together
     two by two as e + u + e u, which keeps the digits of small u (many degrees of freedom) that 1 + u would lose. Far
     away e overflows, and so does the result.
     """
     count = len(u)
-    if not fold or (power != power[:1]).any():
+    if (power != power[:1]).any():
         return power @ np.log1p(u)
     for _ in range(4):
         half = count // 2
@@ -158,38 +205,3 @@ def log_product(u, power, fold: bool):
         e += both
         count -= half
     return power[:1].sum() * np.log1p(u[:count]).sum(0)
-
-
-@dataclass(frozen=True, eq=False)
-class TiedNormalInverseGamma(NormalInverseGamma):
-    """Gaussian features whose variance classes or features share; a leaf of `GaussianDiscriminant`.
-
-    Parameters
-    ----------
-    tied : tuple of {"class", "feature"}
-        What shares one variance. Posterior alpha and beta keep these axes, with length 1.
-    """
-
-    tied: tuple[str, ...] = static(default=("feature",))  # type: ignore[misc]
-
-    def for_classes(self, groups):
-        """Return the prior with a mean for every class, tied alpha and beta once."""
-        full = super().for_classes(groups)
-        once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
-        return replace(full, alpha=full.alpha[once], beta=full.beta[once])
-
-    def latents(self, groups=None, name="", per_class=False):
-        """Sample each variance once, outside the plates of what shares it, and the means given it."""
-        numpyro, jnp = program.numpyro, program.jnp
-        shape = (groups, *self.features(per_class))
-        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
-        variance_plates = [("class", groups)] * ("class" not in self.tied)
-        variance_plates += [(f"{name}feature", shape[1])] * ("feature" not in self.tied)
-        with contextlib.ExitStack() as stack:
-            for i, (label, size) in enumerate(variance_plates):
-                stack.enter_context(numpyro.plate(label, size, dim=i - len(variance_plates)))
-            variance = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
-        with self.plates(groups, name, per_class):
-            spread = self.expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
-            mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
-        return {"mean": mean, "variance": variance}

@@ -10,18 +10,26 @@ and scale matrix Psi_n (kappa_n + 1)/(kappa_n (nu_n - D + 1)). Joint mode: mean_
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, hyperparameter
-from bayesgen.models.gaussian_vector import GaussianVector, Patterns, em, full_params
-from bayesgen.statistics import finite, patterns, pieces, product_rows
+from bayesgen.errors import DataError
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import ConjugateFamily
+from bayesgen.models.gaps import PatternMoments, em
+from bayesgen.models.gaussian_vector import GaussianVector, full_params
+from bayesgen.numerics.pieces import pieces, product_rows
+from bayesgen.numerics.scaled import log1p_sum_squares
+from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace
+from bayesgen.numerics.sums import finite
+from bayesgen.program import is_abstract, static
+from bayesgen.statistics import patterns
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseWishart(GaussianVector, Conjugate):
+class NormalInverseWishart(GaussianVector, ConjugateFamily):
     """Gaussian vector with a normal-inverse-Wishart prior on mean and covariance.
 
     Parameters
@@ -34,6 +42,10 @@ class NormalInverseWishart(GaussianVector, Conjugate):
         Degrees of freedom, > D - 1.
     scale : array, shape (..., D, D)
         Scale matrix, symmetric positive definite, in squared units of x; the covariance has mean scale/(nu - D - 1).
+    shared : bool, keyword
+        Whether classes share one covariance, in a `GaussianDiscriminant`, which says so itself: Σ ~ IW(nu, scale),
+        every class mean given it. In a posterior nu and scale keep the axis of classes, with length 1: nu_n = nu + N
+        for every class, N the rows of all.
 
     Examples
     --------
@@ -43,10 +55,11 @@ class NormalInverseWishart(GaussianVector, Conjugate):
     (6.0, array([1.333, 0.667]))
     """
 
-    mean: np.ndarray = hyperparameter(rank=1)
-    kappa: np.ndarray = hyperparameter(positive=True)
-    nu: np.ndarray = hyperparameter(positive=True)
-    scale: np.ndarray = hyperparameter(rank=2)
+    mean: Hyperparameter = hyperparameter(rank=1)
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    nu: Hyperparameter = hyperparameter(positive=True)
+    scale: Hyperparameter = hyperparameter(rank=2)
+    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, where others have none
 
     def __post_init__(self):
         super().__post_init__()
@@ -56,6 +69,8 @@ class NormalInverseWishart(GaussianVector, Conjugate):
                 f"NormalInverseWishart: scale must end in shape ({dim}, {dim}) to fit mean of length {dim}, "
                 f"got {self.scale.shape}"
             )
+        if is_abstract(self.nu) or is_abstract(self.scale):
+            return
         if not (self.nu > dim - 1).all():
             raise ValueError(f"NormalInverseWishart: nu must exceed D - 1 = {dim - 1}, got {self.nu.min():g}")
         spread = np.abs(self.scale).max(initial=0)
@@ -69,7 +84,7 @@ class NormalInverseWishart(GaussianVector, Conjugate):
     @classmethod
     def weak(cls, statistics) -> "NormalInverseWishart":
         """The default prior: the data's own location and within-class scale, no correlation; nu = 3D."""
-        mean, variance, _ = statistics.pooled()
+        mean, variance, _ = statistics.pooled
         dim = len(mean)
         return NormalInverseWishart(mean, 0.01, 3.0 * dim, (2 * dim - 1) * np.diag(variance))
 
@@ -109,7 +124,7 @@ class NormalInverseWishart(GaussianVector, Conjugate):
 
     def update(self, statistics):
         """The posterior, written as steps from the prior so that offsets do not cancel."""
-        if isinstance(statistics, Patterns):
+        if isinstance(statistics, PatternMoments):
             raise DataError(
                 "rows are partly missing: a full covariance then has no exact posterior; use inference='map' or "
                 "'nuts', or a diagonal or isotropic covariance",
@@ -122,17 +137,26 @@ class NormalInverseWishart(GaussianVector, Conjugate):
         nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between)
         return replace(self, mean=mean, kappa=kappa, nu=nu, scale=scale)
 
-    def log_evidence(self, statistics):
-        """Log of (2π)^(-nD/2) 2^(nD/2) (kappa/kappa_n)^(D/2) |Psi|^(nu/2)/|Psi_n|^(nu_n/2) Γ_D(nu_n/2)/Γ_D(nu/2)."""
+    def log_evidence_terms(self, statistics):
+        """Log of π^(-nD/2) (kappa/kappa_n)^(D/2) |Psi|^(nu/2)/|Psi_n|^(nu_n/2) Γ_D(nu_n/2)/Γ_D(nu/2)."""
         p, dim = self.update(statistics), self.mean.shape[-1]
-        means = 0.5 * dim * (np.log(self.kappa / p.kappa) - statistics.n * np.log(np.pi))
-        covariances = (
-            0.5 * self.nu * np.linalg.slogdet(self.scale)[1]
-            - 0.5 * p.nu * np.linalg.slogdet(p.scale)[1]
-            + _log_gamma(p.nu / 2, dim)
-            - _log_gamma(self.nu / 2, dim)
-        )
-        return float(np.sum(means) + np.sum(covariances))
+        xp = namespace(p.mean, p.scale)
+        means = -0.5 * dim * (xp.log1p(statistics.n / self.kappa) + statistics.n * np.log(np.pi))
+        before, after = xp.linalg.slogdet(self.scale)[1], xp.linalg.slogdet(p.scale)[1]
+        rows = self.tie(statistics.n)
+        scales = 0.5 * (self.nu * (before - after) - rows * after)
+        return self.tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
+
+    def untied(self):
+        """Return the posterior with a covariance for every class, equal ones where they share it."""
+        return replace(self, shared=False)
+
+    def marginal(self, columns) -> Self:
+        """Return the model of some of the columns: that of a covariance's block has D - d fewer degrees of freedom."""
+        columns = np.asarray(columns)
+        fewer = self.mean.shape[-1] - len(columns)
+        block = self.scale[..., columns[:, None], columns]
+        return replace(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
     def check(self, x):
         """Rows have D entries, NaN where missing."""
@@ -143,6 +167,8 @@ class NormalInverseWishart(GaussianVector, Conjugate):
 
     def log_predictive(self, x):
         """Log density of the predictive Student-t; a missing entry leaves the marginal t, degrees of freedom kept."""
+        if not self.concrete:
+            return self._traced_predictive(self.check(x))
         x = self.check(x)
         shape, dim = self.batch_shape, x.shape[-1]
         mean = np.broadcast_to(self.mean, (*shape, dim)).reshape(-1, dim)
@@ -150,34 +176,20 @@ class NormalInverseWishart(GaussianVector, Conjugate):
         dof = np.broadcast_to(self.dof, shape).reshape(-1)
         result = np.zeros((len(mean), len(x)))
         if finite(x):
-            self._student(result, x, slice(None), np.arange(dim), mean, scale, dof)
+            _student(result, x, slice(None), np.arange(dim), mean, scale, dof)
         else:
             for seen, rows in patterns(~np.isnan(x)):
-                self._student(result, x, rows, seen, mean, scale, dof)
+                _student(result, x, rows, seen, mean, scale, dof)
         return result.T.reshape(len(x), *shape)
 
-    @staticmethod
-    def _student(result, x, rows, seen, mean, scale, dof):
-        """Write the log density of rows that have the same entries to ``result`` (groups, n)."""
-        dim, block = len(seen), np.ix_(seen, seen)
-        root = np.linalg.cholesky(scale[:, *block])
-        whiten = np.linalg.inv(root)
-        power = (dof + dim) / 2
-        level = gammaln(power) - gammaln(dof / 2) - 0.5 * dim * np.log(np.pi * dof)
-        level -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
-        places = np.arange(len(x))[rows]
-        for piece in pieces(len(places), dim, 1 << 20, product_rows(dim * dim)):
-            part = x[piece] if isinstance(rows, slice) else x[np.ix_(places[piece], seen)]
-            columns = part.T.astype(float, order="C")
-            own = np.empty((len(mean), len(part)))
-            for k in range(len(mean)):
-                z = whiten[k] @ (columns - mean[k, seen, None])
-                with np.errstate(over="ignore"):
-                    z *= z
-                z.sum(0, out=own[k])
-            own /= dof[:, None]
-            own = level[:, None] - power[:, None] * np.log1p(own)
-            result[:, places[piece] if not isinstance(rows, slice) else piece] = own
+    def _traced_predictive(self, x):
+        """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""
+        result = program.jnp.zeros((len(x), *self.batch_shape))
+        for seen, rows in patterns(~np.isnan(x)):
+            if len(seen):
+                own = super(NormalInverseWishart, self.marginal(seen)).log_predictive(x[np.ix_(rows, seen)])
+                result = result.at[rows].set(own)
+        return result
 
     def mode(self):
         """Joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to the covariance)."""
@@ -192,17 +204,17 @@ class NormalInverseWishart(GaussianVector, Conjugate):
 
     def map(self, statistics):
         """Mode of the posterior; by EM where rows have gaps."""
-        if isinstance(statistics, Patterns):
+        if isinstance(statistics, PatternMoments):
             return em(self, statistics, lambda complete: self.update(complete).mode())
         return self.update(statistics).mode()
 
-    def log_volume(self, params):
+    def log_abs_det_jacobian(self, params):
         """Log |dL/dΣ| = -Σ_i (D - i + 1) log L_ii - D log 2, i = 1..D: the prior is sampled in the Cholesky factor."""
-        xp, dim = params["cholesky"].__array_namespace__(), self.mean.shape[-1]
+        xp, dim = namespace(params["cholesky"]), self.mean.shape[-1]
         log_diagonal = xp.log(xp.diagonal(params["cholesky"], axis1=-2, axis2=-1))
         return -(log_diagonal * np.arange(dim, 0, -1) + np.log(2)).sum()
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact draws by Bartlett's decomposition: M'M ~ Wishart(nu, I), M lower triangular; L M⁻¹ is a factor of Σ."""
         dim = self.mean.shape[-1]
         shape = (*size, *self.batch_shape)
@@ -216,34 +228,56 @@ class NormalInverseWishart(GaussianVector, Conjugate):
         cholesky = self.squeeze(cholesky)
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
-
-@dataclass(frozen=True, eq=False)
-class SharedNormalInverseWishart(NormalInverseWishart):
-    """Gaussian vectors of several classes under one covariance: Σ ~ IW(nu, scale), every class mean given it.
-
-    A leaf of `GaussianDiscriminant`. In a posterior nu and scale keep the axis of classes, with length 1:
-    nu_n = nu + N for every class, N the rows of all.
-    """
-
-    shared = True
+    # -- where classes share the covariance --------------------------------------------------------------------------
 
     def for_classes(self, groups):
-        """Return the prior with a mean for every class and one covariance."""
-        dim = self.mean.shape[-1]
-        mean, kappa = np.broadcast_to(self.mean, (groups, dim)), np.broadcast_to(self.kappa, (groups,))
-        return replace(self, mean=mean, kappa=kappa, nu=self.nu.reshape(1), scale=self.scale.reshape(1, dim, dim))
+        """Return the prior with a mean for every class; a shared covariance once."""
+        if not self.shared:
+            return super().for_classes(groups)
+        dim, xp = self.mean.shape[-1], namespace(self.mean, self.kappa)
+        mean, kappa = xp.broadcast_to(self.mean, (groups, dim)), xp.broadcast_to(self.kappa, (groups,))
+        nu, scale = self.nu.reshape(1), self.scale.reshape(1, dim, dim)
+        return replace(self, mean=mean, kappa=kappa, nu=nu, scale=scale, per_class=True)
 
-    def latents(self, groups=None, name="", per_class=False):
-        """Sample the covariance once, outside the plate of classes, and the means given it."""
+    def latents(self, groups=None, name=""):
+        """Sample a shared covariance once, outside the plate of classes, and the means given it."""
+        if not self.shared:
+            return super().latents(groups, name)
         numpyro, jnp = program.numpyro, program.jnp
         dim = self.mean.shape[-1]
         root = jnp.linalg.cholesky(self.scale).reshape(dim, dim)
         cholesky = numpyro.sample("cholesky", _inverse_wishart(self.nu.reshape(()), root))
-        with self.plates(groups, name, per_class):
+        with self.plates(groups, name):
             spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
             mean = numpyro.sample("mean", _normal(self.mean, spread))
         covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+
+
+def _student(result, x, rows, seen, mean, scale, dof):
+    """Write the log density of rows that have the same entries to ``result`` (groups, n)."""
+    dim, block = len(seen), np.ix_(seen, seen)
+    root = np.linalg.cholesky(scale[:, *block])
+    whiten = np.linalg.inv(root) / np.sqrt(dof)[:, None, None]
+    power = (dof + dim) / 2
+    level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * dof)
+    level -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
+    places = np.arange(len(x))[rows]
+    for piece in pieces(len(places), dim, 1 << 20, product_rows(dim * dim)):
+        part = x[piece] if isinstance(rows, slice) else x[np.ix_(places[piece], seen)]
+        columns = part.T.astype(float, order="C")
+        own = np.empty((len(mean), len(part)))
+        for k in range(len(mean)):
+            z = whiten[k] @ (columns - mean[k, seen, None])
+            with np.errstate(over="ignore"):
+                z *= z
+                z.sum(0, out=own[k])
+            far = np.isinf(own[k])
+            np.log1p(own[k], out=own[k])
+            if far.any():  # squares overflowed
+                own[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, seen, None]), 0)
+        own = level[:, None] - power[:, None] * own
+        result[:, places[piece] if not isinstance(rows, slice) else piece] = own
 
 
 # What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
@@ -255,8 +289,3 @@ def _inverse_wishart(nu, root):
 
 def _normal(mean, root):
     return program.dist.MultivariateNormal(mean, scale_tril=root, validate_args=False)
-
-
-def _log_gamma(a, dim):
-    """Multivariate log gamma function of every entry of ``a``, without its constant D (D - 1) log(π)/4."""
-    return gammaln(np.asarray(a)[..., None] - np.arange(dim) / 2).sum(-1)

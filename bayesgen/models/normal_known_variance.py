@@ -7,17 +7,20 @@ N(m_n, σ² + s_n²): wider than the posterior by the noise of one day. MAP m_n;
 (Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Conjugate, DataError, first, hyperparameter
+from bayesgen.errors import DataError, first
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import ConjugateFamily
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.numerics.special import namespace
 
 
 @dataclass(frozen=True, eq=False)
-class NormalKnownVariance(Gaussian, Conjugate):
+class NormalKnownVariance(Gaussian, ConjugateFamily):
     """Gaussian feature with unknown mean ~ N(mean, sd²) and known noise.
 
     Parameters
@@ -35,9 +38,9 @@ class NormalKnownVariance(Gaussian, Conjugate):
     (20.896, 0.705)
     """
 
-    mean: np.ndarray = hyperparameter(0.0)
-    sd: np.ndarray = hyperparameter(10.0, positive=True)
-    noise_sd: np.ndarray = hyperparameter(1.0, positive=True)
+    mean: Hyperparameter = hyperparameter(0.0)
+    sd: Hyperparameter = hyperparameter(10.0, positive=True)
+    noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
 
     def parameters(self):
         """Sample the mean; the known variance is recorded beside it."""
@@ -47,26 +50,27 @@ class NormalKnownVariance(Gaussian, Conjugate):
 
     def predictive(self):
         """Normal(mean, sqrt(sd² + noise_sd²))."""
-        return program.dist.Normal(self.mean, np.hypot(self.sd, self.noise_sd))
+        return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
     def update(self, statistics):
         """Add precisions; the mean is their weighted average, written as a step from the prior mean."""
         precision = 1 / self.sd**2 + statistics.n / self.noise_sd**2
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
-        return NormalKnownVariance(mean, precision**-0.5, np.broadcast_to(self.noise_sd, mean.shape))
+        noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
+        return replace(self, mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
-    def log_evidence(self, statistics):
-        """Σ over features of -n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
+    def log_evidence_terms(self, statistics):
+        """-n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
         n, noise = statistics.n, self.noise_sd**2
-        v = noise + n * self.sd**2
+        v, xp = noise + n * self.sd**2, namespace(self.mean, self.sd, self.noise_sd)
         spread = n * (statistics.mean - self.mean) ** 2 / v
-        return float(
-            (-0.5 * (n * (LOG_2PI + np.log(noise)) + statistics.scatter / noise + np.log(v / noise) + spread)).sum()
-        )
+        return -0.5 * (n * (LOG_2PI + xp.log(noise)) + statistics.scatter / noise + xp.log(v / noise) + spread)
 
     def log_predictive(self, x):
         """Log N(x | mean, sd² + noise_sd²)."""
+        if not self.concrete:
+            return super().log_predictive(x)
         x = self.check(x)
         variance = self.beside(self.sd**2 + self.noise_sd**2, x)
         terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self.beside(self.mean, x)) ** 2 / variance)
@@ -82,7 +86,7 @@ class NormalKnownVariance(Gaussian, Conjugate):
             raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
         return self._with_variance(statistics.mean)
 
-    def draw(self, rng, size=()):
+    def sample_parameters(self, rng, size=()):
         """Exact Gaussian draws."""
         return self._with_variance(rng.normal(self.mean, self.sd, (*size, *self.batch_shape)))
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import Model, hyperparameter
+from bayesgen.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.numerics.special import namespace
 from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)
-class Separation(Model):
+class SeparationPrior(Hyperparameters):
     """Prior of a Gaussian discriminant on means, standard deviations and correlations, in the columns' own units.
 
     Parameters
@@ -34,80 +35,96 @@ class Separation(Model):
     Examples
     --------
     >>> from bayesgen.models import DirichletCategorical, GaussianDiscriminant
-    >>> prior = Separation(mean=[0.0, 0.0], mean_sd=10.0, scale=5.0)
+    >>> prior = SeparationPrior(mean=[0.0, 0.0], mean_sd=10.0, scale=5.0)
     >>> model = GaussianDiscriminant(DirichletCategorical(1.0, 2), prior, shared=True)
     """
 
-    mean: np.ndarray = hyperparameter(0.0)
-    mean_sd: np.ndarray = hyperparameter(2.0, positive=True)
-    scale: np.ndarray = hyperparameter(1.0, positive=True)
-    eta: np.ndarray = hyperparameter(2.0, positive=True)
+    mean: Hyperparameter = hyperparameter(0.0)
+    mean_sd: Hyperparameter = hyperparameter(2.0, positive=True)
+    scale: Hyperparameter = hyperparameter(1.0, positive=True)
+    eta: Hyperparameter = hyperparameter(2.0, positive=True)
 
-    def leaf(self, covariance: str, shared: bool):
-        """Return the leaf for a structure of the covariance, "full" or "diagonal"."""
-        mean, mean_sd, scale = np.broadcast_arrays(self.mean, self.mean_sd, self.scale)
-        if covariance == "full":
-            return SeparationFull(mean, mean_sd, scale, self.eta, shared)
-        return SeparationDiagonal(mean, mean_sd, scale, ("class",) if shared else ())
+    def over_columns(self):
+        """Return mean, mean_sd and scale as arrays of one shape."""
+        return np.broadcast_arrays(self.mean, self.mean_sd, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
 class SeparationFull(GaussianVector):
-    """Gaussian vectors under `Separation`, the covariance per class or shared."""
+    """Gaussian vectors under `SeparationPrior`, the covariance per class or shared."""
 
-    mean: np.ndarray = hyperparameter(rank=1)
-    mean_sd: np.ndarray = hyperparameter(rank=1, positive=True)
-    scale: np.ndarray = hyperparameter(rank=1, positive=True)
-    eta: np.ndarray = hyperparameter(positive=True)
-    shared: bool = static(default=False)  # type: ignore[misc]
+    mean: Hyperparameter = hyperparameter(rank=1)
+    mean_sd: Hyperparameter = hyperparameter(rank=1, positive=True)
+    scale: Hyperparameter = hyperparameter(rank=1, positive=True)
+    eta: Hyperparameter = hyperparameter(positive=True)
+    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, where others have none
 
-    site_dims = GaussianVector.site_dims | {"sd": ("feature",), "correlation_cholesky": ("feature", "feature2")}
+    site_dims = {**GaussianVector.site_dims, "sd": ("feature",), "correlation_cholesky": ("feature", "feature2")}
 
-    def latents(self, groups=None, name="", per_class=False):
+    def parameters(self):
+        """Sample standard deviations, correlations, and the mean."""
+        return self._with_mean(self._cholesky())
+
+    def latents(self, groups=None, name=""):
         """Sample means by class; standard deviations and correlations by class or once."""
+        if not self.shared:
+            return super().latents(groups, name)
+        cholesky = self._cholesky()
+        with self.plates(groups, name):
+            return self._with_mean(cholesky)
+
+    def _cholesky(self):
+        numpyro, dist, dim = program.numpyro, program.dist, self.mean.shape[-1]
+        sd = numpyro.sample("sd", dist.HalfNormal(self.scale).to_event(1))
+        if dim == 1:
+            return sd[..., None]
+        return sd[..., None] * numpyro.sample("correlation_cholesky", dist.LKJCholesky(dim, self.eta))
+
+    def _with_mean(self, cholesky):
         numpyro, dist = program.numpyro, program.dist
-        dim = self.mean.shape[-1]
-
-        def spread():
-            sd = numpyro.sample("sd", dist.HalfNormal(self.scale).to_event(1))
-            if dim == 1:
-                return sd[..., None]
-            root = numpyro.sample("correlation_cholesky", dist.LKJCholesky(dim, self.eta))
-            return sd[..., None] * root
-
-        cholesky = spread() if self.shared else None
-        with self.plates(groups, name, per_class):
-            cholesky = spread() if cholesky is None else cholesky
-            mean = numpyro.sample("mean", dist.Normal(self.mean, self.mean_sd).to_event(1))
+        mean = numpyro.sample("mean", dist.Normal(self.mean, self.mean_sd).to_event(1))
         cholesky = numpyro.deterministic("cholesky", cholesky)
         covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
-    def log_volume(self, params):
+    def log_abs_det_jacobian(self, params):
         """Log |dL/dR| = -Σ_i (D - i) log L_ii, L the Cholesky factor of the correlation matrix R."""
-        xp, dim, cholesky = params["cholesky"].__array_namespace__(), self.mean.shape[-1], params["cholesky"]
+        cholesky, dim = params["cholesky"], self.mean.shape[-1]
+        xp = namespace(cholesky)
         diagonal = xp.diagonal(cholesky, axis1=-2, axis2=-1) / xp.sqrt((cholesky**2).sum(-1))
         return -(xp.log(diagonal) * np.arange(dim - 1, -1, -1)).sum()
 
 
 @dataclass(frozen=True, eq=False)
 class SeparationDiagonal(Gaussian):
-    """Independent Gaussian features under `Separation`, the variances per class or shared."""
+    """Independent Gaussian features under `SeparationPrior`, the variances per class or shared."""
 
-    mean: np.ndarray = hyperparameter()
-    mean_sd: np.ndarray = hyperparameter(positive=True)
-    scale: np.ndarray = hyperparameter(positive=True)
-    tied: tuple[str, ...] = static(default=())  # type: ignore[misc]
+    mean: Hyperparameter = hyperparameter()
+    mean_sd: Hyperparameter = hyperparameter(positive=True)
+    scale: Hyperparameter = hyperparameter(positive=True)
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
 
-    def dims(self, site, *, grouped=False, per_class=False):
+    def dims(self, site, *, grouped=False):
         """Names of the axes of a parameter; "sd" has those of the variance."""
-        return super().dims("variance" if site == "sd" else site, grouped=grouped, per_class=per_class)
+        return super().dims("variance" if site == "sd" else site, grouped=grouped)
 
-    def latents(self, groups=None, name="", per_class=False):
+    def parameters(self):
+        """Sample the standard deviation and the mean."""
+        return self._with_mean(self._sd())
+
+    def latents(self, groups=None, name=""):
         """Sample means by class; standard deviations by class or once."""
+        if not self.tied:
+            return super().latents(groups, name)
+        with self.plates(None, name):
+            sd = self._sd()
+        with self.plates(groups, name):
+            return self._with_mean(sd)
+
+    def _sd(self):
+        return program.numpyro.sample("sd", program.dist.HalfNormal(self.scale))
+
+    def _with_mean(self, sd):
         numpyro, dist = program.numpyro, program.dist
-        with self.plates(None if "class" in self.tied else groups, name, per_class):
-            sd = numpyro.sample("sd", dist.HalfNormal(self.scale))
-        with self.plates(groups, name, per_class):
-            mean = numpyro.sample("mean", dist.Normal(self.mean, self.mean_sd))
+        mean = numpyro.sample("mean", dist.Normal(self.mean, self.mean_sd))
         return {"mean": mean, "variance": numpyro.deterministic("variance", sd**2)}

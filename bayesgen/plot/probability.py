@@ -1,4 +1,4 @@
-"""Pictures of class probabilities: calibration, how far they dare to go, what they cost, whence they come."""
+"""Pictures of class probabilities: calibration, how far they dare to go, what they cost, and what they rest on."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ RIGHT, WRONG = BLUE, VERMILION
 _FLOOR = 1e-9  # probabilities beyond are drawn at the edge
 
 
-def reliability(truth: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax: "Axes | None" = None) -> "Axes":
+def reliability(y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax: "Axes | None" = None) -> "Axes":
     """Draw how often the most probable class is the true one, against its probability.
 
     On the diagonal a classifier that says 0.7 is right in 70 % of the cases; below it, it is overconfident. Bars are
@@ -26,7 +26,7 @@ def reliability(truth: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax:
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
+    y_true : array_like of int, shape (n,)
         True class codes 0 to K - 1.
     probability : array_like, shape (n, K)
         Predicted class probabilities.
@@ -37,7 +37,7 @@ def reliability(truth: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax:
     """
     probability, ax = np.asarray(probability, float), axes(ax)
     top = probability.max(1)
-    right = probability.argmax(1) == np.asarray(truth)
+    right = probability.argmax(1) == np.asarray(y_true)
     table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins)
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
@@ -57,7 +57,7 @@ def reliability(truth: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax:
 
 
 def probabilities(
-    truth: ArrayLike, probability: ArrayLike, reference: ArrayLike | None = None, *, ax: "Axes | None" = None
+    y_true: ArrayLike, probability: ArrayLike, reference: ArrayLike | None = None, *, ax: "Axes | None" = None
 ) -> "Axes":
     """Draw the probability given to the true class, row by row, against that of a reference.
 
@@ -67,22 +67,22 @@ def probabilities(
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
+    y_true : array_like of int, shape (n,)
         True class codes 0 to K - 1.
     probability, reference : array_like, shape (n, K)
         Predicted class probabilities.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    truth, probability, ax = np.asarray(truth), np.asarray(probability, float), axes(ax)
-    rows = np.arange(len(truth))
-    right = probability.argmax(1) == truth
-    y = np.clip(probability[rows, truth], _FLOOR, 1 - _FLOOR)
+    y_true, probability, ax = np.asarray(y_true), np.asarray(probability, float), axes(ax)
+    rows = np.arange(len(y_true))
+    right = probability.argmax(1) == y_true
+    y = np.clip(probability[rows, y_true], _FLOOR, 1 - _FLOOR)
     if reference is None:
         x = (y.argsort().argsort() + 0.5) / len(y)
         ax.set(xlabel="fraction of rows")
     else:
-        x = np.clip(np.asarray(reference, float)[rows, truth], _FLOOR, 1 - _FLOOR)
+        x = np.clip(np.asarray(reference, float)[rows, y_true], _FLOOR, 1 - _FLOOR)
         ax.axline((0, 0), (1, 1), transform=ax.transAxes, color="0.6", linewidth=1, linestyle="--", zorder=1)
         _log_odds(ax, "x")
     _log_odds(ax, "y")
@@ -107,7 +107,7 @@ def probabilities(
 
 
 def confusion(
-    truth: ArrayLike,
+    y_true: ArrayLike,
     action: ArrayLike,
     loss: ArrayLike,
     *,
@@ -119,7 +119,7 @@ def confusion(
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
+    y_true : array_like of int, shape (n,)
         True class codes 0 to K - 1.
     action : array_like of int, shape (n,)
         Actions taken, 0 to A - 1; `bayesgen.decision.decide` gives them.
@@ -132,8 +132,8 @@ def confusion(
     """
     ax, matrix = axes(ax), _loss_matrix(loss)
     count = np.zeros(matrix.shape, int)
-    truth, action = _codes("truth", truth, 0, len(matrix)), _codes("action", action, 0, matrix.shape[1], len(truth))
-    np.add.at(count, (truth, action), 1)
+    y_true, action = _codes("y_true", y_true, 0, len(matrix)), _codes("action", action, 0, matrix.shape[1], len(y_true))
+    np.add.at(count, (y_true, action), 1)
     cost = count * matrix
     reach = np.abs(cost).max() or 1.0
     ax.imshow(cost, cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto")
@@ -145,7 +145,7 @@ def confusion(
         actions = classes if len(classes) == matrix.shape[1] else range(matrix.shape[1])
     ax.set_xticks(range(matrix.shape[1]), [str(a) for a in actions])
     ax.set_yticks(range(len(matrix)), [str(c) for c in classes])
-    ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(truth), 1):.3g}")
+    ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(y_true), 1):.3g}")
     return ax
 
 

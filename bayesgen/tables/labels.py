@@ -1,50 +1,15 @@
-"""What the estimators share: labels and weights as they come, fits that happen whole or not at all, saving."""
+"""Class labels and row weights as users bring them."""
 
-import contextlib
+import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.table import Table
-
-
-class Estimator(BaseEstimator):
-    """An estimator that reads tables."""
-
-    def save(self, path) -> None:
-        """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
-
-        The file holds what ``fit`` left: parameters, statistics and posterior. Those of the classifiers without
-        sufficient statistics (logistic, probit) are the rows themselves.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file; one of that name is replaced.
-        """
-        from bayesgen import storage
-
-        storage.save(self, path)
-
-    @contextlib.contextmanager
-    def _whole(self):
-        """Put everything back where what is inside fails: a failed fit leaves the fit before."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _table(self, X, reset: bool) -> Table:
-        """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
-        table = Table(X)
-        validate_data(self, table.native, reset=reset, skip_check_array=True)
-        return table
+from bayesgen.numerics.checks import check_weight
+from bayesgen.tables.messages import listed
+from bayesgen.tables.table import Table
 
 
 def existing(table: Table, y, weight):
@@ -65,7 +30,8 @@ def existing(table: Table, y, weight):
         return table, y, None
     if np.ma.is_masked(weight):
         raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
-    weight = _check_sample_weight(weight, y, ensure_non_negative=True)
+    weight = _check_sample_weight(weight, y, ensure_non_negative=True, copy=True)  # what is kept is not the user's
+    check_weight(weight, len(y), "sample_weight")
     if (weight > 0).all():
         return table, y, weight
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
@@ -83,6 +49,8 @@ def class_labels(y) -> np.ndarray:
 
     if masked or pd.isna(y).any():
         raise ValueError("y contains missing labels; drop these rows (a class label is what is learned from)")
+    if y.dtype.kind in "SVO":
+        _check_kinds(y)
     assert_all_finite(y, input_name="y")
     try:
         check_classification_targets(y)
@@ -90,6 +58,22 @@ def class_labels(y) -> np.ndarray:
         kinds = sorted({type(label).__name__ for label in y})
         raise TypeError(f"y mixes labels of the types {kinds}; make them of one type") from None
     return y
+
+
+def declared_classes(classes) -> np.ndarray:
+    """Classes that a user declares, sorted and each once, or raise what is wrong with them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # of rows it would be odd, here it is meant
+        return np.unique(class_labels(classes))
+
+
+def _check_kinds(y) -> None:
+    """Raise where labels are of a type that is neither text nor a number, and say how to make them text."""
+    for kind in dict.fromkeys(map(type, y.tolist())):
+        if issubclass(kind, bytes):
+            raise TypeError("y holds bytes, which are no labels; make them text: [label.decode() for label in y]")
+        if not issubclass(kind, str | bool | np.bool_ | int | float | complex | np.number):
+            raise TypeError(f"y holds {kind.__name__} values, which are no labels; make them text: list(map(str, y))")
 
 
 def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
@@ -101,8 +85,8 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     new = [label for label in found.tolist() if label not in position]
     if new:
         raise ValueError(
-            f"y holds the labels {new}, which are not among the classes {classes.tolist()}: declare every class at the "
-            "first call of partial_fit"
+            f"y holds the labels {listed(new)}, which are not among the classes {listed(classes)}: declare every class "
+            "at the first call of partial_fit"
         )
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 

@@ -1,5 +1,6 @@
 """The scikit-learn estimators: read the table, sum its statistics, run an inference, ask the posterior."""
 
+import abc
 import warnings
 from dataclasses import replace
 
@@ -8,12 +9,14 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimator import Estimator, class_codes, class_labels, existing
-from bayesgen.inference import named
-from bayesgen.inspection import Inspection, warn_of_lost
-from bayesgen.model import ExponentialFamily, check_count
+from bayesgen import inspection
+from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.inference import resolve
+from bayesgen.inspection.probabilities import warn_of_lost
+from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
+    ClassConditional,
     DirichletCategorical,
     DirichletMultinomial,
     GammaPoisson,
@@ -21,16 +24,21 @@ from bayesgen.models import (
     KnownCategorical,
     NaiveBayes,
     NormalInverseGamma,
-    NormalInverseWishart,
-    Separation,
+    SeparationPrior,
 )
-from bayesgen.models.gaussian_discriminant import COVARIANCES
+from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.structures import structure
+from bayesgen.models.weak import WeakGaussian, WeakPoisson
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import generator
-from bayesgen.schema import Block, Schema
-from bayesgen.table import SPARSE_FAMILIES
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+from bayesgen.tables.messages import listed
+from bayesgen.tables.schema import Block, Schema, side_by_side
+from bayesgen.tables.table import SPARSE_FAMILIES
 
 
-class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
+class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
 
     def fit(self, X, y, sample_weight=None):
@@ -53,7 +61,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
             self.classes_, codes = class_codes(y)
             schema = self._learn_schema(table)
-            self._learn(schema, self._statistics(schema, table, codes, weight))
+            self._learn(schema, *self._summarise(schema, table, codes, weight))
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -90,45 +98,115 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
             if first and classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             if first:
-                self.classes_ = np.unique(class_labels(classes))
-            elif classes is not None and not np.array_equal(np.unique(class_labels(classes)), self.classes_):
-                raise ValueError(f"classes are {self.classes_.tolist()} since the first call; got {list(classes)}")
+                self.classes_ = declared_classes(classes)
+            elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
             _, codes = class_codes(y, self.classes_)
             schema = self._learn_schema(table) if first else self.schema_
-            statistics = self._statistics(schema, table, codes, weight)
-            self._learn(schema, statistics if first else self.statistics_ + statistics)
+            template, statistics = self._summarise(schema, table, codes, weight)
+            self._learn(schema, template, statistics if first else self.statistics_ + statistics)
         return self
 
-    def _statistics(self, schema, table, codes, weight):
-        """Statistics of some rows, free of any prior."""
-        return self._model(schema, None).statistics(self._shape(schema.read(table)), codes, weight)
+    def fit_statistics(self, schema: Schema, statistics: ClassStatistics, classes):
+        """Learn from statistics that were summed elsewhere: over files, processes or machines.
 
-    def _learn(self, schema, statistics):
-        inference = named(self.inference)
-        model = self._model(schema, statistics)
+        Parameters
+        ----------
+        schema : Schema
+            Of the tables that were summed.
+        statistics : ClassStatistics
+            Their sum; pieces add by ``sum(list_of_statistics)``, see `summarise`.
+        classes : array, shape (K,)
+            Class labels, in the order of their codes.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+        >>> whole = NaiveBayesClassifier().fit(X, y)
+        >>> halves = [whole.summarise(X[rows], y[rows]) for rows in (slice(2), slice(2, 4))]
+        >>> again = NaiveBayesClassifier().fit_statistics(whole.schema_, sum(halves), whole.classes_)
+        >>> bool(np.allclose(again.predict_proba(X), whole.predict_proba(X)))
+        True
+        """
+        with self._whole():
+            self.classes_ = declared_classes(classes)
+            if not np.array_equal(self.classes_, np.asarray(classes)):
+                raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
+            self.n_features_in_ = len(schema.columns)
+            if schema.columns != tuple(f"x{j}" for j in range(len(schema.columns))):  # names that a table had
+                self.feature_names_in_ = np.asarray(schema.columns, dtype=object)
+            template = self._template(schema)
+            if statistics.leaves.keys() != template.leaves.keys():
+                raise ValueError(
+                    f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
+                    "they are of different tables"
+                )
+            if len(statistics.classes.sums) != len(self.classes_):
+                raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(self.classes_)}")
+            self._learn(schema, template, statistics)
+        return self
+
+    def summarise(self, X, y, sample_weight=None) -> ClassStatistics:
+        """Sum the sufficient statistics of rows under the schema and classes of the fit, which stays as it is.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            NaN, None or NA where missing.
+        y : array, shape (n,)
+            Class labels.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0.
+        """
+        check_is_fitted(self)
+        table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
+        _, codes = class_codes(y, self.classes_)
+        return self._summarise(self.schema_, table, codes, weight)[1]
+
+    def _summarise(self, schema, table, codes, weight):
+        """The model without its weak priors, and statistics of some rows."""
+        template = self._template(schema)
+        rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
+        return template, template.sum_rows(template.blocks(self._shape(schema.read(table))), rows)
+
+    def _learn(self, schema, template, statistics):
+        inference = resolve(self.inference)
+        self._warn_constant(schema, statistics)
+        model = template.settled(statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
     # What the two classifiers differ in: how columns form blocks, which model they make, which rows it takes.
 
+    @abc.abstractmethod
     def _learn_schema(self, table) -> Schema:
-        raise NotImplementedError
+        """Divide the columns of a table into blocks."""
 
-    def _model(self, schema, statistics):
-        """Build the model; without ``statistics``, with any prior: one that only serves to sum them."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _template(self, schema) -> ClassConditional:
+        """Build the model; priors that follow the data are left to come, see `WeakPrior`."""
 
     def _shape(self, blocks):
         return blocks
 
     def _class_prior(self):
         labels = self.classes_.tolist()
-        return DirichletCategorical(self.alpha, labels) if self.priors is None else self._known(self.priors)
+        if self.priors is not None:
+            return self._known(self.priors)
+        try:
+            return DirichletCategorical(self.class_concentration, labels)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"class_concentration: {error}") from None
 
     def _known(self, priors):
         labels = self.classes_.tolist()
         if np.shape(priors) != (len(labels),):
-            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {labels}")
+            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
         return KnownCategorical(priors, labels)
 
     def _read(self, X):
@@ -205,7 +283,7 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
         columns = self.schema_.write(rows)
         if not hasattr(self, "feature_names_in_"):
-            return np.column_stack(list(columns.values())), self.classes_[codes]
+            return side_by_side(columns.values()), self.classes_[codes]
         import pandas as pd
 
         return pd.DataFrame(columns), self.classes_[codes]
@@ -219,23 +297,43 @@ class _GenerativeClassifier(ClassifierMixin, Inspection, Estimator):
         check_is_fitted(self)
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
-        return self.model_.log_evidence(self.statistics_)
+        try:
+            return float(self.model_.log_evidence(self.statistics_))
+        except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
+            raise AttributeError(f"log_evidence_ has no closed form here: {error}") from None
+
+    def explain(self, X):
+        """What each column of a row says for each class, as terms that add; see `inspection.explain`."""
+        return inspection.explain(self, X)
+
+    def leave_one_out(self, X, y, sample_weight=None) -> inspection.LeaveOneOut:
+        """Predictions of each row of the fit had it not been there; see `inspection.leave_one_out`."""
+        return inspection.leave_one_out(self, X, y, sample_weight)
+
+    def to_arviz(self, X=None, y=None):
+        """Return the posterior, and what it says of rows, as an ArviZ `xarray.DataTree`; see `inspection.to_arviz`."""
+        return inspection.to_arviz(self, X, y)
+
+    def _warn_constant(self, schema, statistics):
+        for block in schema.blocks:
+            if block.leaf != "gaussian" or not self._weak:
+                continue
+            flags = statistics.leaves[block.name].pooled.constant
+            constant = [name for name, flag in zip(block.columns, np.ravel(flags), strict=True) if flag]
+            if constant:
+                warnings.warn(
+                    f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "
+                    "prior takes the variance 1",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    _weak = True  # whether Gaussian columns have priors that follow the data
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _warn_constant(statistics, columns):
-    constant = [name for name, flag in zip(columns, statistics.pooled()[2], strict=True) if flag]
-    if constant:
-        warnings.warn(
-            f"columns {constant} are constant: they say nothing of the class, and their weak prior takes the "
-            "variance 1",
-            UserWarning,
-            stacklevel=4,
-        )
 
 
 class NaiveBayesClassifier(_GenerativeClassifier):
@@ -250,14 +348,15 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         these names; columns it leaves out are "auto". A bag of words, and heads with their tosses, are a tuple:
         ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
         Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma` and `GammaPoisson`.
-    alpha : float or array, shape (K,), default 1.0
+    class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones.
     inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
         How to learn.
-    unseen : {"error", "missing"}, default "error"
-        What a category is that was not there at fit.
+    unseen : {"missing", "error"}, default "missing"
+        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
+        names such values, or refused. In ``partial_fit`` it is refused.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -267,7 +366,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         Class labels.
     model_ : NaiveBayes
         The model with its prior.
-    statistics_ : Grouped
+    statistics_ : ClassStatistics
         Sufficient statistics of the rows.
     posterior_ : Posterior
         What the inference returned.
@@ -281,9 +380,17 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     array(['b'], dtype='<U1')
     """
 
-    def __init__(self, features="auto", alpha=1.0, priors=None, inference="exact", unseen="error", random_state=None):
+    def __init__(
+        self,
+        features="auto",
+        class_concentration=1.0,
+        priors=None,
+        inference="exact",
+        unseen="missing",
+        random_state=None,
+    ):
         self.features = features
-        self.alpha = alpha
+        self.class_concentration = class_concentration
         self.priors = priors
         self.inference = inference
         self.unseen = unseen
@@ -294,8 +401,8 @@ class NaiveBayesClassifier(_GenerativeClassifier):
             raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
         return Schema.learn(table, self.features)
 
-    def _model(self, schema, statistics):
-        leaves = {b.name: _leaf(b, statistics and statistics.leaves[b.name]) for b in schema.blocks}
+    def _template(self, schema):
+        leaves = {block.name: _leaf(block) for block in schema.blocks}
         return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def __sklearn_tags__(self):
@@ -308,25 +415,22 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         return tags
 
 
-def _leaf(block: Block, statistics):
+def _leaf(block: Block) -> ExponentialFamily:
+    """The leaf of a block of columns: the user's own, or that of their family."""
     leaf, shape = block.leaf, () if block.single else (len(block.columns),)
-    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
-        return leaf.for_classes(*shape)  # one feature's prior, repeated for each column
-    if not isinstance(leaf, str):
-        return leaf
-    if block.leaf == "bernoulli":
+    if leaf == "bernoulli":
         return BetaBernoulli(np.ones(shape), 1.0)
-    if block.leaf == "categorical":
+    if leaf == "categorical":
         return DirichletCategorical(np.ones((*shape, len(block.categories or ()))), block.categories)
-    if block.leaf == "multinomial":
+    if leaf == "multinomial":
         return DirichletMultinomial(1.0, block.columns)
-    if block.leaf == "poisson":
-        ones = np.ones(shape)
-        return GammaPoisson(ones, ones) if statistics is None else GammaPoisson.weak(statistics)
-    if statistics is None:
-        return _unit(shape)
-    _warn_constant(statistics, block.columns)
-    return NormalInverseGamma.weak(statistics)
+    if leaf == "poisson":
+        return WeakPoisson(GammaPoisson.weak)
+    if leaf == "gaussian":
+        return WeakGaussian(NormalInverseGamma.weak)
+    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
+        return leaf.repeated(*shape)
+    return leaf
 
 
 class GaussianDiscriminantClassifier(_GenerativeClassifier):
@@ -340,8 +444,8 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         Whether the classes share it: with "full" LDA, with "isotropic" the nearest mean.
     prior : "weak" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
-        Separation (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale.
-    alpha : float or array, shape (K,), default 1.0
+        SeparationPrior (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale.
+    class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones.
@@ -356,7 +460,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         Class labels.
     model_ : GaussianDiscriminant
         The model with its prior.
-    statistics_ : Grouped
+    statistics_ : ClassStatistics
         Sufficient statistics of the rows.
     posterior_ : Posterior
         What the inference returned.
@@ -374,7 +478,7 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         covariance="full",
         shared=False,
         prior="weak",
-        alpha=1.0,
+        class_concentration=1.0,
         priors=None,
         inference="exact",
         random_state=None,
@@ -382,14 +486,13 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         self.covariance = covariance
         self.shared = shared
         self.prior = prior
-        self.alpha = alpha
+        self.class_concentration = class_concentration
         self.priors = priors
         self.inference = inference
         self.random_state = random_state
 
     def _learn_schema(self, table):
-        if self.covariance not in COVARIANCES:
-            raise ValueError(f"covariance must be one of {list(COVARIANCES)}, got {self.covariance!r}")
+        structure(self.covariance)
         if isinstance(self.prior, str) and self.prior != "weak":
             raise ValueError(f"prior must be 'weak' or a model such as NormalInverseWishart(...), got {self.prior!r}")
         if table.sparse:
@@ -399,25 +502,15 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
     def _shape(self, blocks):
         return blocks["gaussian"]
 
-    def _model(self, schema, statistics):
-        columns, prior = schema.columns, self.prior
-        dim, full = len(columns), self.covariance == "full"
-        if isinstance(prior, Separation):
-            prior = replace(prior, mean=np.broadcast_to(prior.mean, dim))
-        elif not isinstance(prior, str):
-            pass
-        elif statistics is None:
-            prior = NormalInverseWishart(np.zeros(dim), 1.0, dim, np.eye(dim)) if full else _unit(dim)
-        else:
-            own = statistics.leaves["gaussian"]
-            _warn_constant(own, columns)
-            prior = NormalInverseWishart.weak(own) if full else NormalInverseGamma.weak(own)
-            if self.covariance == "isotropic":
-                prior = replace(prior, beta=prior.beta.mean())
-        return GaussianDiscriminant(
-            self._class_prior(), prior, self.covariance, self.shared, columns={"gaussian": columns}
-        )
+    @property
+    def _weak(self):
+        return isinstance(self.prior, str)
 
-
-def _unit(shape):
-    return NormalInverseGamma(np.zeros(shape), 1.0, 1.0, 1.0)
+    def _template(self, schema):
+        columns, prior, own = schema.columns, self.prior, structure(self.covariance)
+        if isinstance(prior, SeparationPrior):
+            prior = replace(prior, mean=np.broadcast_to(prior.mean, len(columns)))
+        elif self._weak:
+            prior = own.template(bool(self.shared))
+        classes = self._class_prior()
+        return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})

@@ -1,12 +1,12 @@
 """What the models of counts share: factorials, gammas and sums over rows of counts, dense or CSR."""
 
-import math
-
 import numpy as np
 from scipy import sparse
-from scipy.special import betaln, gammaln
+from scipy.special import gammaln
 
-from bayesgen.statistics import finite, membership, pieces, with_data
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import log_multichoose
+from bayesgen.numerics.sums import Grouping, finite, with_data
 
 _LEVELS = 8  # counts up to here are looked up
 
@@ -14,15 +14,6 @@ _LEVELS = 8  # counts up to here are looked up
 def whole(x):
     """Which entries are counts 0, 1, 2, ...."""
     return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
-
-
-def parts(x):
-    """Yield a slice of rows, and these rows: CSR, which is small, in one piece."""
-    if sparse.issparse(x):
-        yield slice(None), x
-        return
-    for piece in pieces(len(x), math.prod(x.shape[1:])):
-        yield piece, x[piece]
 
 
 def spectrum(counts):
@@ -48,7 +39,7 @@ def log_factorials(x, weight=None):
     return weight @ (with_data(x, values) if sparse.issparse(x) else values).sum(1)
 
 
-def missing(x):
+def stored_gaps(x):
     """Where CSR rows hold a NaN, as ones in CSR."""
     if finite(x.data):
         return sparse.csr_array(x.shape)
@@ -89,7 +80,7 @@ def log_ways(a, slope=0.0):
             times, column = count[many][:, None], column[many]
             terms = log_multichoose(a[column], times) + times * np.broadcast_to(slope, a.shape)[column]
             row = np.searchsorted(x.indptr, above[many], side="right") - 1
-            result += membership(row, x.shape[0]) @ terms
+            result += Grouping(row, x.shape[0], None, ()).membership() @ terms
             small = x.data.copy()
             small[above[many]] = 0
             x = with_data(x, small)
@@ -110,8 +101,3 @@ def filled(x):
     """Counts in CSR, 0 where one is missing, which then has no part in a sum of gammas; ``x`` dense or CSR."""
     rows = x if sparse.issparse(x) else sparse.csr_array(x)
     return rows if finite(rows.data) else with_data(rows, np.nan_to_num(rows.data))
-
-
-def log_multichoose(a, x):
-    """Log of Γ(a + x)/(Γ(a) x!), the coefficient of every counting predictive; by B(a, x + 1), which cancels less."""
-    return -np.log(a + x) - betaln(a, x + 1.0)

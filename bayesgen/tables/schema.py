@@ -3,6 +3,7 @@
 A block is a set of columns of one family, handed to one leaf as an array (n, columns), or (n,) for a single column.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.table import SPARSE_FAMILIES, Table
+from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.tables.messages import MOST, counted, listed
+from bayesgen.tables.table import SPARSE_FAMILIES, Table
 
 FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson", "multinomial")
 _RESERVED = "classes"
@@ -43,10 +46,24 @@ class Block:
 
 @dataclass(frozen=True)
 class Schema:
-    """What was learned of the columns at fit: their order, and the blocks they form."""
+    """What was learned of the columns at fit.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Their order.
+    blocks : tuple of Block
+        The blocks they form.
+    bools : tuple of str
+        Those that held True and False, not 1 and 0.
+    missing : tuple of str
+        What is missing in a file, beside an empty field.
+    """
 
     columns: tuple[str, ...]
     blocks: tuple[Block, ...]
+    bools: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def learn(cls, table: Table, features) -> "Schema":
@@ -64,35 +81,41 @@ class Schema:
         if isinstance(features, Mapping):
             for key, leaf in features.items():
                 chosen[_column_names(key, table)] = leaf
-        elif features != "auto" and features not in FAMILIES:
+        elif not isinstance(features, str) or (features != "auto" and features not in FAMILIES):
+            got = repr(features) if isinstance(features, str | int | float | None) else f"a {type(features).__name__}"
             raise ValueError(
-                f"features must be 'auto', one of {list(FAMILIES)}, or a mapping from column to leaf; got {features!r}"
+                f"features must be 'auto', one of {list(FAMILIES)}, or a mapping from column to leaf; got {got}"
             )
-        if features == "multinomial":  # one bag of all words
+        if isinstance(features, str) and features == "multinomial":  # one bag of all words
             chosen[table.columns] = features
         if table.sparse:
             _check_sparse(chosen, features)
-        named = [c for key in chosen for c in key]
-        taken = set(named)
-        if len(taken) < len(named):
+        mentioned = [c for key in chosen for c in key]
+        taken = set(mentioned)
+        if len(taken) < len(mentioned):
             raise ValueError("features names a column twice")
         for column in table.columns:
             if column not in taken:
-                family = features if features in FAMILIES else table.family(column)
+                family = features if isinstance(features, str) and features in FAMILIES else table.family(column)
                 chosen[(column,)] = family
-        return cls(table.columns, tuple(_blocks(chosen, table)))
+        blocks = tuple(_blocks(chosen, table))
+        bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
+        return cls(table.columns, blocks, tuple(c for c in bits if table.is_bool(c)))
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
-        """Rows as one array a block, NaN where missing."""
-        table, result = table.named(self.columns), {}
+        """Rows as one array a block, NaN where missing; a category not known is an error, or missing with a warning."""
+        table, result = table.renamed(self.columns), {}
+        new: dict[str, dict] | None = {} if unseen == "missing" else None
         for block in self.blocks:
             if block.categories is not None:
-                rows = table.codes(block.columns, block.categories, unseen)
+                rows = table.codes(block.columns, block.categories, new)
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
                 rows = rows.toarray()[:, 0] if sparse.issparse(rows) else rows[:, 0]
             result[block.name] = rows
+        if new:
+            _warn_of_unseen(new)
         return result
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -101,13 +124,45 @@ class Schema:
         for block in self.blocks:
             values = rows[block.name].reshape(-1, len(block.columns))
             if block.categories is not None:
-                values = np.asarray(block.categories)[values.astype(np.intp)]
-            result |= {column: values[:, j] for j, column in enumerate(block.columns)}
+                values = _labels(block.categories)[values.astype(np.intp)]
+            for j, column in enumerate(block.columns):
+                result[column] = values[:, j].astype(bool) if column in self.bools else values[:, j]
         return {column: result[column] for column in self.columns}
 
     def nothing(self) -> dict[str, np.ndarray]:
         """One row with every entry missing."""
         return {b.name: np.full((1,) if b.single else (1, len(b.columns)), np.nan) for b in self.blocks}
+
+
+def _labels(categories: tuple) -> np.ndarray:
+    """Categories as an array that keeps their types: text stays beside numbers, and 2^53 + 1 beside 0.5."""
+    array, labels = np.asarray(categories), np.empty(len(categories), dtype=object)
+    labels[:] = categories
+    return array if array.tolist() == list(categories) else labels
+
+
+def side_by_side(columns) -> np.ndarray:
+    """Columns (n,) as one array (n, columns), of objects where text stands beside numbers."""
+    columns = list(columns)
+    kinds = {"text" if c.dtype.kind in "US" else c.dtype.kind if c.dtype.kind in "bO" else "number" for c in columns}
+    return np.column_stack([c.astype(object) for c in columns] if len(kinds) > 1 else columns)
+
+
+def _warn_of_unseen(new: dict[str, dict]) -> None:
+    columns = [f"column {column!r}: {_times(values)}" for column, values in new.items()]
+    total = sum(sum(values.values()) for values in new.values())
+    more = f"; and {len(columns) - MOST} more columns" if len(columns) > MOST else ""
+    warnings.warn(
+        f"{counted(total, 'value')} taken as missing, of categories that were not there at fit: "
+        f"{'; '.join(columns[:MOST])}{more}. unseen='error' refuses them",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def _times(values: dict) -> str:
+    """Labels, and how many rows hold each: ``['u', 'v'] in 3 rows``."""
+    return f"{listed(values)} in {counted(sum(values.values()), 'row')}"
 
 
 def _check_sparse(chosen, features):
@@ -130,7 +185,9 @@ def _column_names(key, table) -> tuple[str, ...]:
     names = tuple(name(k) for k in (key if isinstance(key, tuple) else (key,)))
     absent = [name for name in names if name not in table.place]
     if absent:
-        raise ValueError(f"features names the columns {absent}, which X does not have; it has {list(table.columns)}")
+        raise ValueError(
+            f"features names the columns {listed(absent)}, which X does not have; it has {listed(table.columns)}"
+        )
     return names
 
 

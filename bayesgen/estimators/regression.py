@@ -3,6 +3,7 @@
 They model p(y | x) and have nothing to say of x: a missing value is an error, and there is no density of a row.
 """
 
+import abc
 import warnings
 from dataclasses import replace
 
@@ -11,15 +12,18 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from bayesgen.estimator import Estimator, class_codes, class_labels, existing
-from bayesgen.inference import named
-from bayesgen.inspection import ProbabilityDraws
+from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.inference import resolve
+from bayesgen.inspection.arviz import row_groups
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
+from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
-from bayesgen.posterior import Closed, generator, tree
+from bayesgen.numerics.checks import check_flag, check_positive
+from bayesgen.posterior import generator, tree
 from bayesgen.statistics import moments
+from bayesgen.tables.labels import class_codes, class_labels, existing
 
 
 class _Regression(Estimator):
@@ -28,9 +32,8 @@ class _Regression(Estimator):
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
         for name in ("prior_scale", "intercept_scale"):
-            value = getattr(self, name)
-            if np.ndim(value) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+            check_positive(name, getattr(self, name))
+        check_flag("standardize", self.standardize)
         table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
         x = complete(self._numbers(table), table.columns)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
@@ -39,7 +42,7 @@ class _Regression(Estimator):
             variance = columns.scatter / columns.n
             self.centre_ = columns.mean
             self.scale_ = np.sqrt(np.where(variance > columns.resolution(), variance, 1.0))
-        return table.columns, self._standardised(x), y, weight
+        return table.columns, self._standardised(x), y.copy(), weight  # rows are kept: not those the user may change
 
     def _numbers(self, table):
         if table.sparse:
@@ -52,15 +55,13 @@ class _Regression(Estimator):
     def _read(self, X):
         check_is_fitted(self)
         columns = self.model_.columns
-        return self._standardised(complete(self._numbers(self._table(X, reset=False).named(columns)), columns))
+        return self._standardised(complete(self._numbers(self._table(X, reset=False).renamed(columns)), columns))
 
     def _learn(self, inference, model, z, y, weight):
         self.model_ = model
         self.statistics_ = model.statistics(z, y, weight)
         self.posterior_ = inference(model, self.statistics_, seed=self.random_state)
-        if isinstance(self.posterior_, Closed):
-            return self._undo(self.posterior_.model.expected())
-        return self._undo({site: v.mean((0, 1)) for site, v in self.posterior_.sites.items()})
+        return self._undo(self.posterior_.mean())
 
     def _undo(self, sites):
         """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
@@ -84,10 +85,11 @@ class _Regression(Estimator):
         rng = generator(self.random_state)
         draws = self.posterior_.as_draws(rng)
         groups = None if X is None else self._groups(draws, X, y, rng)
-        return tree(replace(draws, sites=self._undo(draws.sites)), groups)
+        return tree(replace(draws, samples=self._undo(draws.samples)), groups)
 
-    def _groups(self, draws, X, y, rng):
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
+        """ArviZ's groups that speak of rows and their targets."""
 
 
 class LinearRegressor(RegressorMixin, _Regression):
@@ -179,7 +181,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         return self
 
     def _fit(self, X, y, sample_weight):
-        inference = named(self.inference)
+        inference = resolve(self.inference)
         if np.ma.is_masked(y):
             raise ValueError("y has masked entries; drop these rows")
         y = column_or_1d(y, warn=True)
@@ -207,14 +209,7 @@ class LinearRegressor(RegressorMixin, _Regression):
     def predict(self, X, return_std=False):
         """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
         z = self._read(X)
-        if isinstance(self.posterior_, Closed):
-            mean, variance = self.posterior_.model.predictive_moments(z)
-        else:
-            sites = self.posterior_.flat
-            weights = np.column_stack([sites["intercept"], sites["coefficients"]])
-            rows, centre = np.column_stack([np.ones(len(z)), z]), weights.mean(0)
-            spread = (weights - centre).T @ (weights - centre) / len(weights)
-            mean, variance = rows @ centre, ((rows @ spread) * rows).sum(1) + sites["variance"].mean()
+        mean, variance = self.posterior_.predictive_moments(z)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _groups(self, draws, X, y, rng):
@@ -222,7 +217,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
         noise = rng.laplace if self.noise == "laplace" else rng.normal
         drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
-        shape = (*draws.sites["variance"].shape, len(rows["t"]))
+        shape = (*draws.samples["variance"].shape, len(rows["t"]))
         return {
             "log_likelihood": {"y": self.model_.log_likelihood_rows(flat, rows).reshape(shape)},
             "posterior_predictive": {"y": drawn.reshape(shape)},
@@ -262,7 +257,7 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
         return self
 
     def _fit(self, X, y, sample_weight):
-        inference = named(self.inference)
+        inference = resolve(self.inference)
         columns, z, y, weight = self._rows(X, y, sample_weight)
         self.classes_, codes = class_codes(y)
         if len(self.classes_) < 2:
@@ -276,8 +271,12 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
 
-    def _model(self, scales, classes, columns):
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _model(self, scales, classes, columns) -> LinearClassifier:
+        """Build the model of some classes and columns."""
+
+    def _groups(self, draws, X, y, rng):
+        return row_groups(self, draws, X, y, rng)
 
     def predict_log_proba(self, X) -> np.ndarray:
         """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
@@ -355,6 +354,7 @@ class LogisticClassifier(_LinearClassifier):
         self.random_state = random_state
 
     def _model(self, scales, classes, columns):
+        check_flag("symmetric", self.symmetric)
         options = {"classes": classes, "columns": columns, "symmetric": bool(self.symmetric)}
         return LogisticRegression(scales, self.intercept_scale, **options)
 

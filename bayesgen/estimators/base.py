@@ -1,0 +1,59 @@
+"""What the estimators share: reading tables, fits that happen whole or not at all, saving."""
+
+import abc
+import contextlib
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from bayesgen import inspection
+from bayesgen.tables.table import Table
+
+
+class Estimator(BaseEstimator, abc.ABC):
+    """An estimator that reads tables."""
+
+    def save(self, path) -> None:
+        """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
+
+        The file holds what ``fit`` left: parameters, statistics and posterior. Those of the classifiers without
+        sufficient statistics (logistic, probit) are the rows themselves.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one of that name is replaced.
+        """
+        from bayesgen.estimators import storage
+
+        storage.save(self, path)
+
+    @contextlib.contextmanager
+    def _whole(self):
+        """Put everything back where what is inside fails: a failed fit leaves the fit before."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _table(self, X, reset: bool) -> Table:
+        """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
+        table = Table(X)
+        validate_data(self, table.native, reset=reset, skip_check_array=True)
+        return table
+
+
+class ProbabilityDraws:
+    """For every classifier: how sure it is of its probabilities."""
+
+    def predict_proba_draws(self, X, size: int = 1000) -> np.ndarray:
+        """Class probabilities under single draws of the parameters; see `inspection.probability_draws`."""
+        return inspection.probability_draws(self, X, size)
+
+    def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
+        """Posterior interval of each probability, (n, K, 2); see `inspection.probability_interval`."""
+        return inspection.probability_interval(self, X, level, size)

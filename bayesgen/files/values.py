@@ -1,0 +1,191 @@
+"""Values as JSON and back: numbers, strings, arrays and records; a class goes by its name alone.
+
+A name is looked up among classes that are handed over, and the object is made by its constructor, so hyperparameters
+are checked as ever. Nothing is imported, evaluated or unpickled. What a crafted text says is checked before anything
+is made of it: fields against the types that the class declares, sizes against limits.
+"""
+
+import dataclasses
+import math
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+_DEPTH = 64  # of values within values; a posterior of a classifier takes a dozen
+_CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of labels: a GB of float64
+
+
+class Writer:
+    """Turns values into what JSON can say; arrays are put aside under names that tell where they were.
+
+    Parameters
+    ----------
+    known : callable
+        From a class to whether a file may name it.
+    """
+
+    def __init__(self, known: Callable[[type], bool]):
+        self.arrays: dict[str, np.ndarray] = {}
+        self._known, self._names = known, {}
+
+    def write(self, value, place: str) -> Any:
+        """What stands for a value; everything but None, bool, int, str and finite float is a tagged object."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, list | tuple):
+            return {type(value).__name__: [self.write(v, f"{place}.{i}") for i, v in enumerate(value)]}
+        if isinstance(value, Mapping):
+            return {"dict": [[self.write(k, place), self.write(v, f"{place}.{k}")] for k, v in value.items()]}
+        if isinstance(value, np.ndarray):
+            return self._array(value, place)
+        cls = type(value)
+        if dataclasses.is_dataclass(value) and self._known(cls):
+            fields = {
+                f.name: self.write(getattr(value, f.name), f"{place}.{f.name}") for f in dataclasses.fields(value)
+            }
+            return {"object": cls.__name__, "own": not ours(cls), "fields": fields}
+        raise TypeError(
+            f"{place}: {value!r} ({cls.__name__}) cannot be saved. Numbers, strings, arrays, the models and inferences "
+            "of bayesgen and your own leaves can; a random_state must be an int or None"
+        )
+
+    def _array(self, value, place):
+        if value.dtype.kind not in "biuf":
+            kind = value.dtype.str if value.dtype.kind == "U" else "O"
+            items = [self.write(v, place) for v in value.ravel().tolist()]
+            return {"labels": items, "dtype": kind, "shape": list(value.shape)}
+        if id(value) not in self._names:  # model and posterior share arrays: each is written once
+            name = wanted = re.sub(r"\W", "_", place, flags=re.ASCII)
+            while name in self.arrays or name == "specification":
+                name = f"{wanted}_{len(self.arrays)}"
+            self._names[id(value)] = name
+            self.arrays[name] = value.astype(np.uint8) if value.dtype == bool else value
+        return {"array": self._names[id(value)], "bool": value.dtype == bool}
+
+
+class Reader:
+    """The way back from `Writer`; whatever is not as that writes it is a ValueError.
+
+    Parameters
+    ----------
+    arrays : mapping from name to array
+        What was put aside.
+    known : mapping from name to class
+        The classes of bayesgen that a file may name.
+    own : mapping from name to class
+        Those of the reader.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], own: Mapping[str, type]):
+        self._arrays, self._known, self._own = arrays, known, own
+
+    def read(self, value, depth: int = 0) -> Any:
+        """The value that stands in the file."""
+        if depth > _DEPTH:
+            raise ValueError(f"values are nested more than {_DEPTH} deep")
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"float"}:
+            return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[value["float"]]
+        if value.keys() == {"list"} or value.keys() == {"tuple"}:
+            ((kind, items),) = value.items()
+            return {"list": list, "tuple": tuple}[kind](self._items(items, depth))
+        if value.keys() == {"dict"}:
+            return dict(self._items(pair, depth) for pair in value["dict"])
+        if value.keys() == {"array", "bool"}:
+            array = self._arrays[value["array"]]
+            return array.astype(bool) if value["bool"] else array
+        if value.keys() == {"labels", "dtype", "shape"}:
+            return self._labels(value, depth)
+        if value.keys() == {"object", "own", "fields"}:
+            return self._object(value, depth)
+        raise ValueError(f"nothing is written as {sorted(value)!r:.100}")
+
+    def _items(self, items, depth) -> Iterable:
+        if not isinstance(items, list):
+            raise ValueError(f"expected a list of values, got {items!r:.100}")
+        return [item if isinstance(item, str) else self.read(item, depth + 1) for item in items]
+
+    def _labels(self, value, depth):
+        items, shape = self._items(value["labels"], depth), tuple(value["shape"])
+        width = re.fullmatch(r"O|[<>]U(\d{1,9})", value["dtype"])
+        if not width or any(type(n) is not int or n < 0 for n in shape) or math.prod(shape) != len(items):
+            raise ValueError(f"{len(items)} labels are declared as {value['dtype']!r:.100} of shape {shape!r:.100}")
+        if int(width[1] or 0) * len(items) > _CELLS:
+            raise ValueError(f"{len(items)} labels of {width[1]} letters each are too large")
+        array = np.empty(len(items), dtype=value["dtype"])
+        array[:] = items
+        return array.reshape(shape)
+
+    def _object(self, value, depth):
+        name, own = value["object"], value["own"]
+        cls = (self._own if own else self._known).get(name)
+        if cls is None:
+            hint = f"give it as load(path, leaves=[{name}])" if own else "was it saved by another version?"
+            raise ValueError(f"holds the class {name}, which is not one of bayesgen; {hint}")
+        if not isinstance(value["fields"], dict):
+            raise ValueError(f"{name} without fields")
+        fields = {field: self.read(v, depth + 1) for field, v in value["fields"].items()}
+        _check_fields(cls, fields)
+        return cls(**fields)
+
+
+def ours(cls: type) -> bool:
+    """Whether a class is of this package."""
+    return cls.__module__.split(".")[0] == "bayesgen"
+
+
+def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
+    """Raise where the fields of a class are not those it declares, by name, type or size."""
+    declared = {field.name: field for field in dataclasses.fields(cls)}
+    if fields.keys() != declared.keys():
+        raise ValueError(f"{cls.__name__} has the fields {list(declared)}, the file gives it {list(fields)!r:.200}")
+    hints = get_type_hints(cls) if ours(cls) else {}  # what a user's own class promises is the user's
+    shapes = []
+    for name, value in fields.items():
+        if "rank" in declared[name].metadata:  # a hyperparameter
+            right = _fits(value, np.ndarray)
+            shapes.append(np.shape(value)[: -declared[name].metadata["rank"] or None] if right else ())
+        elif name == "categories" and hints:  # a number would stand for as many of them
+            right = value is None or isinstance(value, tuple)
+        else:
+            right = _fits(value, hints.get(name, Any))
+        if not right:
+            raise ValueError(f"{cls.__name__}: the file gives {name} a value of the wrong type: {value!r:.100}")
+    sizes = [np.broadcast_shapes(*shapes)]
+    if hints and isinstance(labels := fields.get("categories"), tuple):  # a hyperparameter is repeated for each
+        sizes += [np.broadcast_shapes(np.shape(v), (len(labels),)) for v in fields.values() if not isinstance(v, tuple)]
+    if max(map(math.prod, sizes)) > _CELLS:
+        raise ValueError(f"{cls.__name__}: the shapes {sizes!r:.100} make more than {_CELLS} parameters")
+
+
+def _fits(value, hint) -> bool:
+    """Whether a value is what a type hint says, as far as those of records go."""
+    origin, parts = get_origin(hint) or hint, get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin in (float, np.ndarray) and isinstance(value, int | float):
+        return not isinstance(value, bool)  # an array () is written as a number
+    if origin is float:
+        return isinstance(value, np.ndarray) and value.ndim == 0
+    if origin is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    if origin is tuple and isinstance(value, tuple) and parts[1:] == (...,):  # of names, a million of them at times
+        return set(map(type, value)) <= {parts[0]} or all(_fits(one, parts[0]) for one in value)
+    if origin is tuple:
+        return isinstance(value, tuple) and (not parts or (len(parts) == len(value) and all(map(_fits, value, parts))))
+    if isinstance(origin, type) and issubclass(origin, Mapping):  # which some records keep as a tuple of pairs
+        pairs = value.items() if isinstance(value, dict) else value
+        return isinstance(value, dict | tuple) and all(_fits(tuple(pair), tuple[parts]) for pair in pairs)
+    return isinstance(value, origin)

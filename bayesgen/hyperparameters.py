@@ -1,0 +1,88 @@
+"""Hyperparameters: fields that take numbers or arrays and give arrays, checked where their values are known."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesgen import program
+from bayesgen.numerics.special import namespace
+from bayesgen.program import Record, is_abstract
+
+if TYPE_CHECKING:
+
+    class Hyperparameter:
+        """Type of a hyperparameter: an array to whoever reads it, anything array-like to the constructor."""
+
+        @overload
+        def __get__(self, instance: None, owner: Any) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: Any) -> NDArray[np.float64]: ...
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        def __set__(self, instance: Any, value: ArrayLike) -> None: ...
+
+    def hyperparameter(default: ArrayLike = ..., *, rank: int = 0, positive: bool = False) -> Hyperparameter:
+        """Declare a hyperparameter; see below."""
+        ...
+
+else:
+    Hyperparameter = np.ndarray
+
+    def hyperparameter(default=dataclasses.MISSING, *, rank=0, positive=False):
+        """Declare a hyperparameter: an array of floats whose last ``rank`` axes belong to one feature or vector."""
+        return dataclasses.field(default=default, metadata={"rank": rank, "positive": positive})
+
+
+class Hyperparameters(Record):
+    """A record with hyperparameters, which its constructor makes arrays of and checks.
+
+    A NumPy value becomes a read-only float64 array. A JAX value stays what it is, in its own precision: a record may be
+    made inside a traced function, so that a prior may have a prior. What JAX does not know yet is not checked.
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        for field in dataclasses.fields(self):
+            if "rank" in field.metadata:
+                object.__setattr__(self, field.name, _checked(self, field))
+
+    @property
+    def concrete(self) -> bool:
+        """Whether every hyperparameter is a NumPy array."""
+        return namespace(*(value for value, _ in self._ranked())) is np
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the hyperparameters in front of what belongs to one feature."""
+        return np.broadcast_shapes(*(np.shape(value)[: -rank or None] for value, rank in self._ranked()))
+
+    def _ranked(self):
+        """Yield each hyperparameter with its rank."""
+        for field in dataclasses.fields(self):
+            if "rank" in field.metadata:
+                yield getattr(self, field.name), field.metadata["rank"]
+
+
+def _checked(record: Hyperparameters, field: dataclasses.Field):
+    owner, name, rank = type(record).__name__, field.name, field.metadata["rank"]
+    value = getattr(record, name)
+    if isinstance(value, list | tuple) and namespace(*value) is not np:
+        value = program.jnp.asarray(value)
+    if namespace(value) is np:
+        try:
+            value = np.array(value, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(f"{owner}: {name} must be a number or an array of numbers") from None
+        value.flags.writeable = False
+    elif value.dtype.kind != "f":
+        value = value.astype(program.jnp.result_type(float))
+    if value.ndim < rank:
+        raise ValueError(f"{owner}: {name} must have at least {rank} axes, got shape {value.shape}")
+    if is_abstract(value):
+        return value
+    if not np.isfinite(value).all():
+        raise ValueError(f"{owner}: {name} must be finite")
+    if field.metadata["positive"] and not (np.asarray(value) > 0).all():
+        raise ValueError(f"{owner}: {name} must be positive, got {float(value.min()):g}")
+    return value

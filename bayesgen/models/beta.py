@@ -1,0 +1,65 @@
+"""What the coin and the tosses share: a probability of success under a Beta prior, counts of failures and successes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.errors import DataError, first
+from bayesgen.hyperparameters import Hyperparameter
+from bayesgen.leaf import ConjugateFamily, log_or_floor
+from bayesgen.numerics.beta import log_beta_ratio
+from bayesgen.numerics.special import namespace
+
+
+class BetaPrior(ConjugateFamily):
+    """A leaf whose parameter is the "probability" of a success, Beta(a, b); T counts (failures, successes)."""
+
+    a: Hyperparameter
+    b: Hyperparameter
+
+    def parameters(self):
+        """Sample the probability of a success."""
+        return {"probability": program.numpyro.sample("probability", program.dist.Beta(self.a, self.b))}
+
+    @property
+    def mean(self):
+        """Mean of the probability of a success, a / (a + b)."""
+        return self.a / (self.a + self.b)
+
+    def natural_parameters(self, params, about=0.0):
+        """(log(1 - probability), log probability)."""
+        p = params["probability"]
+        return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
+
+    def update(self, statistics):
+        """Add the counts."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        return replace(self, a=self.a + successes, b=self.b + failures)
+
+    def log_evidence_terms(self, statistics):
+        """Log B(a + s, b + f) - log B(a, b)."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        return log_beta_ratio(self.a, self.b, successes, failures)
+
+    def mode(self):
+        """(a - 1) / (a + b - 2); 1/2 under the flat Beta(1, 1); none where a or b is below 1."""
+        bad = (self.a < 1) | (self.b < 1)
+        if bad.any():
+            raise DataError(
+                "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1", **first(bad)
+            )
+        flat = (self.a == 1) & (self.b == 1)
+        return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
+
+    def ml(self, statistics):
+        """Share of successes; 0 or 1 is legitimate, no trial at all is not."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        empty = failures + successes == 0
+        if empty.any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
+        return {"probability": successes / (failures + successes)}
+
+    def sample_parameters(self, rng, size=()):
+        """Exact Beta draws."""
+        return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}

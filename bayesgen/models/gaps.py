@@ -1,0 +1,131 @@
+"""Gaussian vectors with gaps: statistics for every pattern of missingness, and maxima by expectation-maximisation."""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.errors import DataError
+from bayesgen.program import static
+from bayesgen.statistics import Moments, Pooled, Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class PatternMoments(Statistics):
+    """`Moments` of vectors with gaps, one for every pattern of missingness.
+
+    Attributes
+    ----------
+    patterns : tuple of str
+        Such as "101": the second of three columns is missing. Sorted.
+    moments : Moments
+        Of the rows of each pattern, with a leading axis of patterns, then groups; 0 in what is missing.
+    """
+
+    patterns: tuple[str, ...] = static()
+    moments: Moments
+
+    base = 0.0
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Which columns each pattern has, as 0 and 1: (patterns, D)."""
+        return np.array([[c == "1" for c in pattern] for pattern in self.patterns], dtype=float)
+
+    @property
+    def gaps(self) -> list[int]:
+        """The columns with a missing entry."""
+        return np.flatnonzero((self.seen == 0).any(0)).tolist()
+
+    def by_pattern(self) -> dict[str, Moments]:
+        """The moments of each pattern."""
+        m = self.moments
+        return {p: Moments(m.n[i], m.mean[i], m.scatter[i]) for i, p in enumerate(self.patterns)}
+
+    @classmethod
+    def of(cls, parts: dict[str, Moments]) -> "PatternMoments":
+        """Stack the moments of patterns."""
+        names = tuple(sorted(parts))
+        stacked = (np.stack([getattr(parts[p], a) for p in names]) for a in ("n", "mean", "scatter"))
+        return cls(names, Moments(*stacked))
+
+    def __add__(self, other):
+        if isinstance(other, Moments) and other.vector:
+            other = PatternMoments.of({"1" * other.mean.shape[-1]: other})
+        if not isinstance(other, PatternMoments):
+            return super().__add__(other)
+        parts = self.by_pattern()
+        for pattern, part in other.by_pattern().items():
+            parts[pattern] = parts[pattern] + part if pattern in parts else part
+        return PatternMoments.of(parts)
+
+    def __radd__(self, other):
+        return self + other if isinstance(other, Moments) else super().__radd__(other)
+
+    def columns(self) -> Moments:
+        """Moments of every column by itself, over the entries seen."""
+        m = self.moments
+        seen = self.seen.reshape(len(self.patterns), *[1] * (m.n.ndim - 1), -1)
+        return Moments(m.n[..., None] * seen, m.mean, np.diagonal(m.scatter, axis1=-2, axis2=-1)).sum_groups()
+
+    @functools.cached_property
+    def pooled(self) -> Pooled:
+        """Location and within-class scale of each column; see `Moments.pooled`."""
+        columns = self.columns()
+        if columns.n.ndim == 1:  # rows without classes are of one class
+            columns = Moments(columns.n[None], columns.mean[None], columns.scatter[None])
+        return columns.pooled
+
+
+def em(leaf, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000):
+    """Maximise over gaps by expectation-maximisation: ``maximise`` takes complete moments to parameters.
+
+    The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
+    μ_m + B(x̄_o - μ_o), scatter B S B' + n(Σ_mm - B Σ_om) and cross scatter B S. (Little and Rubin 2002,
+    *Statistical Analysis with Missing Data*, section 11.2.) It ends when what is left to
+    go, extrapolated from the last steps, is below ``tolerance`` in every standardised parameter.
+    """
+    columns = statistics.columns()
+    mean, variance, _ = statistics.pooled
+    start = np.where(columns.n > 0, columns.mean, mean)
+    scale, last = np.sqrt(variance), np.inf
+    params = leaf.expand({"mean": start, "covariance": np.diag(variance)})
+    for _ in range(limit):
+        new = maximise(_complete(statistics, params))
+        full = leaf.expand(new)
+        if np.linalg.eigvalsh(full["covariance"] / np.outer(scale, scale)).min() < 1e-9:
+            raise DataError(
+                "no maximum exists: with these gaps the covariance shrinks to a singular one; use 'map', 'nuts'"
+            )
+        steps = [
+            (full["mean"] - params["mean"]) / scale,
+            (full["covariance"] - params["covariance"]) / np.outer(scale, scale),
+        ]
+        step = max(float(np.abs(s).max()) for s in steps)
+        params, rate, last = full, step / last, step
+        # At a linear rate r about step r/(1 - r) is left to go.
+        if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < tolerance):
+            return new
+    raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
+
+
+def _complete(statistics: PatternMoments, params) -> Moments:
+    """Return the expected moments of complete rows, given those seen."""
+    result = None
+    for pattern, part in statistics.by_pattern().items():
+        o, m = (np.flatnonzero([c == flag for c in pattern]) for flag in ("1", "0"))
+        mu, sigma = params["mean"], params["covariance"]
+        part = Moments(part.n, part.mean[..., o], part.scatter[..., o[:, None], o])
+        regress = np.linalg.solve(sigma[..., o[:, None], o], sigma[..., o[:, None], m]).mT
+        mean, scatter = np.empty_like(mu), np.empty_like(sigma)
+        mean[..., o] = part.mean
+        mean[..., m] = mu[..., m] + (regress @ (part.mean - mu[..., o])[..., None])[..., 0]
+        cross = regress @ part.scatter
+        rest = sigma[..., m[:, None], m] - regress @ sigma[..., o[:, None], m]
+        scatter[..., o[:, None], o] = part.scatter
+        scatter[..., m[:, None], o] = cross
+        scatter[..., o[:, None], m] = cross.mT
+        scatter[..., m[:, None], m] = cross @ regress.mT + part.n[..., None, None] * rest
+        whole = Moments(part.n, mean, scatter)
+        result = whole if result is None else result + whole
+    return result  # type: ignore[return-value]

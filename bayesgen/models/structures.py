@@ -1,0 +1,139 @@
+"""The structures that the covariance of a Gaussian discriminant may have: one value each, in one registry.
+
+A structure says which leaf a prior makes, which prior is weak, and how many parameters a covariance has; what the
+classes share is the leaf's own knowledge. A new structure is a file that makes a `Structure` and puts it into
+`STRUCTURES`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.models.separation import SeparationDiagonal, SeparationFull, SeparationPrior
+from bayesgen.models.weak import WeakGaussian, WeakGaussianVector, WeakPrior
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure of the covariance matrix.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    family : class of `WeakPrior`
+        Sums the rows before there is a prior.
+    weak : callable (statistics) -> leaf
+        The weak prior.
+    leaves : mapping from class of prior to callable (prior, shared) -> leaf
+        The priors it takes, and the leaf that each makes, the covariance shared by the classes or not.
+    count : callable (D) -> int
+        Free parameters of one covariance matrix of D columns.
+    """
+
+    name: str
+    family: type[WeakPrior]
+    weak: Callable[[Any], ExponentialFamily]
+    leaves: Mapping[type, Callable[[Any, bool], ExponentialFamily]]
+    count: Callable[[int], int]
+
+    def template(self, shared: bool) -> WeakPrior:
+        """Return what sums the rows that the weak prior follows."""
+        return self.family(lambda statistics: self.leaf(self.weak(statistics), shared))
+
+    def leaf(self, prior, shared: bool) -> ExponentialFamily:
+        """Return the leaf that a prior makes."""
+        made = self.leaves.get(type(prior))
+        if made is None:
+            names = " or ".join(kind.__name__ for kind in self.leaves if kind.__name__ in _OFFERED)
+            raise TypeError(f"covariance={self.name!r} takes a {names} prior, got {type(prior).__name__}")
+        return made(prior, shared)
+
+
+_OFFERED = ("NormalInverseGamma", "NormalInverseWishart", "SeparationPrior")  # the others are made from these
+
+
+def _tied(*features: str):
+    """A leaf of scalar features that share a variance over ``features``, and over classes where it is shared."""
+
+    def leaf(prior: NormalInverseGamma, shared: bool):
+        if prior.per_class:
+            return prior  # of a posterior, which is made already
+        if prior.mean.ndim == 0:
+            raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
+        if features and prior.alpha.size * prior.beta.size != 1:
+            raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
+        return replace(prior, tied=(("class",) if shared else ()) + features)
+
+    return leaf
+
+
+def _full(prior: NormalInverseWishart, shared: bool):
+    return prior if prior.per_class else replace(prior, shared=shared)
+
+
+def _separation_full(prior: SeparationPrior, shared: bool):
+    mean, mean_sd, scale = prior.over_columns()
+    return SeparationFull(mean, mean_sd, scale, prior.eta, shared=shared)
+
+
+def _separation_diagonal(prior: SeparationPrior, shared: bool):
+    mean, mean_sd, scale = prior.over_columns()
+    return SeparationDiagonal(mean, mean_sd, scale, tied=("class",) if shared else ())
+
+
+def _as_it_is(leaf: ExponentialFamily, shared: bool):
+    return leaf
+
+
+def _weak_isotropic(statistics) -> NormalInverseGamma:
+    prior = NormalInverseGamma.weak(statistics)
+    return replace(prior, beta=prior.beta.mean())
+
+
+STRUCTURES = {
+    structure.name: structure
+    for structure in (
+        Structure(
+            "full",
+            WeakGaussianVector,
+            NormalInverseWishart.weak,
+            {
+                NormalInverseWishart: _full,
+                SeparationPrior: _separation_full,
+                SeparationFull: _as_it_is,
+                WeakGaussianVector: _as_it_is,
+            },
+            lambda dim: dim * (dim + 1) // 2,
+        ),
+        Structure(
+            "diagonal",
+            WeakGaussian,
+            NormalInverseGamma.weak,
+            {
+                NormalInverseGamma: _tied(),
+                SeparationPrior: _separation_diagonal,
+                SeparationDiagonal: _as_it_is,
+                WeakGaussian: _as_it_is,
+            },
+            lambda dim: dim,
+        ),
+        Structure(
+            "isotropic",
+            WeakGaussian,
+            _weak_isotropic,
+            {NormalInverseGamma: _tied("feature"), WeakGaussian: _as_it_is},
+            lambda dim: 1,
+        ),
+    )
+}
+
+
+def structure(name: str) -> Structure:
+    """Return the structure of a name, or raise."""
+    if name not in STRUCTURES:
+        raise ValueError(f"covariance must be one of {list(STRUCTURES)}, got {name!r}")
+    return STRUCTURES[name]

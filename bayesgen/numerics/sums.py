@@ -1,0 +1,100 @@
+"""Sums of rows by group, dense or sparse: what every model's statistics are made of."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.numerics.checks import check_weight
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which group (class) each row belongs to, and what it weighs: checked once, then used by every leaf.
+
+    Attributes
+    ----------
+    codes : int array, shape (n,)
+        Group of each row, 0..count - 1.
+    count : int
+        Number of groups.
+    weight : array, shape (n,), or None
+        Weights >= 0; None where every row counts once.
+    lead : tuple of int
+        Shape in front of the sums: (count,), or () where the rows are of no groups.
+    """
+
+    codes: np.ndarray
+    count: int
+    weight: np.ndarray | None
+    lead: tuple[int, ...]
+
+    @classmethod
+    def of(cls, length: int, group=None, groups: int | None = None, weight=None) -> "Grouping":
+        """Check codes and weights of ``length`` rows; without ``group`` all rows are of one group."""
+        weight = check_weight(weight, length)
+        if group is None:
+            return cls(np.zeros(length, np.intp), 1, weight, ())
+        codes = np.asarray(group)
+        if groups is None:
+            raise ValueError("give groups=, the number of groups, with group=")
+        if codes.shape != (length,) or (
+            length and (codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= groups)
+        ):
+            raise ValueError(f"group must hold one whole number from 0 to {groups - 1} for each of the {length} rows")
+        return cls(codes.astype(np.intp, copy=False), groups, weight, (groups,))
+
+    def __len__(self):
+        return len(self.codes)
+
+    def __getitem__(self, rows) -> "Grouping":
+        """The same of some rows."""
+        return Grouping(self.codes[rows], self.count, None if self.weight is None else self.weight[rows], self.lead)
+
+    def sizes(self) -> np.ndarray:
+        """Sum of weights (without: number of rows) of each group, (count,)."""
+        return np.bincount(self.codes, self.weight, self.count).astype(float)
+
+    def membership(self, dtype=float) -> sparse.csc_array:
+        """Sparse matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass."""
+        data = np.ones(len(self.codes), dtype) if self.weight is None else self.weight
+        places = np.arange(len(self.codes) + 1)
+        return sparse.csc_array((data, self.codes, places), shape=(self.count, len(self.codes)))
+
+
+def finite(x) -> bool:
+    """Whether all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err towards False."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
+
+
+def with_data(x, data):
+    """Sparse rows with the entries of ``x`` and other values."""
+    return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
+
+
+def sparse_sum(x, rows: Grouping, values=None, cells: int = 1 << 21) -> np.ndarray:
+    """Sum CSR rows (n, columns) by group: a dense (groups, columns), in one pass over what is stored.
+
+    ``values`` replace the stored ones. A few groups are a product with their members; many would touch too much memory
+    at every entry, so there each entry adds to its own cell.
+    """
+    x = x if values is None else with_data(x, values)
+    total, step = np.zeros((rows.count, x.shape[1])), max(1, cells // rows.count)
+    if rows.count > 4:
+        step = max(1, int(cells * x.shape[0] / max(x.nnz, 1)))
+    for start in range(0, x.shape[0], step):
+        piece = slice(start, min(start + step, x.shape[0]))
+        own = rows[piece]
+        w = np.ones(len(own)) if own.weight is None else own.weight
+        if rows.count > 4:
+            stored, length = slice(x.indptr[start], x.indptr[piece.stop]), np.diff(x.indptr[start : piece.stop + 1])
+            cell = np.repeat(own.codes * x.shape[1], length)
+            cell += x.indices[stored]
+            data = x.data[stored] if own.weight is None else x.data[stored] * np.repeat(w, length)
+            total += np.bincount(cell, data, total.size).reshape(total.shape)
+        else:
+            member = np.zeros((len(w), rows.count))
+            member[np.arange(len(w)), own.codes] = w
+            total += ((x if len(w) == x.shape[0] else x[piece]).T @ member).T
+    return total

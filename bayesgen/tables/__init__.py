@@ -1,0 +1,1 @@
+"""Rows as users bring them, and what becomes of them: tables, schemas, labels."""

@@ -1,0 +1,105 @@
+"""Columns as users bring them: what makes a table of them, and what their values are."""
+
+import datetime
+
+import numpy as np
+from sklearn.utils import check_array
+
+from bayesgen.numerics.checks import LARGEST_COUNT
+
+_REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+
+def frame_of(X):
+    """A narwhals DataFrame, or None for what is no DataFrame; a single column is refused."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    if hasattr(X, "to_pandas") and hasattr(X, "dims"):  # an xarray DataArray; its last coordinate names the columns
+        X = X.to_pandas() if X.ndim == 2 else X.to_numpy()
+    import narwhals as nw
+
+    frame = nw.from_native(X, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.LazyFrame) and hasattr(X, "collect"):
+        raise TypeError(f"X is a {type(X).__module__.split('.')[0]} {type(X).__name__}, not read yet: collect() it")
+    if isinstance(frame, nw.Series):
+        raise ValueError(
+            f"X is a single column, a {type(X).__name__}, where a table is expected. Reshape your data: X.to_frame() "
+            "is a table of one column"
+        )
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def array_of(X) -> np.ndarray:
+    """A 2-D array, None or NaN where something is missing; numbers stay numbers beside strings."""
+    if np.ma.isMaskedArray(X):
+        numbers = X.dtype.kind == "f" or (X.dtype.kind in "iu" and bool((abs(X.astype(float)) < LARGEST_COUNT).all()))
+        X = np.where(np.ma.getmaskarray(X), np.nan if numbers else None, X.data if numbers else X.data.astype(object))
+    elif not isinstance(X, np.ndarray):
+        array = np.asarray(X)
+        X = np.asarray(X, dtype=object) if array.dtype.kind in "US" and isinstance(X, list | tuple) else array
+    X = check_array(X, dtype=None, ensure_all_finite=False)
+    if X.dtype.kind in "mMV":
+        raise TypeError(f"X holds {X.dtype}, which no feature model takes; convert it to numbers or to categories")
+    return X
+
+
+def refuse(column, kind):
+    """Raise that a column holds what is neither a number nor a category."""
+    raise TypeError(
+        f"column {column!r} holds {kind}, which no feature model takes; convert it to numbers or to categories, or "
+        "drop it"
+    )
+
+
+def _observed(values) -> np.ndarray:
+    """The values of an array of objects that are not missing."""
+    import pandas as pd
+
+    return values[~pd.isna(values)]
+
+
+def object_kind(values, column) -> str:
+    """What an array of objects holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
+    kinds = set(map(type, _observed(values)))
+    for kind in kinds:
+        if issubclass(kind, _REFUSED) and not issubclass(kind, float):
+            refuse(column, f"{kind.__name__} values")
+    if kinds and all(issubclass(k, bool | np.bool_) for k in kinds):
+        return "b"
+    return "f" if kinds and all(issubclass(k, int | float | np.number) for k in kinds) else "O"
+
+
+def to_float(values, column) -> np.ndarray:
+    """Objects that are numbers, as floats."""
+    import pandas as pd
+
+    missing = pd.isna(values)
+    result = np.full(len(values), np.nan)
+    text = next((v for v in values[~missing] if isinstance(v, str | bytes)), None)
+    try:
+        if text is not None:
+            raise ValueError
+        result[~missing] = values[~missing].astype(float)
+    except ValueError:
+        raise ValueError(
+            f"column {column!r} holds {text!r}, which is not a number; declare it categorical, convert it, or drop it"
+        ) from None
+    except TypeError as error:
+        raise TypeError(f"column {column!r}: {error}") from None
+    return result
+
+
+def factorize(values, column) -> tuple[np.ndarray, list]:
+    """Code of each value, -1 where missing, and the distinct values in the order of their codes."""
+    import pandas as pd
+
+    try:
+        codes, distinct = pd.factorize(values)
+    except TypeError as error:
+        raise TypeError(f"column {column!r} holds values that cannot be categories: {error}") from None
+    if distinct.dtype.kind == "f":
+        if np.isinf(distinct).any():
+            raise ValueError(f"column {column!r} holds an infinite value; give NaN where it is missing")
+        if (distinct == np.floor(distinct)).all():  # 1.0 beside a gap is the category 1; no int64 holds 1e19
+            return codes, [int(v) if abs(v) <= LARGEST_COUNT else v for v in distinct.tolist()]
+    return codes, distinct.tolist()

@@ -1,0 +1,189 @@
+"""Tables in files: the one place that reads CSV, whose fields are text, and Parquet, whose columns have types."""
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bayesgen.tables.fields import column_of
+from bayesgen.tables.messages import counted, listed, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["text", "number", "label", "category"]
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table, and how it was read.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Its columns: numbers, bools, text as objects, declared categories.
+    source : str
+        What to call it.
+    path : Path
+        The file.
+    gaps : dict
+        By column, how each missing entry was spelled: a Series by row.
+    notes : tuple of str
+        What could not be kept.
+    """
+
+    table: "pd.DataFrame"
+    source: str
+    path: Path
+    gaps: dict
+    notes: tuple[str, ...] = ()
+
+
+def read(name: str, missing: Collection[str] = (), kinds: Mapping[str, Kind] | None = None) -> TableFile:
+    """Read a file, or a built-in data set where no file has that name.
+
+    In text only an empty field is missing, and what ``missing`` names; in a column of numbers NA, NaN and null are too.
+
+    Parameters
+    ----------
+    name : str
+        A CSV or Parquet file, or a built-in data set.
+    missing : collection of str
+        What is missing beside an empty field.
+    kinds : mapping from column to kind, optional
+        "text"; "number"; "label": text unless a Parquet file declares its type; "category": the same, with numbers of
+        a Parquet file made categories. Of columns left out the fields, or the Parquet types, tell.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it cannot be read, or a column is there twice.
+    """
+    from bayesgen import data
+
+    path, source = Path(name), name
+    if not path.is_file() and name in data.names():
+        path, source = data.path(name), f"{name} (built in)"
+    if not path.exists():
+        raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
+    parquet = path.suffix.lower() in (".parquet", ".pq")
+    try:
+        table, declared = _parquet(path) if parquet else (_csv(path), {})
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{name}: not readable as {'Parquet' if parquet else 'CSV'}: {error}") from None
+    if table is None:
+        raise ValueError(f"{name}: the file is empty")
+    twice = [column for column, count in Counter(table.columns).items() if count > 1]
+    if twice:
+        raise ValueError(f"{name}: the column {twice[0]!r} is there twice; rename one")
+    columns, gaps, missing, kinds = {}, {}, set(missing), kinds or {}
+    for column in table.columns:
+        kind = kinds.get(column)
+        if parquet:
+            columns[column], gaps[column] = _typed(table[column], column in declared, missing, kind)
+        else:
+            columns[column], gaps[column] = column_of(
+                table[column], missing, "text" if kind in ("label", "category") else kind
+            )
+    return TableFile(_frame(columns, len(table)), source, path, gaps, tuple(_lost_levels(columns, declared)))
+
+
+def _frame(columns, rows):
+    import pandas as pd
+
+    return pd.DataFrame(columns, index=pd.RangeIndex(rows))
+
+
+def _csv(path) -> "pd.DataFrame | None":
+    """All fields as text, by column; None where there is not even a header.
+
+    pandas would rename a column that is there twice, and take the first one for an index where rows are longer than the
+    header, so the header is read as a row.
+    """
+    import pandas as pd
+
+    how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
+    try:
+        table = pd.read_csv(path, **how)
+        if table.shape[1] == 1:  # a blank line is a row then, of one gap
+            table = pd.read_csv(path, **how, skip_blank_lines=False)
+            table = table.iloc[(table[0] != "").to_numpy().argmax() :]
+    except pd.errors.EmptyDataError:
+        return None
+    header = [name or f"Unnamed: {place}" for place, name in enumerate(table.iloc[0])]
+    return table.iloc[1:].set_axis(header, axis=1).reset_index(drop=True)
+
+
+def _parquet(path) -> tuple["pd.DataFrame", dict[str, int | None]]:
+    """Columns of their types, and those declared as categories, with how many where the file says so."""
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}
+    file = parquet.ParquetFile(path)
+    table, metadata = file.read(), file.metadata.metadata or {}
+    names = table.column_names
+    pandas = json.loads(metadata.get(b"pandas", b"{}"))
+    index = {name for name in pandas.get("index_columns", []) if isinstance(name, str)}
+    table = table.rename_columns([str(place) for place in range(len(names))]).replace_schema_metadata()
+    frame = table.to_pandas(types_mapper=(whole | {pa.bool_(): pd.BooleanDtype()}).get)
+    kept = [place for place, name in enumerate(names) if name not in index]
+    frame = frame.iloc[:, kept].set_axis([names[place] for place in kept], axis=1)
+    declared: dict[str, int | None] = {}
+    if b"ARROW:schema" in metadata:  # Parquet itself has dictionaries of text alone
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[b"ARROW:schema"])))
+        declared = {field.name: None for field in schema if pa.types.is_dictionary(field.type)}
+    for column in pandas.get("columns", []):
+        if column.get("pandas_type") == "categorical" and column.get("metadata"):
+            declared[column["field_name"]] = column["metadata"].get("num_categories")
+    return frame, declared
+
+
+_WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")  # that keep 2^53 + 1 beside a gap
+
+
+def _typed(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
+    """A column of a Parquet file, and how its gaps were spelled."""
+    import pandas as pd
+
+    categories = isinstance(column.dtype, pd.CategoricalDtype)
+    gone = column.isna().to_numpy(dtype=bool)
+    if kind == "text":
+        return column_of(column.astype(object).map(str).where(~gone, ""), missing, "text")
+    if not categories and pd.api.types.infer_dtype(column, skipna=True) == "string" and not declared:
+        return column_of(column.astype(object).where(~gone, ""), missing, "number" if kind == "number" else "text")
+    numbers = column.dtype.kind in "iuf"
+    if not categories and (declared or (kind == "category" and column.dtype.kind in "iufb")):
+        column, categories = column.astype("category"), True
+    texts = column.astype(object).map(str)
+    named = texts.isin(missing).to_numpy() & ~gone
+    if numbers:
+        named |= column.isin([float(word) for word in missing if _is_number(word)]).to_numpy(dtype=bool) & ~gone
+    spelled = texts.where(named, "")[gone | named]
+    column = column.mask(named) if named.any() else column
+    if not (gone | named).any() and column.dtype.kind in "iub" and not categories:
+        column = column.astype(column.dtype.name.lower().replace("boolean", "bool"))
+    return column, spelled
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _lost_levels(columns, declared):
+    """Yield what of the declared categories Parquet did not keep: of other types than text, those without a row."""
+    for name, count in declared.items():
+        levels = columns[name].cat.categories if name in columns and hasattr(columns[name], "cat") else []
+        if count is not None and len(levels) < count:
+            yield (
+                f"{quoted(name)}: {counted(count - len(levels), 'declared level')} not in the file, which keeps those "
+                f"without a row for text alone; there are {listed(levels)}"
+            )

@@ -1,0 +1,160 @@
+"""Damage saved files at random: ``python tests/fuzz_files.py`` writes docs/reliability/files.csv.
+
+Each of 10,000 damaged files, bits flipped, bytes overwritten and ends cut off, must be refused with a ValueError that
+names it, or predict as before; so must 10,000 more whose seal is computed anew, so that HDF5 and all that reads behind
+it see the damage: there a number that was changed is what the file says. Workers are limited to 1 GB and 5 s a file.
+"""
+
+import csv
+import multiprocessing
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import bayesgen as bg
+from bayesgen.files import seal
+
+COUNT, SECONDS, MEMORY = 10_000, 5, 1 << 30
+TABLE = Path(__file__).parents[1] / "docs" / "reliability" / "files.csv"
+
+
+def estimators():
+    """Fitted estimators of every kind of posterior, with rows to predict."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(40, 2)), np.repeat(["a", "b"], 20)
+    x[t == "b"] += 2.0
+    mixed = np.column_stack([x[:, :1], rng.poisson(2.0, (40, 2))])
+    kinds = {0: "gaussian", 1: "poisson", 2: "categorical"}
+    yield bg.NaiveBayesClassifier(kinds).fit(mixed, t), mixed
+    yield bg.NaiveBayesClassifier(kinds, inference="map").fit(mixed, t), mixed
+    yield bg.GaussianDiscriminantClassifier(shared=True).fit(x, t), x
+    yield bg.LinearRegressor().fit(x, x[:, 0]), x
+    yield bg.LogisticClassifier(inference="map").fit(x, t), x
+    fitted = bg.GaussianDiscriminantClassifier("diagonal").fit(x, t)
+    fitted.posterior_ = fitted.posterior_.as_draws(0)
+    yield fitted, x
+
+
+def damaged(content: bytes, rng) -> bytes:
+    """A copy with one to three bits flipped, or some bytes overwritten, or its end cut off."""
+    place = int(rng.integers(len(content)))
+    kind = rng.integers(4)
+    if kind == 0:
+        return content[:place]
+    if kind == 1:
+        size = int(rng.integers(1, 9))
+        other = bytes(b ^ 255 for b in content[place : place + size])
+        return content[:place] + other + content[place + size :]
+    changed = bytearray(content)
+    for at in {place, *rng.integers(len(content), size=rng.integers(3)).tolist()}:
+        changed[at] ^= 1 << int(rng.integers(8))
+    return bytes(changed)
+
+
+def resealed(content: bytes, rng) -> bytes:
+    """A damaged copy whose seal fits the damage."""
+    inner = damaged(content[:-56], rng)
+    return inner + seal.seal(inner)
+
+
+def predicted(estimator, rows):
+    """What an estimator says of rows, as numbers."""
+    return estimator.predict_proba(rows) if hasattr(estimator, "predict_proba") else estimator.predict(rows)
+
+
+def outcome(path, rows, want) -> str:
+    """What becomes of a damaged file."""
+    try:
+        got = predicted(bg.load(path), rows)
+    except ValueError as error:
+        return "refused" if str(path) in str(error) else f"refused without its name: {error}"
+    except MemoryError:
+        return "more than 1 GB"
+    return "equal" if np.array_equal(got, want) else "other numbers"
+
+
+def work(connection, path, make, seed, rows, want, good):
+    """Damage one file again and again, in a process with limits; tell each outcome, and how long it took."""
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    while True:
+        case = connection.recv()
+        path.write_bytes(make(good, np.random.default_rng([seed, case])))
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)  # which ends the process, wherever it is
+        start = time.perf_counter()
+        try:
+            said = outcome(path, rows, want)
+        except Exception as error:
+            said = f"raised {error!r:.200}"
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        connection.send((said, time.perf_counter() - start))
+
+
+class Worker:
+    """A limited process, started anew where a file ended it."""
+
+    def __init__(self, *arguments):
+        self.arguments, self.process = arguments, None
+
+    def ask(self, case):
+        """The outcome of a case, and its seconds."""
+        if self.process is None:
+            self.connection, other = multiprocessing.Pipe()
+            context = multiprocessing.get_context("fork")
+            self.process = context.Process(target=work, args=(other, *self.arguments), daemon=True)
+            self.process.start()
+            other.close()
+        self.connection.send(case)
+        try:
+            return self.connection.recv()
+        except EOFError:
+            self.process.join()
+            code, self.process = self.process.exitcode, None
+            return (f"over {SECONDS} s" if code == -signal.SIGALRM else f"ended by signal {-code}"), float(SECONDS)
+
+    def stop(self):
+        """End the process."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.join()
+
+
+def main(count=COUNT):
+    """Damage all files, and write the table."""
+    table, bad = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        cases = []
+        for number, (fitted, rows) in enumerate(estimators()):
+            path = Path(folder) / f"{number}.nc"
+            fitted.save(path)
+            cases.append((path, rows, predicted(fitted, rows), path.read_bytes()))
+        for damage, make in (("as it happens", damaged), ("seal computed anew", resealed)):
+            said, slowest = [], 0.0
+            for number, (path, rows, want, good) in enumerate(cases):
+                worker = Worker(path, make, number, rows, want, good)
+                for case in range(count // len(cases) + (number < count % len(cases))):
+                    result, seconds = worker.ask(case)
+                    slowest = max(slowest, seconds)
+                    said.append(result)
+                    if result not in ("refused", "equal", "other numbers"):
+                        bad.append((damage, path.name, case, result))
+                worker.stop()
+            known = [said.count(kind) for kind in ("refused", "equal", "other numbers")]
+            table.append([damage, len(said), *known, len(said) - sum(known), f"{slowest:.2f}"])
+            print(*table[-1], sep=", ", flush=True)
+    for case in bad[:20]:
+        print(*case)
+    with TABLE.open("w", newline="") as file:
+        header = ["damage", "files", "refused", "equal predictions", "other numbers", "beyond limits", "slowest, s"]
+        csv.writer(file, lineterminator="\n").writerows([header, *table])
+    return any(row[0] == "as it happens" and (row[4] or row[5]) for row in table)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))

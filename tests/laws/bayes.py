@@ -1,0 +1,66 @@
+"""Bayes' rule: learning goes in steps, and predictive, evidence and draws are of one posterior."""
+
+import math
+
+import numpy as np
+
+from bayesgen import program
+from laws.helpers import blocks, log_joint, log_joint_draws, pick, same
+
+
+def learning_goes_in_steps(case):
+    """Today's posterior is tomorrow's prior, evidence multiplies, and no rows teach nothing."""
+    model, data = case.model, case.data(30)
+    first, second, none = (model.statistics(*pick(data, rows)) for rows in (range(12), range(12, 30), []))
+    half = model.update(first)
+    at_once = model.update(first + second)
+    new = case.data(6, seed=1)
+    same(log_joint(half.update(second), new), log_joint(at_once, new), 1e-11)
+    whole = model.log_evidence(first + second)
+    assert math.isclose(model.log_evidence(first) + half.log_evidence(second), whole, rel_tol=1e-11)
+    same(log_joint(model.update(none), new), log_joint(model, new), 1e-14)
+    assert abs(model.log_evidence(none)) < 1e-14
+
+
+def predictive_is_an_evidence_ratio(case):
+    """p(x | D) = p(D, x) / p(D): Student-t and friends against the normalising constants."""
+    model = case.model
+    statistics, new = model.statistics(*case.data(20)), case.data(8, seed=1)
+    ratio = [
+        model.log_evidence(statistics + model.statistics(*pick(new, [i]))) - model.log_evidence(statistics)
+        for i in range(8)
+    ]
+    np.testing.assert_allclose(log_joint(model.update(statistics), new), ratio, rtol=1e-10, atol=1e-10)
+
+
+def predictive_is_a_mean_over_draws(case):
+    """p(x | D) = E p(x | params) over exact draws: independent, so |z| < 5 with the plain standard error."""
+    posterior = case.model.update(case.model.statistics(*case.data(12)))
+    new = case.data(8, "entries", seed=1)
+    params = posterior.sample_parameters(case.rng, (20_000,))
+    ratio = np.exp(log_joint_draws(posterior, params, new) - log_joint(posterior, new))
+    error = ratio.std(0) / np.sqrt(len(ratio))
+    assert (error < 0.05).all()
+    assert (np.abs(ratio.mean(0) - 1) <= 5 * error + 1e-12).all()
+
+
+def evidence_is_a_mean_over_the_prior(case):
+    """p(D) = E p(D | params) over exact draws of the prior, for a few rows, so that the mean converges."""
+    entries = sum(x[0].size for x in blocks(case.data(1, "no")))
+    data = case.data(max(1, 6 // entries), "no")
+    log_likelihood = log_joint_draws(case.model, case.model.sample_parameters(case.rng, (100_000,)), data).sum(1)
+    ratio = np.exp(log_likelihood - case.model.log_evidence(case.model.statistics(*data)))
+    error = ratio.std() / np.sqrt(len(ratio))
+    assert error < 0.1
+    assert abs(ratio.mean() - 1) <= 5 * error + 1e-12
+
+
+def predictive_program_is_log_predictive(case):
+    """The predictive as a NumPyro distribution, features multiplied, is the closed form."""
+    model = case.model.update(case.model.statistics(*case.data(12)))
+    new = case.data(8, "no", seed=1)
+    with program.x64():
+        predictive = model.predictive(new[0]) if case.given else model.predictive()
+        density = predictive.log_prob(new[-1].astype(int) if predictive.is_discrete else new[-1])
+        density = np.asarray(density).reshape(8, -1).sum(1)
+    np.testing.assert_allclose(density, log_joint(model, new), rtol=case.digits, atol=case.digits)

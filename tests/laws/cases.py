@@ -1,0 +1,168 @@
+"""The one table of models under test. A new model is one new line in `CASES`."""
+
+import numpy as np
+
+from bayesgen.models import (
+    BetaBernoulli,
+    BetaBinomial,
+    DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
+    GaussianDiscriminant,
+    KnownCategorical,
+    LaplaceLinearRegression,
+    LinearRegression,
+    LinearRegressionKnownVariance,
+    LogisticRegression,
+    NaiveBayes,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    NormalKnownVariance,
+    ProbitRegression,
+    SeparationPrior,
+)
+from laws.bayes import (
+    evidence_is_a_mean_over_the_prior,
+    learning_goes_in_steps,
+    predictive_is_a_mean_over_draws,
+    predictive_is_an_evidence_ratio,
+    predictive_program_is_log_predictive,
+)
+from laws.helpers import Case
+from laws.missing import (
+    evidence_of_missing_is_marginal,
+    missing_at_fit_is_marginal,
+    missing_is_marginal,
+    target_has_probability_one,
+)
+from laws.points import map_maximises, ml_maximises
+from laws.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
+from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, tosses
+
+# -- what a model is exempt from, and why ------------------------------------------------------------------------------
+
+EXACT = {nuts_is_the_reweighted_prior: "nuts_is_exact says more"}
+GENERATIVE = {target_has_probability_one: "missing_is_marginal says it of every entry"}
+REGRESSION = dict.fromkeys(
+    (missing_is_marginal, missing_at_fit_is_marginal, evidence_of_missing_is_marginal),
+    "x has no distribution to fill a gap from, and is never missing",
+)
+NO_ALGEBRA = dict.fromkeys(
+    (
+        learning_goes_in_steps,
+        predictive_is_an_evidence_ratio,
+        predictive_is_a_mean_over_draws,
+        evidence_is_a_mean_over_the_prior,
+        predictive_program_is_log_predictive,
+        nuts_is_exact,
+    ),
+    "not conjugate: neither posterior nor evidence in closed form",
+)
+SEPARATION = NO_ALGEBRA | {
+    ml_maximises: "that of the conjugate model of the same covariance",
+    missing_is_marginal: "no exact predictive; the density is that of the conjugate model",
+    evidence_of_missing_is_marginal: "no evidence in closed form",
+}
+CLASSIFIER = {predictive_program_is_log_predictive: "`predictive()` is a leaf's"}
+NOTHING_TO_LEARN = dict.fromkeys((nuts_is_exact, ml_maximises, map_maximises), "nothing to learn")
+GIVEN_TOSSES = {predictive_program_is_log_predictive: "the tosses are data: no one distribution"}
+ANY_LENGTH = {predictive_program_is_log_predictive: "its predictive is of documents of one length"}
+NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
+
+# -- what is left to the slow tests, for another line runs the same code -----------------------------------------------
+
+NUTS_AGAIN = (nuts_is_exact,)
+WEIGHTED_AGAIN = (nuts_is_the_reweighted_prior,)
+COMPILED = (nuts_is_the_reweighted_prior, map_maximises, missing_at_fit_is_marginal, row_program_is_statistics_program)
+
+
+def leaf(name, model, rows, without=None, slow=(), **kwargs):
+    return Case(name, model, rows, EXACT | GENERATIVE | (without or {}), slow, **kwargs)
+
+
+def discriminant(name, classes, prior, slow=(), **kwargs):
+    model = GaussianDiscriminant(classes, prior, **kwargs)
+    return Case(name, model, PAIR, GENERATIVE | (EXACT | CLASSIFIER if model.conjugate else SEPARATION), slow)
+
+
+def regression(name, model, rows, without=None, slow=(), **kwargs):
+    own = EXACT if model.conjugate else NO_ALGEBRA
+    return Case(name, model, rows, REGRESSION | own | (without or {}), slow, given=True, **kwargs)
+
+
+# -- priors ------------------------------------------------------------------------------------------------------------
+
+COV = np.array([[2.0, 0.6], [0.6, 1.0]])
+NIW2 = NormalInverseWishart(mean=[1.5, 2.5], kappa=2.0, nu=7.0, scale=8 * COV)
+NIW3 = NormalInverseWishart(np.full(3, 2.0), 1.5, 9.0, 9 * (np.eye(3) + 0.3))
+NIG = NormalInverseGamma(mean=1.0, kappa=1.5, alpha=4.0, beta=6.0)
+NIGS = NormalInverseGamma([1.0, 2.0, 3.0], [1.5, 0.7, 2.0], [4.0, 5.0, 3.5], [6.0, 5.0, 8.0])
+TORONTO = NormalKnownVariance(mean=1.0, sd=2.0, noise_sd=1.5)
+TWO, THREE = DirichletCategorical([2.0, 1.5], ["no", "yes"]), DirichletCategorical(1.5, ["a", "b", "c"])
+DIE, DICE = DirichletCategorical([1.5, 2.0, 3.0]), DirichletCategorical([[1.5, 2.0, 1.2], [3.0, 1.1, 2.5]])
+MIXED = {"coin": BetaBernoulli([1.5, 2.0], 2.0), "die": DIE, "size": NIG, "sizes": NIGS, "heat": TORONTO}
+MIXED_ROWS = {"coin": bits(2), "die": codes(3), "size": normals(), "sizes": normals(3), "heat": normals()}
+
+CALLS, PAIRS = GammaPoisson([2.0, 0.7], [0.5, 1.5]), BetaBinomial(1.5, 2.5)
+BAG = DirichletMultinomial([1.2, 1.0, 2.5], length=7)
+BAGS = DirichletMultinomial([[1.2, 1.0, 2.5], [2.0, 1.5, 1.1]], length=4)
+COUNTS = {"calls": CALLS, "days": BetaBinomial([1.5, 2.0], 2.0, trials=[6, 3]), "tosses": PAIRS, "bag": BAG}
+COUNTS_ROWS = {"calls": counts(2), "days": heads([6, 3]), "tosses": tosses(), "bag": documents(3)}
+
+PLANE = NormalInverseGamma([1.5, 2.5], [1.5, 0.7], [5.0, 6.0], [6.0, 5.0])
+ROUND = NormalInverseGamma([1.5, 2.5], 1.5, 6.0, 8.0)
+APART = SeparationPrior([1.5, 2.5], [1.0, 1.5], [1.5, 1.2], eta=2.5)
+PAIR = classed(2, x=normals(2))
+
+LINE = {"mean": [1.0, -0.5, 0.2], "factor": [[1.0, 0, 0], [0.3, 0.8, 0], [-0.5, 0.4, 0.7]]}
+LASSO = {"alpha": 4.0, "beta": 3.0, "intercept_scale": 1.5}
+SCORES = {"prior_scale": [1.5, 1.0], "intercept_scale": 1.2}
+ABC = ("a", "b", "c")
+
+CASES = [
+    leaf("coin", BetaBernoulli(a=2.0, b=3.5), bits()),
+    leaf("coins", BetaBernoulli([2.0, 1.5, 4.0], [3.5, 2.0, 1.2]), bits(3), slow=NUTS_AGAIN),
+    leaf("die", DIE, codes(3)),
+    leaf("dice", DICE, codes(3, 2), slow=NUTS_AGAIN),
+    leaf("known die", KnownCategorical([0.2, 0.3, 0.5]), codes(3), NOTHING_TO_LEARN),
+    leaf("calls", CALLS, counts(2), digits=1e-5),
+    leaf("heads of six", BetaBinomial(1.5, 2.5, trials=6), heads(6), slow=NUTS_AGAIN, digits=1e-5),
+    leaf("tosses", PAIRS, tosses(), GIVEN_TOSSES, slow=NUTS_AGAIN),
+    leaf("bag", BAG, documents(3), ANY_LENGTH),
+    leaf("bags of four", BAGS, documents(3, 2, length=4), slow=NUTS_AGAIN, digits=1e-5),
+    leaf("toronto", TORONTO, normals()),
+    leaf("weather stations", NormalKnownVariance([1.0, 2.0], [2.0, 0.5], [1.5, 1.0]), normals(2), slow=NUTS_AGAIN),
+    leaf("normal", NIG, normals()),
+    leaf("normals", NIGS, normals(3), slow=NUTS_AGAIN),
+    leaf("gaussian line", NormalInverseWishart([1.0], 1.5, 8.0, [[12.0]]), normals(1), slow=NUTS_AGAIN),
+    leaf("gaussian plane", NIW2, normals(2)),
+    leaf("gaussian space", NIW3, normals(3), slow=NUTS_AGAIN),
+    leaf("naive Bayes", NaiveBayes(THREE, MIXED), classed(3, **MIXED_ROWS), CLASSIFIER),
+    leaf("naive Bayes, known classes", NaiveBayes(KnownCategorical([0.3, 0.7]), {"size": NIG}),
+         classed(2, size=normals()), CLASSIFIER, NUTS_AGAIN),
+    leaf("naive Bayes of counts", NaiveBayes(TWO, COUNTS), classed(2, **COUNTS_ROWS), CLASSIFIER, NUTS_AGAIN),
+    discriminant("full", TWO, NIW2),
+    discriminant("full shared", TWO, NIW2, shared=True),
+    discriminant("diagonal", TWO, PLANE, covariance="diagonal", slow=NUTS_AGAIN),
+    discriminant("diagonal shared", TWO, PLANE, covariance="diagonal", shared=True),
+    discriminant("isotropic", TWO, ROUND, covariance="isotropic"),
+    discriminant("isotropic shared", TWO, ROUND, covariance="isotropic", shared=True, slow=NUTS_AGAIN),
+    discriminant("separation", TWO, APART, COMPILED),
+    discriminant("separation shared", TWO, APART, COMPILED, shared=True),
+    discriminant("separation diagonal", TWO, APART, WEIGHTED_AGAIN, covariance="diagonal"),
+    regression("linear", LinearRegression(**LINE, alpha=4.0, beta=3.0, columns=("a", "b")), columns(2)),
+    regression("linear, known noise", LinearRegressionKnownVariance(**LINE, noise_sd=0.8), columns(2),
+               slow=NUTS_AGAIN),
+    regression("laplace noise", LaplaceLinearRegression([0.8, 0.5], **LASSO), columns(2), NO_ML, WEIGHTED_AGAIN,
+               kinked=True),
+    regression("laplace prior", LaplaceLinearRegression([0.8, 0.5], **LASSO, noise="normal", prior="laplace"),
+               columns(2), slow=WEIGHTED_AGAIN, kinked=True),
+    regression("laplace noise and prior", LaplaceLinearRegression([0.8, 0.5], **LASSO, prior="laplace"), columns(2),
+               NO_ML, WEIGHTED_AGAIN, kinked=True),
+    regression("logistic", LogisticRegression(**SCORES), columns(2, classes=2)),
+    regression("softmax", LogisticRegression(**SCORES, classes=ABC, columns=("a", "b")), columns(2, classes=3),
+               slow=WEIGHTED_AGAIN),
+    regression("softmax, pinned", LogisticRegression(**SCORES, classes=ABC, symmetric=False), columns(2, classes=3),
+               slow=WEIGHTED_AGAIN),
+    regression("probit", ProbitRegression(**SCORES), columns(2, classes=2), slow=WEIGHTED_AGAIN),
+]  # fmt: skip

@@ -1,0 +1,214 @@
+"""What laws are made of: a case, its rows and parameters, its densities, and how far a mean over draws may be off.
+
+Three kinds of models differ only here. A leaf has rows (x,); a classifier (x, t) with p(x, t); a regression (x, t) with
+p(t | x). ``t`` are codes where the model answers class by class, else a number.
+"""
+
+import functools
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from arviz_stats import ess
+from numpyro import handlers
+from numpyro.infer import Predictive
+
+from bayesgen import NUTS, fit, program
+from bayesgen.models import BetaBinomial, ClassConditional, DirichletMultinomial
+
+SAMPLER = NUTS(num_samples=1000, num_warmup=500, num_chains=2)
+LEAST_ESS = 200  # of 2000 draws; below it a standard error is itself too uncertain to divide by
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model under test.
+
+    Attributes
+    ----------
+    name : str
+        For the test's id.
+    model : Model
+        With a prior strong enough that Monte Carlo over it converges.
+    rows : callable (rng, n) -> (x,) or (x, t)
+        Complete rows.
+    without : mapping from law to str
+        The laws it is exempt from, and why.
+    slow : tuple of laws
+        Those that are left to the slow tests: another line runs the same code.
+    given : bool
+        Whether x is given: a regression, whose density is p(t | x).
+    kinked : bool
+        Whether the log density has kinks, so that at a maximum its slope need not be 0.
+    digits : float
+        Relative error of NumPyro's own log density of the predictive.
+    """
+
+    name: str
+    model: Any
+    rows: Callable[[np.random.Generator, int], tuple]
+    without: Mapping[Callable, str] = field(default_factory=dict)
+    slow: tuple = ()
+    given: bool = False
+    kinked: bool = False
+    digits: float = 1e-10
+
+    @property
+    def rng(self):
+        return np.random.default_rng(zlib.crc32(self.name.encode()))
+
+    @property
+    def parts(self) -> Mapping:
+        """The leaves whose rows may have gaps; the one leaf is named ""."""
+        if self.given:
+            return {}
+        return self.model.leaves if isinstance(self.model, ClassConditional) else {"": self.model}
+
+    def data(self, n, gaps="rows", seed=0):
+        """Rows with a quarter missing: "entries", "rows" (vectors are missing as a whole, scalars one by one), "no"."""
+        rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
+        data = self.rows(rng, n)
+        for part, leaf in self.parts.items() if gaps != "no" else ():
+            x = block(data, part)
+            observation = x.shape[: x.ndim - leaf.event_dim]
+            if gaps == "entries" and is_pair(leaf):
+                x[..., 0][rng.random(observation) < 0.25] = np.nan
+            else:
+                whole = gaps == "rows" or isinstance(leaf, DirichletMultinomial)
+                x[rng.random(observation if whole else x.shape) < 0.25] = np.nan
+        return data
+
+
+def is_pair(leaf):
+    """Whether an observation is a pair (heads, tosses), of which the heads alone may be missing."""
+    return isinstance(leaf, BetaBinomial) and leaf.event_dim == 1
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def block(data, part):
+    """The (writable) array of one leaf."""
+    return data[0][part] if isinstance(data[0], Mapping) else data[0]
+
+
+def blocks(data):
+    """The arrays of all leaves."""
+    return list(data[0].values()) if isinstance(data[0], Mapping) else [data[0]]
+
+
+def pick(data, rows):
+    """The rows at some indices, copied."""
+    rows = np.asarray(rows, int)
+    return tuple({k: v[rows] for k, v in a.items()} if isinstance(a, Mapping) else a[rows] for a in data)
+
+
+def by_class(data):
+    """Whether the target is a class."""
+    return len(data) > 1 and data[1].dtype.kind == "i"
+
+
+def asked(data):
+    """What a model is asked the density of: the rows; the target too where it is a number."""
+    return data if len(data) > 1 and not by_class(data) else data[0]
+
+
+# -- densities ---------------------------------------------------------------------------------------------------------
+
+
+def densities(model, params, data):
+    """Log density of each draw and row, (draws, n); of every class, (draws, K, n)."""
+    return model.log_likelihood_rows(params, model.check(asked(data)))
+
+
+def log_joint(posterior, data):
+    """Log density of each row, at its own class, by ``posterior.log_predictive``."""
+    density = posterior.log_predictive(asked(data))
+    return density[np.arange(len(density)), data[1]] if by_class(data) else density
+
+
+def log_joint_draws(model, params, data):
+    """Log density of each draw and row, at its own class: (draws, n)."""
+    density = densities(model, params, data)
+    return density[:, data[1], np.arange(density.shape[-1])] if by_class(data) else density
+
+
+def parameters(case, count):
+    """Draws of the parameters from the prior: by the model's own algebra, or by its program where it has none."""
+    if case.model.conjugate:
+        return case.model.sample_parameters(case.rng, (count,))
+    if count < 8:
+        return {site: v[:count] for site, v in _few(case).items()}
+    return _from_program(case, count)
+
+
+@functools.cache
+def _few(case):
+    return _from_program(case, 8)
+
+
+def _from_program(case, count):
+    with program.x64():
+        draws = Predictive(case.model.latents, num_samples=count)(jax.random.PRNGKey(0))
+        return {site: np.asarray(v) for site, v in draws.items()}
+
+
+def one(params, i=0):
+    """One draw."""
+    return {site: np.asarray(v[i]) for site, v in params.items()}
+
+
+@functools.cache
+def nuts(case: Case):
+    """The statistics of some rows with gaps, and their posterior by NUTS."""
+    statistics = case.model.statistics(*case.data(25))
+    return statistics, fit(case.model, statistics, SAMPLER, seed=1)
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+
+
+def sample_sites(model, params):
+    """The sites that are sampled, not computed, at given parameters."""
+    latents = handlers.substitute(handlers.seed(model.latents, 0), data=params)  # drawing would be slow to compile
+    trace = handlers.trace(latents).get_trace()
+    return {name: site for name, site in trace.items() if site["type"] == "sample"}
+
+
+def sampled(model, params):
+    """Values of the sites that are sampled."""
+    with program.x64():
+        return {name: np.asarray(site["value"]) for name, site in sample_sites(model, params).items()}
+
+
+def compiled(f, *args):
+    """Jit without optimising: what is called once is compiled for longer than it runs."""
+    return program.build(f, *args, once=True)
+
+
+# -- how near ----------------------------------------------------------------------------------------------------------
+
+
+def same(a, b, tolerance):
+    """Two pytrees are equal up to ``tolerance`` times the largest entry of each array."""
+    (left, first), (right, second) = jax.tree_util.tree_flatten(a), jax.tree_util.tree_flatten(b)
+    assert first == second
+    for x, y in zip(left, right, strict=True):
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max(initial=0))
+
+
+def z_scores(draws, exact, variance=0.0):
+    """Standard scores of means over draws (chains, draws, ...) against ``exact``, known up to ``variance``.
+
+    The test fails where the effective sample size does not carry a standard error.
+    """
+    flat = np.moveaxis(np.asarray(draws, float).reshape(*draws.shape[:2], -1), -1, 0)
+    if not len(flat):
+        return np.zeros(draws.shape[2:])
+    size = np.array([ess(a, method="mean") for a in flat])
+    assert size.min() > LEAST_ESS, f"effective sample size {size.min():.0f}"
+    shape = draws.shape[2:]
+    return (flat.mean((1, 2)).reshape(shape) - exact) / np.sqrt((flat.var((1, 2)) / size).reshape(shape) + variance)

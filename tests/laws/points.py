@@ -1,0 +1,88 @@
+"""Point estimates are maxima: of the likelihood, and of likelihood times prior density."""
+
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from numpyro.distributions import biject_to
+from numpyro.infer.util import constrain_fn
+from scipy.optimize import approx_fprime, minimize
+
+from bayesgen import fit, program
+from laws.helpers import compiled, same, sample_sites
+from laws.priors import log_prior
+
+
+def ml_maximises(case):
+    """Maximum likelihood maximises the likelihood."""
+    for statistics in _statistics_with_gaps(case):
+        point = fit(case.model, statistics, "ml").params
+        _is_maximum(case, point, lambda params, s=statistics: float(case.model.log_likelihood(params, s)))
+
+
+def map_maximises(case):
+    """MAP maximises likelihood times prior density, the density as SciPy writes it in the parameters of the model."""
+    for statistics in _statistics_with_gaps(case):
+        point = fit(case.model, statistics, "map").params
+
+        def objective(params, statistics=statistics):
+            return float(case.model.log_likelihood(params, statistics)) + log_prior(case.model, params)
+
+        _is_maximum(case, point, objective)
+
+
+def _statistics_with_gaps(case):
+    """Statistics of rows with gaps; of vectors both missing as a whole and in part."""
+    vectors = any(leaf.event_dim for leaf in case.parts.values())
+    return [case.model.statistics(*case.data(40, gaps)) for gaps in (["rows", "entries"] if vectors else ["rows"])]
+
+
+def _is_maximum(case, point, objective):
+    """No step, large or small, is an improvement; the slope is zero; and a search from elsewhere ends there."""
+    best, constrain = unconstrain(case.model, point)
+
+    def f(vector):
+        try:
+            return objective(constrain(vector))
+        except np.linalg.LinAlgError:  # a search that strays to where a covariance is singular to rounding
+            return -1e10
+
+    top, rng = f(best), case.rng
+    again = constrain(best)
+    same(again, {site: np.asarray(point[site]) for site in again}, 1e-9)
+    rounding = (1e-8 if case.kinked else 1e-11) * (1 + abs(top))
+    for size in (1.0, 0.1, 1e-2, 1e-3):
+        for _ in range(10):
+            step = size * rng.standard_normal(best.shape)
+            assert f(best + step) < top + rounding
+    if case.kinked:
+        return
+    # Central differences of step 1e-4 have an error of about 1e-8 times third derivatives of order n = 40.
+    slope = [(f(best + e) - f(best - e)) / 2e-4 for e in 1e-4 * np.eye(len(best))]
+    np.testing.assert_allclose(slope, 0, atol=1e-4)
+    if len(best) <= 6:
+        start = best + 0.5 * rng.standard_normal(best.shape)
+        found = minimize(lambda v: -f(v), start, jac=lambda v: -approx_fprime(v, f, 1e-6), method="BFGS")
+        np.testing.assert_allclose(-found.fun, top, rtol=1e-7)
+        np.testing.assert_allclose(found.x, best, atol=2e-3)
+
+
+def unconstrain(model, params):
+    """The sampled sites of ``params`` as one unconstrained vector, and the way back from it to every site."""
+    array = program.jnp.asarray
+    with program.x64():
+        sites = sample_sites(model, params)
+        if sites.keys() <= params.keys():
+            z = {name: biject_to(site["fn"].support).inv(array(site["value"])) for name, site in sites.items()}
+            vector, unravel = ravel_pytree(z)
+
+            def sites_at(v):
+                return constrain_fn(model.latents, (), {}, unravel(v), return_deterministic=True)
+
+        else:  # the program samples contrasts of the parameters, which are free
+            vector, sites_at = ravel_pytree({site: array(v) for site, v in params.items()})
+        back = compiled(sites_at, vector)
+
+    def constrain(vector):
+        with program.x64():
+            return {site: np.asarray(v) for site, v in back(vector).items()}
+
+    return np.asarray(vector), constrain

@@ -1,0 +1,73 @@
+"""Statistics add, weights are repeated rows, and the likelihood needs nothing but statistics."""
+
+import itertools
+
+import numpy as np
+from numpyro import handlers
+
+from bayesgen import program
+from bayesgen.statistics import Rows
+from laws.helpers import blocks, compiled, log_joint_draws, one, parameters, pick, same
+
+
+def pieces_make_the_whole(case):
+    """Statistics add: pieces in any order, one of them empty, to rounding (60 sums of doubles: 60 eps = 1e-14)."""
+    for gaps in "rows", "entries":
+        data = case.data(60, gaps)
+        whole = case.model.statistics(*data)
+        cuts = np.split(case.rng.permutation(60), [7, 7, 31])
+        pieces = [case.model.statistics(*pick(data, rows)) for rows in cuts]
+        for a, b, c, d in itertools.permutations(pieces):
+            say_the_same(case, (a + b) + (c + d), whole)
+
+
+def a_weight_is_a_row_repeated(case):
+    """An integer weight repeats a row, and zero leaves it out, whatever is written in it."""
+    data = case.data(40)
+    weight = case.rng.integers(0, 4, 40)
+    repeated = pick(data, np.repeat(np.arange(40), weight))
+    for x in blocks(data):
+        x[weight == 0] = np.nan
+    say_the_same(case, case.model.statistics(*data, weight=weight.astype(float)), case.model.statistics(*repeated))
+
+
+def a_weight_may_be_a_fraction(case):
+    """The log likelihood is linear in the weights: statistics of weight w and 1 - w add to those of weight 1."""
+    data, weight = case.data(40), case.rng.random(40)
+    pieces = [case.model.statistics(*data, weight=w) for w in (weight, 1 - weight)]
+    say_the_same(case, pieces[0] + pieces[1], case.model.statistics(*data))
+
+
+def say_the_same(case, a, b):
+    """Statistics are equal; where they are the rows themselves, so in any order, they give one likelihood."""
+    if not isinstance(b, Rows):
+        return same(a, b, 1e-12)
+    for i in range(3):
+        params = one(parameters(case, 3), i)
+        np.testing.assert_allclose(*(case.model.log_likelihood(params, s) for s in (a, b)), rtol=1e-12)
+
+
+def likelihood_of_statistics_is_that_of_rows(case):
+    """η . T = Σ rows of the product = Σ rows of NumPyro's log_prob, at parameters from the prior.
+
+    The terms are of order 1 to 1000, so 1e-10 relative allows for their cancellation.
+    """
+    model = case.model
+    data, params = case.data(30), parameters(case, 3)
+    rows = log_joint_draws(model, params, data)
+    alone = [one(params, i) for i in range(3)]
+    with program.x64():
+        by_program = compiled(lambda params: program_log_prob(model, params, data), alone[0])
+        expected = [by_program(p) for p in alone]
+    for i, p in enumerate(alone):
+        again = log_joint_draws(model, {k: v[None] for k, v in p.items()}, data)[0]
+        np.testing.assert_allclose(again, rows[i], 1e-12)
+        np.testing.assert_allclose(rows[i], expected[i], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(model.log_likelihood(p, model.statistics(*data)), rows[i].sum(), rtol=1e-10)
+
+
+def program_log_prob(model, params, data):
+    """Log density of each row by the `log_prob` of the distributions that the model's program observes it under."""
+    trace = handlers.trace(handlers.substitute(handlers.seed(model, 0), data=params)).get_trace(*data)
+    sites = [site for site in trace.values() if site["type"] == "sample" and site["is_observed"]]
+    return sum(site["fn"].log_prob(site["value"]).reshape(len(site["value"]), -1).sum(1) for site in sites)

@@ -1,0 +1,409 @@
+"""Files are whole or not there, and what a crafted one says is believed only as far as it fits."""
+
+import errno
+import os
+import resource
+import socket
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from test_storage import FEATURES, GD, LINE, LOGIT, NB, forge, put, same, saved, table  # noqa: F401
+
+import bayesgen as bg
+from bayesgen.files import container, seal
+
+RNG = np.random.default_rng(0)
+X, T = RNG.normal(size=(30, 2)), np.arange(30) % 2
+FITTED = GD().fit(X, T)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+# -- saving
+
+
+def test_a_new_file_is_as_the_umask_has_it(tmp_path, umask):
+    FITTED.save(tmp_path / "model.nc")
+    assert mode(tmp_path / "model.nc") == 0o640
+
+
+@pytest.mark.parametrize("estimator", [LOGIT(inference="map"), LINE(noise="laplace", inference="map")])
+def test_a_file_with_rows_is_for_its_owner(estimator, tmp_path):
+    estimator.fit(X, T).save(tmp_path / "model.nc")
+    assert mode(tmp_path / "model.nc") == 0o600
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o640, 0o666])
+def test_an_existing_file_keeps_its_mode(kept, tmp_path, umask):
+    path = tmp_path / "model.nc"
+    path.touch()
+    path.chmod(kept)
+    FITTED.save(path)
+    assert mode(path) == kept
+    same(bg.load(path), FITTED)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+def test_an_existing_file_keeps_its_owner(tmp_path):
+    path = tmp_path / "model.nc"
+    path.touch()
+    os.chown(path, 1234, 4321)
+    FITTED.save(path)
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_followed(there, tmp_path):
+    (tmp_path / "store").mkdir()
+    target, link = tmp_path / "store" / "model.nc", tmp_path / "latest.nc"
+    if there:
+        target.touch()
+    link.symlink_to("store/model.nc")
+    FITTED.save(link)
+    assert link.is_symlink() and os.readlink(link) == "store/model.nc" and not target.is_symlink()
+    same(bg.load(target), FITTED)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["latest.nc", "model.nc", "store"]
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def listening(path):
+    with socket.socket(socket.AF_UNIX) as own:
+        folder = os.open(path.parent, os.O_RDONLY)  # a path of a socket is short
+        own.bind(f"/proc/self/fd/{folder}/{path.name}")
+        os.close(folder)
+
+
+def device(path):
+    path.symlink_to("/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"), [(os.mkdir, "a folder"), (pipe, "a named pipe"), (listening, "a socket"), (device, "a device")]
+)
+def test_only_regular_files_are_replaced_or_read(make, kind, tmp_path):
+    path = tmp_path / "model.nc"
+    make(path)
+    before = path.stat()
+    for act in (FITTED.save, bg.load):
+        with pytest.raises(ValueError, match=rf"model\.nc: this is {kind}; expected a regular file"):
+            act(path)
+    assert path.stat().st_mode == before.st_mode and path.stat().st_ino == before.st_ino
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No such folder.*nowhere'"):
+        FITTED.save(tmp_path / "nowhere" / "model.nc")
+
+
+def test_thirty_two_saves_at_once(tmp_path):
+    path, estimators = tmp_path / "model.nc", [GD(priors=[p, 1 - p]).fit(X, T) for p in np.linspace(0.1, 0.9, 32)]
+    with ThreadPoolExecutor(32) as threads:
+        list(threads.map(lambda estimator: estimator.save(path), estimators))
+    assert [p.name for p in tmp_path.iterdir()] == ["model.nc"]
+    assert bg.load(path).priors in [estimator.priors for estimator in estimators]
+
+
+def test_a_users_file_is_not_mistaken_for_a_temporary(tmp_path, monkeypatch):
+    names = iter(["taken", "taken", "free"])
+    monkeypatch.setattr("secrets.token_hex", lambda size: next(names))
+    users = [tmp_path / "model.nc.unfinished", tmp_path / ".bayesgen-taken.unfinished"]
+    for path in users:
+        path.write_text("mine")
+    FITTED.save(tmp_path / "model.nc")
+    assert [path.read_text() for path in users] == ["mine", "mine"] and len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), BrokenPipeError(), KeyboardInterrupt()]
+)
+@pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
+def test_what_goes_wrong_leaves_the_old_file(step, error, saved, monkeypatch):  # noqa: F811
+    def fail(*arguments):
+        raise error
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(step, fail)
+    with pytest.raises(type(error)) as told:
+        FITTED.save(saved)
+    monkeypatch.undo()
+    assert saved.read_bytes() == before and [path.name for path in saved.parent.iterdir()] == ["model.nc"]
+    if isinstance(error, OSError) and error.errno:
+        assert str(saved) in str(told.value)
+
+
+def test_a_disk_that_is_full(saved):  # noqa: F811
+    """As far as one can fill it: a limit on the size of a file makes the writing itself fail."""
+    before, limit = saved.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match=r"model\.nc"):
+            FITTED.save(saved)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert saved.read_bytes() == before and len(list(saved.parent.iterdir())) == 1
+
+
+def test_an_attribute_that_fit_does_not_set_is_not_saved(tmp_path):
+    fitted = GD().fit(X, T)
+    fitted.note_ = 3
+    with pytest.raises(ValueError, match="a fitted GaussianDiscriminantClassifier has no attribute 'note_'"):
+        fitted.save(tmp_path / "model.nc")
+
+
+# -- what a crafted file says, under a seal that fits
+
+
+def array(name, **more):
+    return {"array": name, "bool": False} | more
+
+
+def labels(*items, dtype="O", shape=None):
+    return {"labels": list(items), "dtype": dtype, "shape": [len(items)] if shape is None else shape}
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = {"list": [value]}
+    return value
+
+
+MODEL = ("fitted", "model_", "fields")
+LEAF = (*MODEL, "gaussian", "fields")
+CRAFTED = {
+    "an attribute": (put("fitted", "predict", value=1), "has no attribute 'predict'"),
+    "a special attribute": (put("fitted", "__class__", value=1), "has no attribute '__class__'"),
+    "an attribute less": (lambda s: s["fitted"].pop("model_"), "needs the attribute 'model_'"),
+    "a parameter less": (lambda s: s["parameters"].pop("prior"), "has these parameters"),
+    "nested": (put("parameters", "prior", value=nested(100)), "nested more than 64 deep"),
+    "nested deeper": (put("parameters", "prior", value=nested(400)), "nested more than 64 deep|recursion"),
+    "an unknown tag": (put("parameters", "prior", value={"pickle": "gASV"}), "nothing is written as"),
+    "two tags": (put("parameters", "prior", value={"list": [], "tuple": []}), "nothing is written as"),
+    "a word for a number": (put("parameters", "prior", value={"float": "1e9"}), "no estimator of bayesgen does"),
+    "a list of letters": (put("parameters", "prior", value={"list": "abc"}), "expected a list"),
+    "a key that is a list": (put("parameters", "prior", value={"dict": [[{"list": []}, 1]]}), "no estimator of"),
+    "labels, too few": (put("fitted", "classes_", value=labels(1, 2, shape=[10**12])), "2 labels are declared"),
+    "labels, too wide": (put("fitted", "classes_", value=labels("a", "b", dtype="<U999999999")), "too large"),
+    "labels of another type": (put("fitted", "classes_", value=labels(1, 2, dtype="V10")), "2 labels are declared"),
+    "classes twice": (put("fitted", "classes_", value=labels(1, 1, 3)), "classes_ are not distinct"),
+    "classes of lists": (put("fitted", "classes_", value=labels({"list": []}, dtype="O")), "no estimator of"),
+    "other classes": (put("fitted", "classes_", value=labels(1, 3, 8)), "has other classes than classes_"),
+    "classes that are none": (put("fitted", "classes_", value=3), "no array of labels"),
+    "columns, a word": (put("fitted", "n_features_in_", value="3"), "no number of columns"),
+    "columns, too many": (put("fitted", "n_features_in_", value=10**12), "has not 1000000000000 columns"),
+    "names, too few": (put("fitted", "feature_names_in_", value=labels("a")), "are not 3 names"),
+    "a model that is none": (put("fitted", "model_", value=3), "model_ is a int"),
+    "a posterior that is none": (put("fitted", "posterior_", value=3), "posterior_ is a int"),
+    "a schema that is none": (put("fitted", "schema_", value="columns"), "schema_ is a str"),
+    "statistics that are none": (put("fitted", "statistics_", value="sums"), "no estimator of bayesgen does"),
+    "a class in another place": (
+        put("fitted", "model_", value={"object": "Exact", "own": False, "fields": {}}),
+        "model_ is a Exact",
+    ),
+    "a field less": (lambda s: s["fitted"]["model_"]["fields"].pop("shared"), "GaussianDiscriminant has the fields"),
+    "a field more": (put(*MODEL, "power", value=2), "GaussianDiscriminant has the fields"),
+    "a field of another type": (put(*MODEL, "covariance", value=7), "covariance a value of the wrong type"),
+    "a hyperparameter of another type": (put(*LEAF, "mean", value="0"), "mean a value of the wrong type"),
+    "a hyperparameter of another shape": (
+        put(*LEAF, "mean", value=array("posterior__model_gaussian_mean")),
+        "shapes of prior",
+    ),
+    "a hyperparameter not finite": (put(*LEAF, "kappa", value={"float": "nan"}), "kappa must be finite"),
+    "as many categories as you like": (
+        put(*MODEL, "classes", "fields", "categories", value=10**12),
+        "categories a value of the wrong type",
+    ),
+    "an array's name": (put("arrays", "../x", value=["<f8", [1]]), "is declared as"),
+    "an array's type": (put("arrays", "classes_", value=["|O", [3]]), "is declared as"),
+    "an array's other type": (put("arrays", "classes_", value=["<f8", [3]]), "not of the type and shape"),
+    "an array's shape": (put("arrays", "classes_", value=["<i8", [1 << 40]]), "not of the type and shape"),
+    "an array's shape of words": (put("arrays", "classes_", value=["<i8", ["3"]]), "declared with the shape"),
+    "an array's declaration": (put("arrays", "classes_", value=3), "is declared as"),
+    "an array that is not there": (put("arrays", "more", value=["<f8", [3]]), "missing, or not in one piece"),
+}
+
+
+@pytest.mark.parametrize("kind", CRAFTED)
+def test_what_a_crafted_file_says_is_checked(kind, saved):  # noqa: F811
+    change, words = CRAFTED[kind]
+    forge(saved, change)
+    with pytest.raises(ValueError, match=rf"model\.nc: .*({words})"):
+        bg.load(saved)
+
+
+def craft(path, change):
+    """Rewrite a file by HDF5 itself, and seal it anew."""
+    path.write_bytes(seal.unsealed(path))
+    with h5py.File(path, "a") as file:
+        change(file)
+    content = path.read_bytes()
+    path.write_bytes(content + seal.seal(content))
+
+
+def replaced(**options):
+    def change(file):
+        data = None if "dtype" in options else file["classes_"][()]
+        del file["classes_"]
+        file.create_dataset("classes_", data=data, **options)
+
+    return change
+
+
+def linked(file):
+    del file["classes_"]
+    file["classes_"] = h5py.ExternalLink("/etc/hostname", "classes_")
+
+
+def grouped(file):
+    del file["classes_"]
+    file.create_group("classes_")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (replaced(chunks=(1,), compression="gzip"), "not in one piece"),
+        (replaced(shape=(3,), dtype="i8", external=[("/etc/hostname", 0, 24)]), "not in one piece"),
+        (replaced(shape=(1 << 40,), dtype="i8"), "not of the type and shape"),
+        (replaced(shape=(3,), dtype=h5py.string_dtype()), "not of the type and shape"),
+        (linked, "not in one piece"),
+        (grouped, "not in one piece"),
+        (lambda file: file.move("specification", "other"), "specification is missing"),
+    ],
+)
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_hdf5_is_asked_for_plain_arrays_only(change, words, untrusted, saved):  # noqa: F811
+    craft(saved, change)
+    with pytest.raises(ValueError, match=rf"model\.nc: .*{words}"):
+        bg.load(saved, untrusted=untrusted)
+
+
+def test_an_array_larger_than_the_file_is_not_made(saved):  # noqa: F811
+    """HDF5 would fill what was never written with zeros."""
+    forge(saved, put("arrays", "classes_", value=["<i8", [3]]))
+    text, _ = container.unpack(seal.unsealed(saved))
+    size = 1 << 40
+    changed = text.replace(b'"classes_": ["<i8", [3]]', b'"classes_": ["<i8", [%d]]' % size)
+    assert changed != text
+
+    def change(file):
+        replaced(shape=(size,), dtype="i8")(file)
+        del file["specification"]
+        file["specification"] = np.frombuffer(changed, "S1")
+
+    craft(saved, change)
+    with pytest.raises(ValueError, match="not of the type and shape"):
+        bg.load(saved)
+
+
+def test_a_specification_too_long(saved, monkeypatch):  # noqa: F811
+    with pytest.raises(ValueError, match="more than 64 MiB, or 8388608 values"):
+        container.checked(b"[" * (1 << 24))
+    for text in (b"[]", b"{}", b'{"arrays": []}'):
+        with pytest.raises(ValueError, match="declares no arrays"):
+            container.checked(text)
+    with pytest.raises(ValueError, match="NaN is no JSON"):
+        container.checked(b'{"arrays": {}, "x": NaN}')
+    monkeypatch.setattr(container, "_BYTES", 1000)
+    with pytest.raises(ValueError, match="more than"):
+        FITTED.save(saved)
+
+
+def test_a_length_that_is_not_that_of_the_file_is_told_before_it_is_read(tmp_path):
+    path = tmp_path / "model.nc"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # of nothing: it takes no room
+    with pytest.raises(ValueError, match=r"model\.nc: not a file that"):
+        bg.load(path)
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        file.write(seal.seal(b""))
+    with pytest.raises(ValueError, match="1099511627776 bytes where 0 were written"):
+        bg.load(path)
+
+
+# -- in a process of its own
+
+
+def test_small_numbers_that_stand_for_many(tmp_path):
+    """A hyperparameter (1000, 1) of a thousand categories is a million; of a million categories it is too much."""
+    words = np.arange(20) % 2
+    fitted = NB("multinomial").fit(np.eye(20, 20_000), words)
+    fitted.save(tmp_path / "model.nc")  # as many columns as one likes are fine
+    same(bg.load(tmp_path / "model.nc"), fitted)
+    NB("categorical").fit(np.array([["p"], ["q"]], dtype=object), [0, 1]).save(tmp_path / "model.nc")
+    leaf = ("fitted", "model_", "fields", "classes", "fields")
+
+    def many(specification):
+        put(*leaf, "alpha", value=array("alpha"))(specification)
+        put(*leaf, "categories", value={"tuple": list(range(20_000))})(specification)
+        specification["arrays"]["alpha"] = ["<f8", [10_000, 1]]
+
+    forge(tmp_path / "model.nc", many, {"alpha": np.ones((10_000, 1))})
+    with pytest.raises(ValueError, match="make more than 134217728 parameters"):
+        bg.load(tmp_path / "model.nc")
+
+
+def test_an_untrusted_file_is_read_the_same(tmp_path):
+    rows, y = table()
+    for fitted in (NB(FEATURES).fit(rows, y), LOGIT(inference="map").fit(pd.DataFrame(X, columns=["a", "ß"]), T)):
+        fitted.save(tmp_path / "model.nc")
+        same(bg.load(tmp_path / "model.nc", untrusted=True), fitted)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("while True: pass", "did not finish reading it within 1 s"),
+        ("import os; os.kill(os.getpid(), 11)", "ended with the signal 11"),
+        ("import sys; sys.path = [{folder!r}, *sys.path]; import container as c; c._limit(0); c.np.ones(1 << 29)",
+         "Unable to allocate 4.00 GiB"),
+    ],
+)  # fmt: skip
+def test_the_limits_of_that_process(code, words, saved, monkeypatch):  # noqa: F811
+    script = saved.parent / "script.py"
+    script.write_text(code.format(folder=os.path.dirname(container.__file__)))
+    monkeypatch.setattr(container, "__file__", str(script))
+    monkeypatch.setattr(container, "_SECONDS", 1 if "while" in code else 20)
+    with pytest.raises(ValueError, match=rf"model\.nc: .*{words}"):
+        bg.load(saved, untrusted=True)
+
+
+# -- a forked child
+
+FORKED = """
+import os, numpy as np, bayesgen as bg
+fitted = bg.NaiveBayesClassifier(random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+fitted.sample()  # a program: JAX is used
+child = os.fork()
+if child == 0:
+    fitted.predict([[1.0]])  # no program
+    try:
+        fitted.set_params(inference="nuts").fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    except RuntimeError as error:
+        os._exit(17 if "spawn" in str(error) and "loky" in str(error) else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+"""
+
+
+def test_a_forked_child_is_told_rather_than_left_hanging():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
