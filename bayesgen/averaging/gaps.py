@@ -118,5 +118,6 @@ class Missing:
         """Expected moments of the rows by group."""
         result = moments(complete, group, groups, weight, vector=True)
         flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
-        extra = Grouping(group[self.rows], groups, weight[self.rows], (groups,)).membership() @ flat
+        own = None if weight is None else weight[self.rows]
+        extra = Grouping(group[self.rows], groups, own, (groups,)).membership() @ flat
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

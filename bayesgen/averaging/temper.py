@@ -90,7 +90,10 @@ def _newton(density, log_prior, codes, weight, mode, tau):
     prior = np.ascontiguousarray(log_prior.T)[:, None]
     low, high = np.zeros(len(tau)), np.full(len(tau), np.inf)
     for _ in range(100):
-        q = np.exp(_normalised(tau[:, None] * first + prior))
+        q = tau[:, None] * first + prior
+        q -= q.max(0)
+        np.exp(q, out=q)
+        q /= q.sum(0)
         mean = (q * first).sum(0)
         slope = (own - mean) @ weight + (1 / tau - 1 / mode) / _SPREAD**2
         q *= (first - mean) ** 2
@@ -99,7 +102,7 @@ def _newton(density, log_prior, codes, weight, mode, tau):
         new = tau + slope / curvature
         middle = np.where(np.isinf(high), 2 * tau, (low + high) / 2)
         new = np.where((low < new) & (new < high), new, middle)
-        done, tau = np.abs(new - tau) <= 1e-9 * tau, new
+        done, tau = np.abs(new - tau) <= 1e-6 * tau, new  # the next step would be its square
         if done.all():
             break
     return tau

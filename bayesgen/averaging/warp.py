@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.program import Record
+from bayesgen.statistics import Moments
 
 _GRID = np.linspace(0.0, 2.0, 21)
 
@@ -72,6 +73,17 @@ class Warp(Record):
             return _bend(z, self.power)
         z[:, bent] = _bend(z[:, bent], self.power[bent])
         return z
+
+    @property
+    def straight(self) -> bool:
+        """Whether no column is bent."""
+        return bool((self.power == 1).all())
+
+    def moments(self, statistics: Moments) -> Moments:
+        """Moments of columns that are measured in other units but not bent."""
+        scatter = statistics.scatter / (self.scale[:, None] * self.scale)
+        mean = np.where(statistics.n[:, None] > 0, (statistics.mean - self.location) / self.scale, 0.0)
+        return Moments(statistics.n, mean, scatter)
 
     def log_slope(self, x) -> np.ndarray:
         """Log of the Jacobian of each row, 0 for what is missing."""
