@@ -194,7 +194,7 @@ def learn(
     if discriminative and not evidence and classes > 1:
         left = left.take(slice(None), scored)
         softmax, more = _discriminative(
-            left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS, rng)
+            left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS // 2, rng)
         )
         density = np.concatenate([density, more])
     result = LeftOut(density, log_prior, left.codes, scored)
@@ -266,8 +266,8 @@ def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, conc
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
     """Exponents and weights from rows left out; those of other rows, where they are known, are where to begin."""
-    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near)
-    tolerance = 1e-7 if heavy is None else 1e-5
+    last, tolerance = (1e-9, 1e-7) if heavy is None else (1e-3, 1e-5)
+    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()), heavy, tolerance)

@@ -101,7 +101,11 @@ class FittedView(Record):
         group = components.assign(whole, codes, self.view.centres, self.view.owner)
         result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
         large = self.statistics.n[group] > _LARGE * x.shape[1] * removed
-        result[:, large] = self.log_density(x[large])
+        whole_reference = Reference.of(self.statistics)
+        for part in pieces(int(large.sum()), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+            here = np.flatnonzero(large)[part]
+            rows = y[here], None if seen is None or seen[here].all() else seen[here]
+            result[:, here] = self._classes(self.members, whole_reference, *rows)
         others = np.flatnonzero(~large)
         for part in pieces(len(others), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
             here = others[part]

@@ -52,7 +52,7 @@ def expected(columns: int, rows: float) -> float:
     return (1 + 2 * columns / rows) ** -0.5
 
 
-def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray:
+def exponents(density, log_prior, codes, weight, mode, start=None, tolerance: float = 1e-9) -> np.ndarray:
     """The exponent of every member.
 
     Parameters
@@ -69,6 +69,8 @@ def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray
         The exponent to expect of each member.
     start : array, shape (M,), optional
         Where to begin; by default at the mode.
+    tolerance : float
+        Relative size of the last step.
 
     Returns
     -------
@@ -79,11 +81,11 @@ def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray
     step = max(1, _CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
         part = slice(first, first + step)
-        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part])
+        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part], tolerance)
     return result
 
 
-def _newton(density, log_prior, codes, weight, mode, tau):
+def _newton(density, log_prior, codes, weight, mode, tau, tolerance):
     """Newton's method for several members at once, each within its bracket."""
     own = density[:, np.arange(len(codes)), codes]
     first = np.ascontiguousarray(np.moveaxis(density, 2, 0))
@@ -102,7 +104,7 @@ def _newton(density, log_prior, codes, weight, mode, tau):
         new = tau + slope / curvature
         middle = np.where(np.isinf(high), 2 * tau, (low + high) / 2)
         new = np.where((low < new) & (new < high), new, middle)
-        done, tau = np.abs(new - tau) <= 1e-6 * tau, new  # the next step would be its square
+        done, tau = np.abs(new - tau) <= tolerance * tau, new
         if done.all():
             break
     return tau
