@@ -8,10 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from bayesgen import inspection
-from bayesgen.files.seal import VERSION
 from bayesgen.tables.table import Table
 
-_FORMAT = "_bayesgen_format"  # of a pickle: the same number as of a file
+VERSION = 2  # of the format of saved files and of pickles
+_FORMAT = "_bayesgen_format"
 
 
 class Estimator(BaseEstimator, abc.ABC):
