@@ -199,7 +199,7 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
     ("model",),
     ("leaf", "posterior"),
     ("models",),
-    ("inference", "tables", "boundary"),
+    ("inference", "tables", "boundary", "averaging"),
     ("inspection", "calibration"),
     ("estimators",),
     ("files",),
