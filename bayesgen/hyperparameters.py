@@ -47,6 +47,13 @@ class Hyperparameters(Record):
             if "rank" in field.metadata:
                 object.__setattr__(self, field.name, _checked(self, field))
 
+    def revised(self, **values) -> Self:
+        """Return the same record with other hyperparameters, which are right by how they were worked out: unchecked."""
+        result = object.__new__(type(self))
+        for field in dataclasses.fields(self):
+            object.__setattr__(result, field.name, values.get(field.name, getattr(self, field.name)))
+        return result
+
     @property
     def concrete(self) -> bool:
         """Whether every hyperparameter is a NumPy array."""

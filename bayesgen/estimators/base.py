@@ -10,6 +10,9 @@ from sklearn.utils.validation import validate_data
 from bayesgen import inspection
 from bayesgen.tables.table import Table
 
+VERSION = 2  # of the format of saved files and of pickles
+_FORMAT = "_bayesgen_format"
+
 
 class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
@@ -28,6 +31,18 @@ class Estimator(BaseEstimator, abc.ABC):
         from bayesgen.estimators import storage
 
         storage.save(self, path)
+
+    def __getstate__(self):
+        return vars(self) | {_FORMAT: VERSION}
+
+    def __setstate__(self, state):
+        written = state.pop(_FORMAT, 1)
+        if written != VERSION:
+            raise ValueError(
+                f"this pickle of a {type(self).__name__} has format {written}, this bayesgen reads format {VERSION}; "
+                "read it with the version that wrote it (format 1: bayesgen 0.1), or fit anew and keep it by save()"
+            )
+        super().__setstate__(state)
 
     @contextlib.contextmanager
     def _whole(self):

@@ -237,7 +237,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         check_is_fitted(self)
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for normal noise and a normal prior only")
-        return self.model_.log_evidence(self.statistics_)
+        return float(self.model_.log_evidence(self.statistics_))
 
 
 class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):

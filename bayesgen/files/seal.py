@@ -11,9 +11,9 @@ import os
 import struct
 from pathlib import Path
 
+from bayesgen.estimators.base import VERSION
 from bayesgen.files.atomic import regular
 
-VERSION = 2
 _END = struct.Struct("<12sIQ")
 _MAGIC = b"bayesgen end"
 _SIZE = _END.size + 32

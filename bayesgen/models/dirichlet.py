@@ -59,7 +59,7 @@ class DirichletPrior(ConjugateFamily):
 
     def update(self, statistics) -> Self:
         """Add the counts."""
-        return replace(self, alpha=self.alpha + statistics.total())
+        return self.revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
         """Log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""

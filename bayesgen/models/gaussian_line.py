@@ -1,19 +1,23 @@
-"""A line with Gaussian noise, whatever the prior of its weights: rows as moments, densities, least squares."""
+"""A line with Gaussian noise, whatever the prior of its weights: what it keeps of rows, densities, least squares.
 
-import math
+Least squares are solved by the triangular factor of `LineStatistics`: coefficients b with R_xx b = r_xt, squared
+residuals of sum r_tt². (Golub and Van Loan 2013, *Matrix Computations*, section 5.3.)
+"""
+
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from bayesgen import program
 from bayesgen.models.discriminative import Discriminative, scores
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.numerics.existence import check_rank
 from bayesgen.numerics.special import namespace
-from bayesgen.statistics import Moments, moments
 
-_RANK = 1e-7  # of a column's spread, what is left of it beside the others: below, sums of squares cannot tell it from 0
+_RANK = 1e-12  # of a column's spread, what is left of it beside the others: below, float64 cannot tell it from 0
 
 
 class GaussianLine(Discriminative):
@@ -40,7 +44,7 @@ class GaussianLine(Discriminative):
         return program.dist.Normal(location, variance**0.5)
 
     def statistics(self, x, t, weight=None) -> Any:
-        """Count, mean and scatter of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
+        """`LineStatistics` of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
 
         Parameters
         ----------
@@ -52,14 +56,19 @@ class GaussianLine(Discriminative):
             Row weights >= 0; an integer weight is a row repeated.
         """
         x, t, w = self.check_rows(x, t, weight)
-        return moments(np.column_stack([x, target(t)]), weight=w, vector=True)
+        statistics = LineStatistics.of(x, target(t), w)
+        large = ~np.isfinite(statistics.factor).all(0)  # of these the first: what overflows spoils those to its right
+        if large.any():
+            names = [*(f"column {name!r}" for name in self.columns or range(self.features)), "the target"]
+            raise ValueError(f"{names[large.argmax()]} has values too large for float64; give it in larger units")
+        return statistics
 
     def log_likelihood(self, params, statistics):
-        """Log p(t | x, params) of all rows: -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + c'Sc)/2σ², c = (-b, 1)."""
+        """Log p(t | x, params) of all rows: -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + |R c|²)/2σ², c = (-b, 1)."""
         n, mean, variance = statistics.n, statistics.mean, params["variance"]
         xp = namespace(params["coefficients"])
         contrast = xp.concatenate([-params["coefficients"], xp.ones(1)])
-        squares = n * (mean @ contrast - params["intercept"]) ** 2 + contrast @ statistics.scatter @ contrast
+        squares = n * (mean @ contrast - params["intercept"]) ** 2 + ((statistics.factor @ contrast) ** 2).sum()
         return -0.5 * (n * (LOG_2PI + xp.log(variance)) + squares / variance)
 
     def check(self, x) -> Mapping[str, np.ndarray]:
@@ -81,41 +90,27 @@ class GaussianLine(Discriminative):
         spread = (weights - centre).T @ (weights - centre) / len(weights)
         return rows @ centre, ((rows @ spread) * rows).sum(1) + params["variance"].mean()
 
-    def least_squares(self, statistics: Moments) -> tuple[np.ndarray, float]:
-        """Weights (1 + D,) of least squares, and the sum of squared residuals; ValueError where not determined."""
-        mean, rows = statistics.mean, square_root(statistics)[1:, 1:]
-        noise = np.sqrt(statistics.n * statistics.resolution()[:-1])
-        spread = check_rank(rows[:, :-1], noise, self.columns, _RANK)
-        coefficients = np.linalg.lstsq(rows[:, :-1] / spread, rows[:, -1])[0] / spread
-        squares = float(((rows[:, -1] - rows[:, :-1] @ coefficients) ** 2).sum())
-        return np.append(mean[-1] - mean[:-1] @ coefficients, coefficients), squares
+    def least_squares(self, statistics: LineStatistics) -> tuple[np.ndarray, float]:
+        """Weights (1 + D,) of least squares, and the root of the squared residuals; ValueError where not determined."""
+        mean, factor = statistics.mean, statistics.factor
+        check_rank(factor[:-1, :-1], statistics.noise()[:-1], self.columns, _RANK)
+        coefficients = solve_triangular(factor[:-1, :-1], factor[:-1, -1])
+        return np.append(mean[-1] - mean[:-1] @ coefficients, coefficients), float(factor[-1, -1])
 
-    def ml(self, statistics: Moments):
+    def ml(self, statistics):
         """Least squares, and the mean squared residual (divisor n); ValueError where they are not determined."""
-        weights, squares = self.least_squares(statistics)
-        if squares <= max(1e-14 * statistics.scatter[-1, -1], statistics.n * statistics.resolution()[-1]):
+        weights, residual = self.least_squares(statistics)
+        if residual <= max(_RANK * np.linalg.norm(statistics.factor[:, -1]), statistics.noise()[-1]):
             raise ValueError(
                 "maximum likelihood of the noise variance does not exist: the columns explain the target of these "
                 f"{statistics.n:g} rows exactly; use 'map', 'exact' or 'nuts'"
             )
-        return self.params(weights, squares / statistics.n)
+        return self.params(weights, residual**2 / statistics.n)
 
     @staticmethod
     def params(weights, variance):
         """Name the parts of weights (..., 1 + D)."""
         return {"intercept": weights[..., 0], "coefficients": weights[..., 1:], "variance": np.asarray(variance)}
-
-
-def square_root(statistics: Moments) -> np.ndarray:
-    """Return D + 2 rows of (1, x, t) that have the sums of squares and products of all the rows: (D + 2, D + 2)."""
-    n, mean, size = float(statistics.n), statistics.mean, len(statistics.mean)
-    rows = np.zeros((size + 1, size + 1))
-    rows[0] = math.sqrt(n) * np.append(1.0, mean)
-    scale = np.sqrt(np.diagonal(statistics.scatter))  # a root of the correlations: units do not mix
-    unit = np.where(scale > 0, scale, 1.0)
-    value, vector = np.linalg.eigh(statistics.scatter / unit / unit[:, None])
-    rows[1:, 1:] = np.sqrt(np.maximum(value, 0.0))[:, None] * vector.T * scale
-    return rows
 
 
 def target(t) -> np.ndarray:

@@ -21,7 +21,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.discriminative import scores
-from bayesgen.models.gaussian_line import GaussianLine, square_root, target
+from bayesgen.models.gaussian_line import GaussianLine, target
 from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.special import namespace
 from bayesgen.program import static
@@ -47,7 +47,7 @@ class LaplaceLinearRegression(GaussianLine):
     alpha, beta : float
         Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
     noise, prior : {"normal", "laplace"}
-        Distribution of the noise and of the coefficients. With normal noise NUTS and MAP need only the moments.
+        Distribution of the noise and of the coefficients. With normal noise NUTS and MAP need only `LineStatistics`.
     columns : tuple of str, optional
         Names of the columns.
 
@@ -103,7 +103,7 @@ class LaplaceLinearRegression(GaussianLine):
     # -- rows and densities ------------------------------------------------------------------------------------------
 
     def statistics(self, x, t, weight=None):
-        """`Moments` under normal noise, the rows under Laplace noise; see `LinearRegression.statistics`."""
+        """`LineStatistics` under normal noise, the rows under Laplace noise; see `LinearRegression.statistics`."""
         if self.noise == "normal":
             return super().statistics(x, t, weight)
         x, t, w = self.check_rows(x, t, weight)
@@ -136,7 +136,7 @@ class LaplaceLinearRegression(GaussianLine):
     def map(self, statistics):
         """Mode of the posterior density in (intercept, coefficients, variance); see the module."""
         if self.noise == "normal":
-            rows = square_root(statistics)
+            rows = statistics.rows()
             z, y, w, n = rows[:, :-1], rows[:, -1], np.ones(len(rows)), statistics.n
         else:
             z = np.column_stack([np.ones(len(statistics.data["x"])), statistics.data["x"]])

@@ -11,24 +11,25 @@ Evidence: log p(t | x), for the columns have no distribution here. Joint mode: m
 V = s² I the mode of the coefficients is ridge regression with penalty 1/s². (Bishop 2006, section 3.3; Murphy 2012,
 *Machine Learning*, section 7.6.)
 
-The rows enter as `Moments` of (x, t) about their means. The algebra is a QR factorisation of square roots, of the prior
-precision and of those moments, so that no matrix is squared twice; V is kept as a triangular root, V = F F'.
+The rows enter as `LineStatistics`, a triangular factor. The algebra is least squares by a QR factorisation of F⁻¹ above
+that factor, so that no matrix is squared; V is kept as a triangular root, V = F F'.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import gammaln
+from scipy import linalg
 
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.model import Conjugate
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.models.gaussian_line import GaussianLine, square_root
-from bayesgen.program import static
-from bayesgen.statistics import Moments
+from bayesgen.models.gaussian_line import GaussianLine
+from bayesgen.models.line_statistics import LineStatistics
+from bayesgen.numerics.scaled import log1p_sum_squares
+from bayesgen.numerics.special import log_gamma_ratio, namespace
+from bayesgen.program import is_abstract, static
 
 
 class _ConjugateLine(GaussianLine, Conjugate):
@@ -42,7 +43,9 @@ class _ConjugateLine(GaussianLine, Conjugate):
         size, owner, factor = len(self.mean), type(self).__name__, self.factor
         if self.mean.ndim != 1 or size < 2:
             raise ValueError(f"{owner}: mean must hold that of the intercept and of each coefficient, got {self.mean}")
-        if factor.shape != (size, size) or np.triu(factor, 1).any() or not (np.diagonal(factor) > 0).all():
+        known = factor.shape == (size, size) and not is_abstract(factor)
+        wrong = known and (np.triu(factor, 1).any() or not (np.diagonal(factor) > 0).all())
+        if factor.shape != (size, size) or wrong:
             raise ValueError(
                 f"{owner}: factor must be lower triangular ({size}, {size}) with a positive diagonal: "
                 "np.diag of standard deviations, or np.linalg.cholesky of a covariance matrix"
@@ -62,29 +65,37 @@ class _ConjugateLine(GaussianLine, Conjugate):
         coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
         return {"intercept": intercept, "coefficients": coefficients}
 
-    def solve(self, statistics: Moments, noise: float = 1.0):
+    def solve(self, statistics: LineStatistics, noise: Any = 1.0):
         """Posterior mean and root of V, and the squares |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m), by one QR."""
-        size = len(self.mean)
-        rows = square_root(statistics) / noise
-        rows[:, -1] -= rows[:, :-1] @ self.mean  # steps from the prior mean, so that offsets do not cancel
-        prior = np.zeros((size, size + 1))
-        prior[:, :-1] = solve_triangular(self.factor, np.eye(size), lower=True)
-        order = [*range(size - 1, -1, -1), size]  # columns turned round, so that the root comes out lower triangular
-        r: Any = np.linalg.qr(np.concatenate([prior, rows])[:, order], mode="r")
-        step = solve_triangular(r[:-1, :-1], r[:-1, -1])
-        factor = solve_triangular(r[:-1, :-1], np.eye(size))
-        factor = np.tril(factor[::-1, ::-1])
-        factor *= np.sign(np.diagonal(factor))
-        return self.mean + step[::-1], factor, float(r[-1, -1] ** 2)
+        xp, size, rows = namespace(self.mean, self.factor, noise), len(self.mean), statistics.rows()
+        z = xp.concatenate([_invert(self.factor, lower=True), rows[:, :-1] / noise])
+        step = rows[:, -1] - rows[:, :-1] @ self.mean  # from the prior mean, so that offsets do not cancel
+        t = xp.concatenate([xp.zeros(size), step / noise])
+        q, r = xp.linalg.qr(z[:, ::-1])  # columns turned round, so that the root comes out lower triangular
+        inverse = _invert(r)
+        factor = xp.tril(inverse[::-1, ::-1])
+        factor = factor * xp.sign(factor.diagonal())[None]
+        step = _solve_triangular(r, q.T @ t)[::-1]
+        residual = t - z @ step
+        return self.mean + step, factor, residual @ residual
 
     def map(self, statistics):
         """Mode of the posterior."""
         return self.update(statistics).mode()
 
-    def spread(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Location z'm and 1 + z'Vz, or z'Vz + noise², of the predictive at rows x (n, D)."""
+    def locate(self, x, noise: Any = 1.0):
+        """Location z'm of the predictive at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
         z = np.column_stack([np.ones(len(x)), x])
-        return z @ self.mean, ((z @ self.factor) ** 2).sum(1)
+        return z @ self.mean, log1p_sum_squares(z @ self.factor / noise)
+
+
+def _solve_triangular(matrix, right, lower=False):
+    library = linalg if namespace(matrix, right) is np else program.jax.scipy.linalg
+    return library.solve_triangular(matrix, right, lower=lower)
+
+
+def _invert(matrix, lower=False):
+    return _solve_triangular(matrix, np.eye(len(matrix), dtype=matrix.dtype), lower)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +123,7 @@ class LinearRegression(_ConjugateLine):
     >>> posterior = prior.update(statistics)
     >>> posterior.mean.round(2), float(posterior.alpha)
     (array([1.05, 1.95]), 2.5)
-    >>> round(prior.log_evidence(statistics), 2)
+    >>> round(float(prior.log_evidence(statistics)), 2)
     -8.06
     """
 
@@ -127,41 +138,39 @@ class LinearRegression(_ConjugateLine):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         return self.weights(variance) | {"variance": variance}
 
-    def update(self, statistics: Moments) -> "LinearRegression":
+    def update(self, statistics: LineStatistics) -> "LinearRegression":
         """Return the posterior."""
         mean, factor, squares = self.solve(statistics)
         alpha, beta = self.alpha + statistics.n / 2, self.beta + squares / 2
         return replace(self, mean=mean, factor=factor, alpha=alpha, beta=beta)
 
-    def log_evidence(self, statistics: Moments) -> float:
+    def log_evidence(self, statistics: LineStatistics):
         """Log p(t | x) = -n log(2π)/2 + log|V_n|/2 - log|V|/2 + a log b - a_n log b_n + log Γ(a_n) - log Γ(a)."""
-        p = self.update(statistics)
-        return float(
-            -0.5 * statistics.n * LOG_2PI
-            + np.log(np.diagonal(p.factor) / np.diagonal(self.factor)).sum()
-            + self.alpha * np.log(self.beta)
-            - p.alpha * np.log(p.beta)
-            + gammaln(p.alpha)
-            - gammaln(self.alpha)
-        )
+        _, factor, squares = self.solve(statistics)
+        half, rest, xp = statistics.n / 2, squares / 2, namespace(squares, self.alpha, self.beta)
+        determinants = xp.log(factor.diagonal() / self.factor.diagonal()).sum()
+        scales = self.alpha * xp.log1p(rest / self.beta) + half * xp.log(self.beta + rest)
+        return determinants + log_gamma_ratio(self.alpha, half) - half * LOG_2PI - scales
 
     def predictive(self, x):
         """Student-t of the target at each row of x (n, D), as a NumPyro distribution."""
-        location, spread = self.spread(self.check_columns(x))
-        return program.dist.StudentT(2 * self.alpha, location, np.sqrt(self.beta / self.alpha * (1 + spread)))
+        location, level = self.locate(self.check_columns(x))
+        scale = (self.beta / self.alpha) ** 0.5 * namespace(level).exp(level / 2)
+        return program.dist.StudentT(2 * self.alpha, location, scale)
 
-    def log_predictive(self, x) -> np.ndarray:
+    def log_predictive(self, x):
         """Log p(t_i | x_i) of rows (x, t), a pair or a mapping, with the weights and the noise integrated out; (n,)."""
         rows = self.check(x)
-        location, spread = self.spread(rows["x"])
-        dof, s2 = 2 * self.alpha, self.beta / self.alpha * (1 + spread)
-        constant = gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * (np.log(np.pi * dof) + np.log(s2))
-        return constant - (dof + 1) / 2 * np.log1p((rows["t"] - location) ** 2 / (dof * s2))
+        location, level = self.locate(rows["x"])
+        xp = namespace(location, level, self.alpha, self.beta)
+        distance = (rows["t"] - location) * xp.exp(-level / 2) / (2 * self.beta) ** 0.5
+        constant = log_gamma_ratio(self.alpha, 0.5) - 0.5 * (LOG_2PI + xp.log(self.beta) + level)
+        return constant - (self.alpha + 0.5) * log1p_sum_squares(distance, ())
 
     def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the target at each row of x (n, D); the variance is infinite where alpha <= 1."""
-        location, spread = self.spread(self.check_columns(x))
-        return location, self.expected()["variance"] * (1 + spread)
+        location, level = self.locate(self.check_columns(x))
+        return location, self.expected()["variance"] * np.exp(level)
 
     def expected(self):
         """Means of the parameters; that of the variance is infinite where alpha <= 1."""
@@ -222,34 +231,37 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         variance = program.numpyro.deterministic("variance", program.jnp.asarray(self.noise_sd**2))
         return self.weights(1.0) | {"variance": variance}
 
-    def update(self, statistics: Moments) -> "LinearRegressionKnownVariance":
+    def update(self, statistics: LineStatistics) -> "LinearRegressionKnownVariance":
         """Return the posterior."""
-        mean, factor, _ = self.solve(statistics, float(self.noise_sd))
+        mean, factor, _ = self.solve(statistics, self.noise_sd)
         return replace(self, mean=mean, factor=factor)
 
-    def log_evidence(self, statistics: Moments) -> float:
+    def log_evidence(self, statistics: LineStatistics):
         """Log p(t | x) = -n log(2πσ²)/2 + log|V_n|/2 - log|V|/2 - (|t - Z m_n|²/σ² + |F⁻¹(m_n - m)|²)/2."""
-        _, factor, squares = self.solve(statistics, float(self.noise_sd))
-        determinants = np.log(np.diagonal(factor) / np.diagonal(self.factor)).sum()
-        return float(determinants - 0.5 * (statistics.n * (LOG_2PI + 2 * np.log(self.noise_sd)) + squares))
+        _, factor, squares = self.solve(statistics, self.noise_sd)
+        xp = namespace(factor, self.noise_sd)
+        determinants = xp.log(factor.diagonal() / self.factor.diagonal()).sum()
+        return determinants - 0.5 * (statistics.n * (LOG_2PI + 2 * xp.log(self.noise_sd)) + squares)
 
     def predictive(self, x):
         """Normal of the target at each row of x (n, D), as a NumPyro distribution."""
-        location, variance = self.predictive_moments(x)
-        return program.dist.Normal(location, np.sqrt(variance))
+        location, level = self.locate(self.check_columns(x), self.noise_sd)
+        return program.dist.Normal(location, self.noise_sd * namespace(level).exp(level / 2))
 
-    def log_predictive(self, x) -> np.ndarray:
+    def log_predictive(self, x):
         """Log p(t_i | x_i) of rows (x, t), a pair or a mapping, with the weights integrated out; (n,)."""
         rows = self.check(x)
-        location, variance = self.predictive_moments(rows["x"])
-        return -0.5 * (LOG_2PI + np.log(variance) + (rows["t"] - location) ** 2 / variance)
+        location, level = self.locate(rows["x"], self.noise_sd)
+        xp = namespace(location, level, self.noise_sd)
+        distance = (rows["t"] - location) * xp.exp(-level / 2) / self.noise_sd
+        return -0.5 * (LOG_2PI + 2 * xp.log(self.noise_sd) + level + distance**2)
 
     def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the target at each row of x (n, D)."""
-        location, spread = self.spread(self.check_columns(x))
-        return location, self.noise_sd**2 + spread
+        location, level = self.locate(self.check_columns(x), self.noise_sd)
+        return location, self.noise_sd**2 * np.exp(level)
 
-    def ml(self, statistics: Moments):
+    def ml(self, statistics):
         """Least squares."""
         return self.params(self.least_squares(statistics)[0], self.noise_sd**2)
 

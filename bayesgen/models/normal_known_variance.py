@@ -7,7 +7,7 @@ N(m_n, σ² + s_n²): wider than the posterior by the noise of one day. MAP m_n;
 (Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -59,7 +59,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
         noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
-        return replace(self, mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
+        return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
     def log_evidence_terms(self, statistics):
         """-n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""

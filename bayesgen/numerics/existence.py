@@ -14,9 +14,9 @@ def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
     Parameters
     ----------
     x : array, shape (n, D)
-        Rows about their mean, or a square root of their scatter.
+        Rows about their mean, or a triangular factor of them.
     noise : array, shape (D,)
-        Root sum of squares below which a column is constant.
+        Root sum of squares that rounding alone may give a column, or leave of it beside the others.
     columns : tuple of str
         Names of the columns, or () where they have none.
     tolerance : float
@@ -42,8 +42,9 @@ def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
     r, order = qr(x / spread, mode="r", pivoting=True)  # type: ignore[misc]
     diagonal = np.zeros(x.shape[1])
     diagonal[: min(x.shape)] = np.abs(np.diagonal(r))
-    if (diagonal <= tolerance).any():
-        refuse(np.sort(order[diagonal <= tolerance]), "linear combinations of the others over these rows")
+    alone = diagonal <= np.maximum(tolerance, noise / spread)[order]
+    if alone.any():
+        refuse(np.sort(order[alone]), "linear combinations of the others over these rows")
     return spread
 
 

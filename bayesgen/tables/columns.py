@@ -30,8 +30,19 @@ def frame_of(X):
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def block_of(frame) -> np.ndarray | None:
+    """The rows of a pandas DataFrame whose columns are NumPy numbers of one type, mostly a view; else None."""
+    if not frame.implementation.is_pandas():
+        return None
+    first, *others = set(frame.to_native().dtypes) or {None}
+    same = not others and isinstance(first, np.dtype) and first.kind in "biuf"
+    return frame.to_native().to_numpy() if same else None
+
+
 def array_of(X: Any) -> np.ndarray:
     """A 2-D array, None or NaN where something is missing; numbers stay numbers beside strings."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and X.size:
+        return X  # nothing of it is left to check
     if np.ma.isMaskedArray(X):
         numbers = X.dtype.kind == "f" or (X.dtype.kind in "iu" and bool((abs(X.astype(float)) < LARGEST_COUNT).all()))
         gap: Any = np.nan if numbers else None

@@ -1,0 +1,163 @@
+r"""Draws: rows from the untempered members, and class probabilities under parameters drawn from the posteriors.
+
+Given a member, Σ is drawn by Bartlett's decomposition (variances by their inverse chi-squares where it is diagonal),
+μ given Σ, the probabilities of groups, levels and classes from their Dirichlet posteriors.
+"""
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayesgen.averaging.evidence import posterior
+from bayesgen.averaging.gaussian import whiten
+from bayesgen.averaging.logistic import STRENGTHS
+from bayesgen.averaging.reference import Reference
+
+
+def _gaussians(view, member, size, rng):
+    """Draws of the groups' means, and of Cholesky factors of covariances, or of standard deviations where diagonal.
+
+    Returns
+    -------
+    mean : array, shape (*size, G, D)
+    root : array, shape (*size, H, D, D) or (*size, H, D)
+        H = G, or 1 where the groups share it.
+    """
+    p = posterior(member, Reference.of(view.statistics))
+    if p.scale.ndim == 2:
+        root = np.sqrt(p.scale / rng.chisquare(p.nu[:, None], (*size, *p.scale.shape)))
+        noise = rng.standard_normal((*size, *p.mean.shape)) * root
+    else:
+        dim = p.scale.shape[-1]
+        lower = np.tril(rng.standard_normal((*size, *p.scale.shape)), -1)
+        places = np.arange(dim)
+        freedom = p.nu[:, None] + places - dim + 1
+        lower[..., places, places] = np.sqrt(rng.chisquare(freedom, (*size, *freedom.shape)))
+        root = np.linalg.cholesky(p.scale) @ np.linalg.inv(lower)
+        noise = (root @ rng.standard_normal((*size, *p.mean.shape, 1)))[..., 0]
+    return p.mean + noise / np.sqrt(p.kappa)[:, None], root
+
+
+def _shares(view, size, rng):
+    """The probability of each group within its class, (*size, G)."""
+    owner = view.view.owner
+    drawn = rng.standard_gamma(view.statistics.n + 1, (*size, len(owner)))
+    return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
+
+
+def parameters(average, a, b, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Draws of the parameters of one member (a, b), by name: dims and values (*size, ...), bent columns' units."""
+    weights = average.class_weight + average.concentration
+    result = {"class_probability": (("class",), rng.dirichlet(weights, size))}
+    if a is not None:
+        view = next(v for v in average.numeric if v.count == a[0])
+        mean, root = _gaussians(view, a[1], size, rng)
+        group = ("class",) if len(view.view.owner) == len(weights) else ("group",)
+        own = () if root.shape[len(size)] < mean.shape[len(size)] else group
+        spread = root**2 if root.ndim == mean.ndim else root @ np.swapaxes(root, -1, -2)
+        if not own:
+            spread = np.take(spread, 0, axis=len(size))
+        result["mean"] = ((*group, "column"), mean)
+        if root.ndim == mean.ndim:
+            result["variance"] = ((*own, "column"), spread)
+        else:
+            result["covariance"] = ((*own, "column", "other column"), spread)
+        if group == ("group",):
+            result["share"] = (group, _shares(view, size, rng))
+    if b is not None:
+        categories = average.categorical
+        alpha = b[1] if b[0] == "independent" else categories.alphas[0]
+        counts = np.broadcast_to(categories.single + alpha, (*size, *categories.single.shape))
+        result["level_probability"] = (("class", "level"), _levels(categories, counts, rng))
+    return result
+
+
+def _levels(categories, weights, rng):
+    """Probabilities of the levels of each column, (..., L), drawn under Dirichlet ``weights``."""
+    drawn = np.maximum(rng.standard_gamma(weights), 1e-300)
+    return drawn / (drawn @ categories.by_column)[..., categories.column]
+
+
+def _tables(categories, member, rng):
+    """Of "independent" p(a | k), (K, L); of "one parent" also p(b | k, a), (K, L, L)."""
+    structure, strength = member
+    alpha = strength if structure == "independent" else categories.alphas[0]
+    level = _levels(categories, categories.single + alpha, rng)
+    if structure == "independent":
+        return level, None
+    return level, _levels(categories, categories.pairs + strength * level[:, None], rng)
+
+
+def rows(average, count: int, rng):
+    """Draw rows: numbers (count, D), codes of categories (count, F) and of classes (count,)."""
+    names, classes = average.names, np.exp(average.log_class_prior)
+    codes = rng.choice(len(classes), count, p=classes / classes.sum())
+    dim = average.numeric[0].statistics.mean.shape[1] if average.numeric else 0
+    levels = () if average.categorical is None else average.categorical.levels
+    x, c = np.empty((count, dim)), np.empty((count, len(levels)), np.intp)
+    for row, m in enumerate(rng.choice(len(names), count, p=average.density_weights)):
+        a, b = names[m]
+        if a is not None:
+            view = next(v for v in average.numeric if v.count == a[0])
+            mean, root = (drawn[0] for drawn in _gaussians(view, a[1], (1,), rng))
+            g = rng.choice(len(mean), p=np.where(view.view.owner == codes[row], _shares(view, (), rng), 0.0))
+            z, own = rng.standard_normal(dim), root[g if len(root) > 1 else 0]
+            y = mean[g] + (own @ z if own.ndim == 2 else own * z)
+            x[row] = view.view.warp.back(y)
+        if b is not None:
+            level, table = _tables(average.categorical, b, rng)
+            c[row] = _category_row(
+                average.categorical, level[codes[row]], table if table is None else table[codes[row]], rng
+            )
+    return x, c, codes
+
+
+def _category_row(categories, level, table, rng):
+    ends = np.cumsum(categories.levels)
+    starts = ends - categories.levels
+    parent = None if table is None else int(rng.integers(len(starts)))
+    result = np.empty(len(starts), np.intp)
+    order = range(len(starts)) if parent is None else [parent, *(j for j in range(len(starts)) if j != parent)]
+    for j in order:
+        chances = level if parent is None or j == parent else table[starts[parent] + result[parent]]
+        own = chances[starts[j] : ends[j]]
+        result[j] = rng.choice(len(own), p=own / own.sum())
+    return result
+
+
+def probabilities(average, x, c, size: int, rng) -> np.ndarray:
+    """p(k | x, θ) of rows under members drawn by weight and parameters drawn from their posteriors, (size, n, K)."""
+    names, classes = average.names, len(average.class_weight)
+    result = np.zeros((size, len(x), classes))
+    chosen = rng.choice(len(names), size, p=average.weights)
+    for m in np.unique(chosen):
+        (a, b), at = names[m], np.flatnonzero(chosen == m)
+        if a == "softmax":  # a point: its spread is not known
+            result[at] += average.discriminative.log_density(x, c)[STRENGTHS.index(b)]
+            a = b = None
+        if a is not None:
+            view = next(v for v in average.numeric if v.count == a[0])
+            drawn = (*_gaussians(view, a[1], (len(at),), rng), np.log(_shares(view, (len(at),), rng)))
+            rows = view.read(x)
+            for s, *own in zip(at, *drawn, strict=True):
+                result[s] += _number_density(view, *own, *rows)
+        if b is not None:
+            for s in at:
+                result[s] += average.categorical.density(c, *_tables(average.categorical, b, rng))
+        result[at] *= average.exponents[m]
+    result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
+    return np.exp(result - logsumexp(result, axis=2, keepdims=True))
+
+
+def _number_density(view, mean, root, log_share, y, seen):
+    """Log p(x | k, θ) of rows under one draw, (n, K)."""
+    density = np.empty((len(y), len(mean)))
+    for g in range(len(mean)):
+        own, z = root[g if len(root) > 1 else 0], y - mean[g]
+        if own.ndim == 1:
+            column = -0.5 * (z / own) ** 2 - np.log(own)
+            density[:, g] = (column if seen is None else np.where(seen, column, 0.0)).sum(1)
+        else:
+            seen_z = z if seen is None else z * seen
+            log_det, white = whiten((own @ own.T)[None], seen_z[:, None], seen)
+            density[:, g] = -0.5 * (white**2).sum((1, 2)) - 0.5 * log_det
+    return view.mix(density, log_share)

@@ -1,0 +1,31 @@
+r"""What each column adds to an averaged log probability.
+
+.. math:: e_{kj} = \sum_m w_m \tau_m \big(\log p_m(x \mid k) - \log p_m(x_{-j} \mid k)\big), \qquad
+   r_k = \log p(k \mid x) - \log \pi_k - \sum_j e_{kj}
+
+each centred over the classes; x without its column j has that entry integrated out.
+"""
+
+import numpy as np
+
+
+def terms(average, x, c, priors=None) -> np.ndarray:
+    """Prior, numeric columns, categorical columns and remainder of each row and class, (n, K, 1 + D + F + 1)."""
+    log_prior = average.log_class_prior if priors is None else np.log(priors)
+    result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + 2))
+    result[..., 0] = log_prior
+    used = average.weights > 0
+    share = (average.weights * average.exponents)[used]
+    for part in average.pieces(len(x)):
+        whole = np.tensordot(share, average.log_density(x[part], c[part], used), 1)
+        for j in range(x.shape[1]):
+            rest = x[part].copy()
+            rest[:, j] = np.nan
+            result[part, :, 1 + j] = whole - np.tensordot(share, average.log_density(rest, c[part], used), 1)
+        for j in range(c.shape[1]):
+            rest = c[part].copy()
+            rest[:, j] = -1
+            term = whole - np.tensordot(share, average.log_density(x[part], rest, used), 1)
+            result[part, :, 1 + x.shape[1] + j] = term
+    result[..., -1] = np.log(average.probability(x, c, priors)) - result[..., :-1].sum(2)
+    return result - result.mean(1, keepdims=True)

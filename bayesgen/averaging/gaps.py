@@ -1,0 +1,131 @@
+r"""Gaps at fit under full covariances: expected statistics, given the class means and one pooled covariance.
+
+A full covariance and rows with gaps have no conjugate posterior. What is taken instead: means μ_k and a pooled Σ by a
+few steps of EM on the rows, under the prior that `GaussianMember("shared", rho=D)` has; then each row's missing entries
+m are completed from those it has, o, and from its class,
+
+.. math:: \hat x_m = \mu_m + \Sigma_{mo} \Sigma_{oo}^{-1} (x_o - \mu_o) = \mu_m - C P_{mo} (x_o - \mu_o), \quad
+   C = \Sigma_{mm} - \Sigma_{mo} \Sigma_{oo}^{-1} \Sigma_{om} = P_{mm}^{-1}, \quad P = \Sigma^{-1}
+
+(of which the forms in P invert matrices of what is missing, not of what is seen),
+and its expected outer product, with C added to the scatter of its class, takes part in the statistics of every member
+(Little and Rubin 2002, *Statistical Analysis with Missing Data*, section 11.2). A completed entry counts as a full
+one in the degrees of freedom. μ_k and Σ are learned without the rows that are left out. What is predicted of a row,
+left out or new, is the marginal t of the entries it has, in which no completed entry of that row takes part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.averaging.reference import Reference
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import Grouping
+from bayesgen.program import Record
+from bayesgen.statistics import Moments, moments
+
+_STEPS = 6
+WIDE = 100  # columns: beyond, they are taken as independent, each completed by its mean
+
+
+@dataclass(frozen=True, eq=False)
+class Filling(Record):
+    """What missing entries are completed from.
+
+    Attributes
+    ----------
+    mean : array, shape (K, D)
+        Mean of each class.
+    covariance : array, shape (D, D)
+        Pooled covariance within the classes.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def learn(cls, x, seen, codes, classes: int, weight) -> "Filling":
+        """EM from the columns as they are, each alone."""
+        w = np.where(seen, weight[:, None], 0.0)
+        x = np.where(seen, x, 0.0)
+        total = w.sum(0)
+        overall = np.divide((w * x).sum(0), total, out=np.zeros(x.shape[1]), where=total > 0)
+        member = np.zeros((classes, len(x)))
+        member[codes, np.arange(len(x))] = 1.0
+        mean = (member @ (w * (x - overall))) / (member @ w + 0.01) + overall
+        squares = (w * (x - mean[codes]) ** 2).sum(0)
+        variance = np.divide(squares, total, out=np.ones_like(squares), where=squares > 0)
+        filling = cls(mean, np.diag(variance))
+        for _ in range(_STEPS if x.shape[1] <= WIDE else 0):
+            filling = filling._step(x, seen, codes, classes, weight)
+        return filling
+
+    def _step(self, x, seen, codes, classes, weight):
+        statistics = moments(x[:0], codes[:0], classes, vector=True)
+        for part in pieces(len(x), x.shape[1] ** 2):
+            complete, missing = self.complete(x[part], seen[part], codes[part])
+            statistics = statistics + missing.moments(complete, codes[part], classes, weight[part])
+        reference, dim = Reference.of(statistics), x.shape[1]
+        freedom = max(statistics.n.sum() - (statistics.n > 0).sum(), 0.0) + dim
+        covariance = (reference.within[0] + dim * np.diag(np.diag(reference.covariance[0]))) / freedom
+        return Filling(reference.mean[0], covariance)
+
+    def complete(self, x, seen, codes) -> "tuple[np.ndarray, Missing]":
+        """Completed rows, and what was missing of them.
+
+        Parameters
+        ----------
+        x, seen : array, shape (n, D)
+            Rows, any number where missing, and which entries are not.
+        codes : int array, shape (n,)
+            Classes.
+        """
+        dim = x.shape[1]
+        complete = np.where(seen, x, 0.0)
+        rows = np.flatnonzero(~seen.all(1))
+        o = seen[rows]
+        if dim > WIDE:
+            complete[rows] = np.where(o, complete[rows], self.mean[codes[rows]])
+            rest = np.zeros((len(rows), dim, dim))
+            rest[:, np.arange(dim), np.arange(dim)] = ~o * np.diagonal(self.covariance)
+            return complete, Missing(rows, rest)
+        most = int((~o).sum(1).max(initial=0))
+        places = np.argsort(o, axis=1, kind="stable")[:, :most]  # what is missing of each row, then some that is not
+        here = np.arange(len(rows))[:, None]
+        gone = ~o[here, places]
+        precision = np.linalg.inv(self.covariance)
+        own = precision[places[:, :, None], places[:, None, :]] * (gone[:, :, None] & gone[:, None, :])
+        own[:, np.arange(most), np.arange(most)] += ~gone
+        small = np.linalg.inv(own) * (gone[:, :, None] & gone[:, None, :])
+        mean = self.mean[codes[rows]]
+        pull = (np.where(o, complete[rows] - mean, 0.0) @ precision)[here, places]
+        guess = np.zeros_like(mean)
+        guess[here, places] = (mean[here, places] - (small @ pull[:, :, None])[:, :, 0]) * gone
+        complete[rows] += guess
+        rest = np.zeros((len(rows), dim, dim))
+        rest[here[:, :, None], places[:, :, None], places[:, None, :]] = small
+        return complete, Missing(rows, rest)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Conditional covariances of what was missing.
+
+    Attributes
+    ----------
+    rows : int array, shape (m,)
+        The rows with gaps.
+    covariance : array, shape (m, D, D)
+        C, 0 but where both entries are missing.
+    """
+
+    rows: np.ndarray
+    covariance: np.ndarray
+
+    def moments(self, complete, group, groups: int, weight) -> Moments:
+        """Expected moments of the rows by group."""
+        result = moments(complete, group, groups, weight, vector=True)
+        flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
+        own = None if weight is None else weight[self.rows]
+        extra = Grouping(group[self.rows], groups, own, (groups,)).membership() @ flat
+        return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

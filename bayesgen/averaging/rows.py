@@ -1,0 +1,58 @@
+"""Rows in an order of their own: distinct ones, folds of them, a sample of them.
+
+What is drawn by chance (folds, starts of k-means) is drawn over the distinct rows in sorted order, so that neither the
+order of the rows nor the way a weight is written (2, or two rows) changes a fit.
+"""
+
+import numpy as np
+
+
+def distinct(columns, codes, weight):
+    """Places of the distinct rows, sorted by class and entries, and the sum of the weights of each.
+
+    Parameters
+    ----------
+    columns : array, shape (n, C)
+        Numbers and codes of categories, NaN where missing.
+    codes : int array, shape (n,)
+        Classes.
+    weight : array, shape (n,)
+        Weights.
+
+    Returns
+    -------
+    first : int array, shape (m,)
+    total : array, shape (m,)
+    """
+    missing = np.isnan(columns)
+    keys = [codes, *np.where(missing, 0.0, columns + 0.0).T]  # -0 is 0
+    keys += [mask for mask in missing.T if mask.any()]
+    order = np.lexsort(keys[::-1])
+    new = np.zeros(len(codes), bool)
+    new[:1] = True
+    for key in keys:
+        in_order = key[order]
+        new[1:] |= in_order[1:] != in_order[:-1]
+    return order[new], np.add.reduceat(weight[order], np.flatnonzero(new))
+
+
+def folds(codes, count: int, rng) -> np.ndarray:
+    """The fold of each row, (n,), the rows of each class dealt out evenly."""
+    result = np.empty(len(codes), np.intp)
+    order = rng.permutation(len(codes))
+    result[order[np.argsort(codes[order], kind="stable")]] = np.arange(len(codes)) % min(count, len(codes))
+    return result
+
+
+def sample(codes, size: int, rng) -> np.ndarray:
+    """Places of rows drawn without replacement: of each class as many as of any, or all it has."""
+    if size >= len(codes):
+        return np.arange(len(codes))
+    order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")
+    count = np.bincount(codes)
+    first, left, chosen = np.cumsum(count) - count, size, []
+    for turn, k in enumerate(np.argsort(count, kind="stable")):
+        take = min(count[k], left // (len(count) - turn))
+        left -= take
+        chosen.append(order[first[k] + rng.choice(count[k], take, replace=False, shuffle=False)])
+    return np.sort(np.concatenate(chosen))

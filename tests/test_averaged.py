@@ -1,0 +1,457 @@
+"""The averaged classifier: its laws, at home in scikit-learn, any table, bad input."""
+
+import copy
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy import integrate, sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayesgen import AveragedClassifier, load, plot
+from bayesgen.averaging import draws, evidence, learning, numbers
+from bayesgen.averaging.reference import Reference
+from bayesgen.program import same
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+FIT, TEST = slice(None, None, 5), slice(2, None, 5)
+ONE = AveragedClassifier(components=False)
+
+
+def mixed(n=60, seed=0):
+    """A table of every kind of column, with gaps, and its classes."""
+    rng = np.random.default_rng(seed)
+    code = np.arange(n) % 3
+    X = pd.DataFrame(
+        {
+            "height": rng.normal(10 + 2 * code, 2),
+            "width": np.exp(rng.normal(code, 1)),
+            "sick": rng.random(n) < 0.2 + 0.3 * code,
+            "leaf": pd.Categorical(rng.choice(["oval", "round"], n), categories=["lobed", "oval", "round"]),
+            "soil": np.where(rng.random(n) < 0.2 + 0.3 * code, "clay", "sand").astype(object),
+        }
+    )
+    X.loc[[3, n - 2], "height"] = np.nan
+    X.loc[[4, n - 1], "leaf"] = np.nan
+    X.loc[[4, n // 2], "soil"] = None
+    return X, np.array(["ash", "birch", "oak"])[code]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return AveragedClassifier().fit(IRIS[FIT], SPECIES[FIT])
+
+
+@pytest.fixture(scope="module")
+def fitted_mixed():
+    return AveragedClassifier().fit(*mixed())
+
+
+# -- scikit-learn
+
+
+@pytest.mark.filterwarnings("ignore:columns .* hold one value:UserWarning")
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+@pytest.mark.filterwarnings("ignore:y is constant:UserWarning")
+@parametrize_with_checks([AveragedClassifier()])
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_pickle_keeps_every_bit(fitted_mixed):
+    X, _ = mixed(9, seed=1)
+    again = pickle.loads(pickle.dumps(fitted_mixed))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted_mixed.predict_proba(X))
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_what_is_loaded_is_what_was_saved(fitted_mixed, tmp_path, untrusted):
+    X, _ = mixed(9, seed=1)
+    fitted_mixed.save(tmp_path / "model.nc")
+    again = load(tmp_path / "model.nc", untrusted=untrusted)
+    assert again.get_params() == fitted_mixed.get_params() and vars(again).keys() == vars(fitted_mixed).keys()
+    assert again.average_ == fitted_mixed.average_ and again.schema_ == fitted_mixed.schema_
+    assert same(again.scores_, fitted_mixed.scores_)
+    for ask in ("predict_proba", "score_samples", "predict_proba_interval"):
+        np.testing.assert_array_equal(getattr(again, ask)(X), getattr(fitted_mixed, ask)(X))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: {"average_": replace(c.average_, weights=c.average_.weights[1:])}, "weights are not"),
+        (lambda c: {"average_": replace(c.average_, categorical=None)}, "not of 3 categories"),
+        (lambda c: {"average_": replace(c.average_, numeric=())}, "not of 2 numeric columns"),
+        (lambda c: {"constant_": ("soil",)}, "constant_ are no numbers"),
+        (lambda c: {"classes_": c.classes_[:2]}, "a class has no group"),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_is_refused(fitted_mixed, tmp_path, change, words):
+    broken = copy.copy(fitted_mixed)
+    vars(broken).update(change(fitted_mixed))
+    broken.save(tmp_path / "model.nc")
+    with pytest.raises(ValueError, match=words):
+        load(tmp_path / "model.nc")
+
+
+# -- the average
+
+
+def test_the_average_is_as_good_as_its_best_member_and_better_than_the_class_prior(fitted):
+    scores, weights = fitted.scores_, fitted.weights_
+    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
+    assert scores["members"].max() - 0.05 < scores["average"] < scores["members"].max() + 0.05
+    assert scores["base_rate"] + 0.9 < scores["nested"] <= scores["average"] + 1e-3
+    np.testing.assert_allclose(scores["members"].min(), scores["base_rate"])
+    assert log_loss(SPECIES[TEST], fitted.predict_proba(IRIS[TEST])) < 0.2
+
+
+def test_summary_lists_every_member_by_weight(fitted_mixed):
+    table = fitted_mixed.summary()
+    assert len(table) == len(fitted_mixed.members_) == len(fitted_mixed.exponents_)
+    assert table["weight"].is_monotonic_decreasing and table["weight"].sum() == pytest.approx(1)
+    base = table[table["kind"] == "base rate"]
+    assert len(base) == 1
+    np.testing.assert_allclose(base["log score"], fitted_mixed.scores_["base_rate"])
+
+
+@pytest.mark.parametrize("weights", ["stacking", "loo", "evidence"])
+def test_each_way_to_weigh_predicts(weights):
+    classifier = AveragedClassifier(weights, components=False).fit(IRIS[FIT], SPECIES[FIT])
+    assert log_loss(SPECIES[TEST], classifier.predict_proba(IRIS[TEST])) < 0.25
+    if weights == "evidence":
+        assert (classifier.exponents_ == 1).all()
+        assert classifier.weights_[-1] == 0  # the class prior alone has no evidence for x
+
+
+def test_evidence_leaves_out_what_has_none():
+    classifier = AveragedClassifier("evidence").fit(*mixed())
+    for (a, b), weight in zip(classifier.members_, classifier.weights_, strict=True):
+        if a is None or b is None or b[0] == "one parent":
+            assert weight == 0
+    assert classifier.weights_.sum() == pytest.approx(1)
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+def test_components_find_what_one_gaussian_cannot():
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 160)
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) * 3 + rng.normal(0, 0.5, (160, 2))
+    y = (np.sin(3 * angle) > 0).astype(int)  # three pieces of each class around the ring
+    with_, without = (AveragedClassifier(components=c).fit(X[:80], y[:80]) for c in (True, False))
+    assert with_.scores_["nested"] > without.scores_["nested"] + 0.1
+    losses = [log_loss(y[80:], classifier.predict_proba(X[80:])) for classifier in (with_, without)]
+    assert losses[0] < losses[1] - 0.1
+
+
+# -- laws
+
+
+def test_a_row_without_entries_has_the_class_prior():
+    X, y = IRIS[:90], SPECIES[:90]
+    classifier = clone(ONE).fit(X, y)
+    np.testing.assert_allclose(classifier.predict_proba(np.full((1, 4), np.nan))[0], np.array([51, 41]) / 92, rtol=1e-9)
+
+
+def test_units_and_offsets_change_nothing(fitted):
+    moved = AveragedClassifier().fit(IRIS[FIT] * [1e-3, 1, 1e4, 7] + [0, 100, -5, 1e3], SPECIES[FIT])
+    again = moved.predict_proba(IRIS[TEST] * [1e-3, 1, 1e4, 7] + [0, 100, -5, 1e3])
+    np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
+
+
+@pytest.mark.parametrize("components", [True, False])
+def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows(components):
+    X, y = mixed()
+    weight = np.arange(60) % 3
+    base = AveragedClassifier(components=components)
+    weighted = clone(base).fit(X, y, weight).predict_proba(X)
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
+    repeated = clone(base).fit(X.iloc[order], y[order]).predict_proba(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+
+
+def test_names_of_classes_and_order_of_columns_change_nothing():
+    plain = AveragedClassifier(bend=False, components=False, discriminative=False)  # folds follow the order of rows
+    there = clone(plain).fit(IRIS[FIT], SPECIES[FIT])
+    back = clone(plain).fit(IRIS[FIT][:, ::-1], np.array(["c", "b", "a"])[SPECIES[FIT]])
+    again = back.predict_proba(IRIS[TEST][:, ::-1])[:, ::-1]
+    np.testing.assert_allclose(again, there.predict_proba(IRIS[TEST]), atol=1e-9)
+
+
+def test_priors_multiply_the_average_and_change_no_fit(fitted):
+    priors = np.array([0.7, 0.2, 0.1])
+    plain = fitted.predict_proba(IRIS[TEST])
+    expected = plain * priors / (1 / 3)
+    expected /= expected.sum(1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(IRIS[TEST], priors=priors), expected)
+    known = AveragedClassifier(priors=priors).fit(IRIS[FIT], SPECIES[FIT])
+    np.testing.assert_array_equal(known.weights_, fitted.weights_)
+    np.testing.assert_allclose(known.predict_proba(IRIS[TEST]), expected)
+
+
+def test_density_of_a_row_integrates_to_one():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.exp(rng.normal(y, 0.7))[:, None]
+    classifier = AveragedClassifier().fit(X, y)
+    assert classifier.average_.numeric[0].view.warp.power[0] < 1
+    middle, scale = X.mean(), X.std()
+    grid = middle + scale * np.sinh(np.linspace(-25, 25, 40001))
+    density = np.exp(classifier.score_samples(grid[:, None]))
+    assert integrate.simpson(density, grid) == pytest.approx(1, abs=0.01)
+
+
+def test_a_gap_integrates_the_density(fitted):
+    row = IRIS[60:61].copy()
+    gap = row.copy()
+    gap[0, 1] = np.nan
+    grid = 3 + np.sinh(np.linspace(-8, 8, 3001))
+    joint = np.exp(fitted.average_.log_joint(*fitted._read(np.where(np.arange(4) == 1, grid[:, None], row))))
+    marginal = np.exp(fitted.average_.log_joint(*fitted._read(gap)))[0]
+    np.testing.assert_allclose(integrate.simpson(joint, grid, axis=0), marginal, rtol=1e-3)
+
+
+def test_samples_look_like_the_rows(fitted_mixed):
+    X, y = mixed()
+    rows, classes = fitted_mixed.sample(400)
+    assert list(rows.columns) == list(X.columns) and set(classes) <= set(y)
+    assert set(rows["soil"]) == {"clay", "sand"} and set(rows["leaf"]) <= {"lobed", "oval", "round"}
+    for name in "ash", "oak":
+        assert rows["height"][classes == name].median() == pytest.approx(X["height"][y == name].median(), abs=1.2)
+        assert rows["sick"][classes == name].mean() == pytest.approx(X["sick"][y == name].mean(), abs=0.2)
+
+
+def test_intervals_hold_most_of_the_probability(fitted_mixed):
+    X, _ = mixed(12, seed=2)
+    interval = fitted_mixed.predict_proba_interval(X, level=0.99)
+    probability = fitted_mixed.predict_proba(X)
+    assert interval.shape == (12, 3, 2) and (interval[..., 0] <= interval[..., 1]).all()
+    assert ((interval[..., 0] - 0.02 < probability) & (probability < interval[..., 1] + 0.02)).all()
+    narrow = fitted_mixed.predict_proba_interval(X, level=0.5)
+    assert ((narrow[..., 0] >= interval[..., 0]) & (narrow[..., 1] <= interval[..., 1])).all()
+
+
+def test_terms_of_an_explanation_add_up(fitted_mixed):
+    X, _ = mixed(6, seed=3)
+    X.loc[0, "height"] = np.nan
+    said = fitted_mixed.explain(X)
+    assert said.coords["term"].values.tolist() == ["prior", *X.columns, "remainder"]
+    total = np.exp(said.sum("term").values)
+    np.testing.assert_allclose(total / total.sum(1, keepdims=True), fitted_mixed.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(said.sel(term="height")[0], 0, atol=1e-9)
+    np.testing.assert_allclose(said.sum("class"), 0, atol=1e-9)
+
+
+# -- any table
+
+
+def test_gaps_at_fit_and_prediction():
+    rng = np.random.default_rng(0)
+    X = IRIS.copy()
+    X[rng.random(X.shape) < 0.3] = np.nan
+    classifier = AveragedClassifier().fit(X[FIT], SPECIES[FIT])
+    assert log_loss(SPECIES[TEST], classifier.predict_proba(X[TEST])) < 0.6
+
+
+def test_rows_of_one_pattern_of_gaps_predict_as_alone(fitted):
+    X = IRIS[:80].copy()
+    X[:, 2] = np.nan
+    together = fitted.predict_proba(X)
+    alone = np.concatenate([fitted.predict_proba(X[i : i + 1]) for i in range(0, 80, 20)])
+    np.testing.assert_allclose(together[::20], alone, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (IRIS[FIT][:, :1], SPECIES[FIT]),
+        (load_wine().data[::12], load_wine().target[::12]),
+        (IRIS[[0, 1, 2, 3, *range(50, 100)]], SPECIES[[0, 1, 2, 3, *range(50, 100)]]),
+        (IRIS[[0, 60, 61, 120]], SPECIES[[0, 60, 61, 120]]),
+        (mixed()[0][["leaf", "soil"]], mixed()[1]),
+        (mixed()[0][["sick"]], mixed()[1]),
+        (np.array([["a", 1.0], ["b", 2.0], ["a", 1.5], ["b", 2.5]] * 4, object), np.array([0, 1, 1, 1] * 4)),
+    ],
+    ids=["one column", "more columns than rows", "unequal classes", "a row a class", "categories", "bools", "objects"],
+)
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+def test_any_table(X, y):
+    probability = AveragedClassifier().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(probability.sum(1), 1)
+    assert (probability > 0).all()
+
+
+def test_wide_tables():
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 120)) + 0.4 * y[:, None]
+    X[rng.random(X.shape) < 0.05] = np.nan
+    classifier = AveragedClassifier().fit(X[:30], y[:30])
+    assert {a[1].structure for a, _ in classifier.members_ if a and a != "softmax"} == {"diagonal", "shared diagonal"}
+    assert log_loss(y[30:], classifier.predict_proba(X[30:])) < 0.6
+    with pytest.raises(ValueError, match="X has 2001 numeric columns, and at most 2000"):
+        AveragedClassifier().fit(rng.normal(size=(4, 2001)), [0, 1, 0, 1])
+
+
+def test_a_hundred_classes():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 5)
+    X = rng.normal(size=(100, 4))[y] * 5 + rng.normal(size=(500, 4))
+    classifier = AveragedClassifier(components=False, discriminative=False).fit(X[::2], y[::2])
+    assert classifier.scores_["average"] > classifier.scores_["base_rate"] + 2
+    assert classifier.score(X[1::2], y[1::2]) > 0.6
+
+
+def test_weights_from_a_sample_of_many_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.15).astype(int)
+    X = rng.normal(size=(3000, 3)) + y[:, None]
+    whole = AveragedClassifier(components=False).fit(X, y)
+    monkeypatch.setattr(learning, "_LEARN", 600)
+    monkeypatch.setattr(learning, "_MOST", 300)
+    part = AveragedClassifier(components=False).fit(X, y)
+    assert part.scores_["rows"] == 300
+    np.testing.assert_allclose(part.average_.class_weight, np.bincount(y))
+    assert part.scores_["base_rate"] == pytest.approx(whole.scores_["base_rate"], rel=1e-3)
+    assert np.abs(part.predict_proba(X) - whole.predict_proba(X)).mean() < 0.04
+
+
+# -- what it refuses, and what it warns of
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"weights": "best"}, ValueError, "weights must be one of"),
+        ({"unseen": "no"}, ValueError, "unseen must be one of"),
+        ({"class_concentration": 0.0}, ValueError, "class_concentration must be a number > 0"),
+        ({"class_concentration": [1.0, 2.0]}, ValueError, "one for each of the 3 classes"),
+        ({"priors": [0.5, 0.5]}, ValueError, "priors must hold one probability for each of the 3 classes"),
+        ({"priors": [0.5, 0.5, 0.5]}, ValueError, "sum to 1"),
+    ],
+)
+def test_bad_parameters_are_named(change, error, words):
+    with pytest.raises(error, match=words):
+        AveragedClassifier(**change).fit(IRIS[FIT], SPECIES[FIT])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X.assign(height=np.inf), "column 'height': value inf in row 0 is infinite"),
+        (lambda X: X.assign(width=1e200), "column 'width': value 1e\\+200 in row 0 is too large"),
+        (lambda X: X.assign(soil=None).astype({"soil": object}), "column 'soil' has no observed value"),
+    ],
+)
+def test_bad_values_are_named_with_column_and_row(change, words):
+    X, y = mixed()
+    with pytest.raises(ValueError, match=words):
+        AveragedClassifier().fit(change(X), y)
+
+
+def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
+    X, y = mixed()
+    new = X.assign(soil="peat").astype({"soil": object})
+    with pytest.warns(UserWarning, match=r"60 values taken as missing.*'soil': \['peat'\] in 60 rows"):
+        probability = fitted_mixed.predict_proba(new)
+    missing = X.assign(soil=None).astype({"soil": object})
+    np.testing.assert_allclose(probability, fitted_mixed.predict_proba(missing))
+    strict = AveragedClassifier(unseen="error", components=False).fit(X, y)
+    with pytest.raises(ValueError, match="column 'soil': 'peat' in row 0"):
+        strict.predict_proba(new)
+
+
+def test_a_row_without_a_class_is_an_error():
+    y = SPECIES[FIT].astype(float)
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="y contains missing labels"):
+        AveragedClassifier().fit(IRIS[FIT], y)
+
+
+def test_questions_without_an_answer_say_why(fitted):
+    assert not hasattr(fitted, "log_evidence_") and not hasattr(fitted, "partial_fit")
+    with pytest.raises(AttributeError, match="tempered members have no joint density"):
+        fitted.log_evidence_  # noqa: B018
+
+
+def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
+    tree = fitted_mixed.to_arviz()
+    first = tree["member 0"]
+    heaviest = fitted_mixed.summary().query("kind != 'softmax'").iloc[0]
+    assert first.attrs["weight"] == heaviest["weight"] and first.attrs["exponent"] == heaviest["exponent"]
+    assert first["posterior"]["class_probability"].dims == ("chain", "draw", "class")
+    for name, member in tree.children.items():
+        posterior = member["posterior"]
+        assert posterior.sizes["chain"] == 4 and posterior.sizes["draw"] == 250, name
+        mean = posterior["class_probability"].mean(("chain", "draw"))
+        np.testing.assert_allclose(mean, [1 / 3] * 3, atol=0.02)
+
+
+def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
+    view = fitted.average_.numeric[0]
+    for structure in ("full", "shared", "diagonal", "shared diagonal"):
+        member = next(m for m in view.members if m.structure == structure)
+        posterior = evidence.posterior(member, Reference.of(view.statistics))
+        drawn = draws.parameters(fitted.average_, (1, member), None, (4000,), np.random.default_rng(0))
+        (dims, mean), name = drawn["mean"], "variance" if "diagonal" in structure else "covariance"
+        assert dims == ("class", "column") and ("class" in drawn[name][0]) == ("shared" not in structure)
+        np.testing.assert_allclose(mean.mean(0), posterior.mean, atol=0.03)
+        freedom = posterior.nu - (2 if "diagonal" in structure else 5)
+        expected = posterior.scale / freedom.reshape(-1, *[1] * (posterior.scale.ndim - 1))
+        expected = expected[0] if "shared" in structure else expected
+        np.testing.assert_allclose(drawn[name][1].mean(0), expected, atol=0.05 * np.abs(expected).max())
+
+
+def test_picture_of_the_members(fitted, fitted_mixed):
+    for classifier in (fitted, fitted_mixed):
+        ax = plot.members(classifier, most=5, ax=Figure().add_subplot())
+        assert 0 < len(ax.patches) <= 5 and ax.get_xlabel() == "weight"
+        assert "nan" not in "".join(text.get_text() for text in ax.texts)
+
+
+def test_sparse_rows_and_bad_levels_are_refused(fitted):
+    with pytest.raises(TypeError, match="sparse"):
+        AveragedClassifier().fit(sparse.csr_array(IRIS), SPECIES)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        fitted.predict_proba_interval(IRIS[:1], level=1.0)
+
+
+def test_a_failed_fit_leaves_the_fit_before():
+    classifier = clone(ONE).fit(IRIS[FIT], SPECIES[FIT])
+    before = classifier.predict_proba(IRIS[TEST])
+    with pytest.raises(ValueError, match="infinite"):
+        classifier.fit(np.where(IRIS > 7, np.inf, IRIS), SPECIES)
+    np.testing.assert_array_equal(classifier.predict_proba(IRIS[TEST]), before)
+
+
+def test_columns_that_say_nothing_are_left_out_with_a_warning():
+    X = np.column_stack([IRIS[FIT], np.full(30, 3.0), np.full(30, np.nan)])
+    with pytest.warns(UserWarning, match=r"columns \['x4', 'x5'\] hold one value or none"):
+        classifier = clone(ONE).fit(X, SPECIES[FIT])
+    expected = clone(ONE).fit(IRIS[FIT], SPECIES[FIT]).predict_proba(IRIS[TEST])
+    more = np.column_stack([IRIS[TEST], np.zeros((30, 2))])
+    np.testing.assert_allclose(classifier.predict_proba(more), expected)
+    assert classifier.sample(2)[0].shape == (2, 6)
+
+
+def test_a_warning_where_no_member_beats_the_class_prior():
+    rng = np.random.default_rng(3)
+    with pytest.warns(UserWarning, match="no member predicts rows left out better"):
+        clone(ONE).fit(rng.normal(size=(20, 3)), np.arange(20) % 2)
+
+
+def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(9000) % 2
+    X = rng.normal(size=(9000, 3)) + y[:, None]
+    fast = AveragedClassifier(components=False, bend=False).fit(X, y)
+    monkeypatch.setattr(numbers, "_LARGE", np.inf)
+    exact = AveragedClassifier(components=False, bend=False).fit(X, y)
+    np.testing.assert_allclose(fast.scores_["members"], exact.scores_["members"], atol=1e-3)
+    assert np.abs(fast.predict_proba(X[:500]) - exact.predict_proba(X[:500])).max() < 0.005

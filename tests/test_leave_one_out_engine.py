@@ -1,0 +1,291 @@
+"""The engine of the averaged classifier: leave-one-out against refits, tempering and stacking against SciPy."""
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+from scipy.special import logsumexp
+
+from bayesgen.averaging import components, evidence, rows, stack, temper
+from bayesgen.averaging.categories import CategoryMembers
+from bayesgen.averaging.gaps import Filling
+from bayesgen.averaging.gaussian import GaussianMember, log_density
+from bayesgen.averaging.learning import members_of
+from bayesgen.averaging.numbers import FittedView, learn, statistics
+from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.warp import Warp
+from bayesgen.models import NormalInverseGamma, NormalInverseWishart
+from bayesgen.statistics import moments
+
+MEMBERS = members_of(3, 1)
+
+
+def vectors(n=30, dim=3, groups=3, seed=0, gaps=False):
+    """Correlated rows, codes of their groups, and weights."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % groups
+    x = rng.normal(size=(n, dim)) @ rng.normal(size=(dim, dim)) + 2 * codes[:, None]
+    if gaps:
+        x[rng.random(x.shape) < 0.25] = np.nan
+    return x, codes, rng.uniform(0.3, 3.0, n)
+
+
+def viewed(x, codes, weight, count=1, bend=False):
+    """A view of the rows with ``count`` components a class."""
+    return learn(x, codes, 3, weight, bend=bend, counts=[count], gaps=bool(np.isnan(x).any()), seed=0)[0]
+
+
+def fit(view, x, codes, weight):
+    """The view with the statistics of the rows."""
+    return FittedView(view, MEMBERS, statistics([view], x, codes, weight)[0])
+
+
+def without(view, x, codes, weight, removed, i):
+    """The view fitted to all rows but i, whose weight falls by ``removed``."""
+    rest = weight.copy()
+    rest[i] -= removed
+    kept = rest > 1e-12
+    return fit(view, x[kept], codes[kept], rest[kept])
+
+
+# -- leaving rows out
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("whole", [True, False])
+def test_leave_one_out_is_a_refit(count, gaps, whole):
+    x, codes, weight = vectors(gaps=gaps)
+    view = viewed(x, codes, weight, count, bend=True)
+    fitted = fit(view, x, codes, weight)
+    removed = weight if whole else np.minimum(weight, 1.0)
+    left = fitted.leave_out(x, codes, removed, lambda i: pytest.fail("nothing is lost here"))
+    for i in range(0, len(x), 4):
+        expected = without(view, x, codes, weight, removed[i], i).log_density(x[i : i + 1])[:, 0]
+        np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_leaving_out_a_class_of_one_row_leaves_its_prior():
+    x, codes, weight = vectors(13)
+    codes = np.where(np.arange(13) == 5, 2, codes % 2)
+    view = viewed(x, codes, weight)
+    left = fit(view, x, codes, weight).leave_out(x, codes, weight, None)
+    expected = without(view, x, codes, weight, weight[5], 5).log_density(x[5:6])[:, 0]
+    np.testing.assert_allclose(left[:, 5], expected, rtol=1e-9, atol=1e-9)
+    assert np.isfinite(left).all()
+
+
+def test_where_subtraction_loses_digits_the_rows_are_summed_anew():
+    x, codes, weight = vectors()
+    x[7] = 1e7  # makes up all the squares there are
+    view = viewed(x, codes, weight)
+    fitted, called = fit(view, x, codes, weight), []
+
+    def anew(i):
+        called.append(i)
+        return np.delete(x, i, 0), np.delete(codes, i), np.delete(weight, i)
+
+    left = fitted.leave_out(x, codes, weight, anew)
+    expected = without(view, x, codes, weight, weight[7], 7).log_density(x[7:8])[:, 0]
+    np.testing.assert_allclose(left[:, 7], expected, rtol=1e-9)
+    assert called == [7]
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+def test_leave_one_out_of_categories_is_a_refit(columns):
+    rng = np.random.default_rng(0)
+    levels = np.array([2, 3, 4, 2])[:columns]
+    x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
+    codes, weight = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40)
+    left = CategoryMembers.of(x, levels, codes, 3, weight).leave_out(x, codes, weight)
+    for i in range(40):
+        rest = CategoryMembers.of(
+            *(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i)
+        )
+        np.testing.assert_allclose(left[:, i], rest.log_density(x[i : i + 1])[:, 0], rtol=1e-9, atol=1e-9)
+
+
+# -- the members
+
+
+@pytest.mark.parametrize("member", MEMBERS[::5], ids=str)
+def test_members_are_the_conjugate_models_of_the_lectures(member):
+    x, codes, weight = vectors()
+    reference = Reference.of(moments(x, codes, 3, weight, vector=True))
+    ours = log_density([member], reference, x)[0]
+    p = evidence.posterior(member, reference)
+    if p.scale.ndim == 3:
+        theirs = NormalInverseWishart(p.mean, p.kappa, np.broadcast_to(p.nu, 3), np.broadcast_to(p.scale, (3, 3, 3)))
+        expected = theirs.log_predictive(x)
+    else:
+        nu, scale = np.broadcast_to(p.nu[:, None], (3, 3)), np.broadcast_to(p.scale, (3, 3))
+        expected = NormalInverseGamma(p.mean, np.repeat(p.kappa[:, None], 3, 1), nu / 2, scale / 2).log_predictive(x)
+        expected = expected.sum(2) if expected.ndim == 3 else expected
+    np.testing.assert_allclose(ours, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("member", [m for m in MEMBERS if m.structure == "full"][::7], ids=str)
+def test_evidence_of_a_full_member_is_that_of_its_model(member):
+    x, codes, _ = vectors()
+    statistics = moments(x, codes, 3, vector=True)
+    prior = evidence.posterior(member, Reference.of(statistics), prior=True)
+    model = NormalInverseWishart(prior.mean, prior.kappa, prior.nu, prior.scale)
+    assert evidence.gaussian_evidence(member, statistics) == pytest.approx(model.log_evidence(statistics), rel=1e-10)
+
+
+def test_a_gap_leaves_the_marginal_and_a_density_integrates_to_one():
+    x, codes, weight = vectors(dim=2)
+    reference = Reference.of(moments(x, codes, 3, weight, vector=True))
+    grid = np.sinh(np.linspace(-14, 14, 3001))
+    for member in (GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("shared", 8.0, 0.1)):
+        row = np.array([[1.3, 0.0]])
+        seen = np.array([[True, False]])
+        marginal = log_density([member], reference, row, seen)[0, 0]
+        line = np.column_stack([np.full(len(grid), 1.3), grid])
+        joint = np.exp(log_density([member], reference, line)[0])
+        np.testing.assert_allclose(np.exp(marginal), integrate.simpson(joint, grid, axis=0), rtol=1e-6)
+        whole = np.exp(
+            log_density([member], reference, np.column_stack([grid, 0 * grid]), np.repeat(seen, len(grid), 0))[0]
+        )
+        np.testing.assert_allclose(integrate.simpson(whole, grid, axis=0), 1.0, rtol=1e-6)
+
+
+def test_densities_of_categories_sum_to_one_and_gaps_are_summed_over():
+    rng = np.random.default_rng(1)
+    levels = np.array([2, 3, 2])
+    x = np.stack([rng.integers(-1, n, 50) for n in levels], axis=1)
+    members = CategoryMembers.of(x, levels, np.arange(50) % 2, 2, rng.uniform(0.5, 2, 50))
+    every = np.stack(np.meshgrid(*map(np.arange, levels), indexing="ij"), -1).reshape(-1, 3)
+    density = np.exp(members.log_density(every))
+    np.testing.assert_allclose(density[:2].sum(1), 1.0)
+    gap = np.exp(members.log_density(np.array([[-1, 2, 0], [0, 2, 0], [1, 2, 0]])))
+    np.testing.assert_allclose(gap[:2, 0], gap[:2, 1] + gap[:2, 2])
+
+
+# -- what is learned from rows
+
+
+def test_warps_are_increasing_and_their_slopes_are_derivatives():
+    x = np.random.default_rng(0).normal(size=(40, 21)) * 3
+    warp = Warp(np.zeros(21), np.full(21, 1.5), np.linspace(0, 2, 21))
+    step = 1e-6
+    slope = (warp.forward(x + step) - warp.forward(x - step)) / (2 * step)
+    assert (slope > 0).all()
+    np.testing.assert_allclose(warp.log_slope(x), np.log(slope).sum(1), atol=1e-5)
+    np.testing.assert_allclose(warp.back(warp.forward(x)), x, atol=1e-10)
+
+
+def test_a_skewed_column_is_straightened_and_a_normal_one_left():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([np.exp(rng.normal(size=400)), rng.normal(size=400)])
+    power = Warp.learn(x, np.arange(400) % 2, 2, np.ones(400)).power
+    assert power[0] < 0.3 and abs(power[1] - 1) < 0.35
+    assert Warp.learn(x[:1], np.zeros(1, int), 2, np.ones(1)).power.tolist() == [1.0, 1.0]
+
+
+def test_components_find_what_is_apart():
+    rng = np.random.default_rng(0)
+    middle = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    x = np.repeat(middle, 20, 0) + rng.normal(size=(60, 2))
+    centres, owner = components.learn(x, np.zeros(60, int), 2, np.ones(60), 3, rng)
+    assert owner.tolist() == [0, 0, 0, 1]
+    assert np.abs(centres[:3, None] - middle).max(2).min(0).max() < 1
+    assert len(set(components.assign(x, np.zeros(60, int), centres, owner))) == 3
+
+
+def test_completed_entries_have_the_conditional_mean_and_covariance():
+    x, codes, weight = vectors(60)
+    filling = Filling.learn(x, np.ones(x.shape, bool), codes, 3, weight)
+    seen = np.array([[True, False, False]])
+    complete, missing = filling.complete(x[:1], seen, codes[:1])
+    S, mu = filling.covariance, filling.mean[codes[0]]
+    np.testing.assert_allclose(complete[0, 1:], mu[1:] + S[1:, 0] / S[0, 0] * (x[0, 0] - mu[0]))
+    extra = missing.moments(complete, codes[:1], 3, np.array([2.0])).scatter[codes[0]]
+    np.testing.assert_allclose(extra[1:, 1:], 2 * (S[1:, 1:] - np.outer(S[1:, 0], S[0, 1:]) / S[0, 0]))
+    assert not extra[0].any()
+
+
+def test_rows_come_in_an_order_of_their_own():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, (40, 2)).astype(float)
+    x[3, 0] = np.nan
+    codes, weight = rng.integers(0, 2, 40), rng.uniform(0.5, 2, 40)
+    first, total = rows.distinct(x, codes, weight)
+    order = rng.permutation(40)
+    again, same = rows.distinct(x[order], codes[order], weight[order])
+    np.testing.assert_array_equal(x[first], x[order][again])
+    np.testing.assert_allclose(total, same)
+    twice, doubled = rows.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
+    assert len(twice) == len(first) == len({(*map(str, r), c) for r, c in zip(x, codes, strict=True)})
+    np.testing.assert_allclose(doubled, 2 * total)
+
+
+def test_a_sample_takes_of_each_class_as_many_as_of_any():
+    codes = np.repeat([0, 1, 2], [5, 100, 300])
+    places = rows.sample(codes, 105, np.random.default_rng(0))
+    assert np.bincount(codes[places]).tolist() == [5, 50, 50] and len(set(places)) == 105
+    fold = rows.folds(codes, 10, np.random.default_rng(0))
+    counts = np.array([np.bincount(fold[codes == k], minlength=10) for k in range(3)])
+    assert (np.ptp(counts, axis=1) <= 1).all()
+
+
+# -- exponents and weights
+
+
+def densities(members=4, n=60, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, classes, n)
+    density = rng.normal(size=(members, n, classes)) * np.array([0.3, 3, 30, 300])[:members, None, None]
+    density[:, np.arange(n), codes] += np.array([0.1, 2, 20, 10])[:members, None]
+    return density, np.log(rng.dirichlet(np.ones(classes), n)), codes, rng.uniform(0.2, 2, n)
+
+
+def test_exponents_are_those_that_scipy_finds():
+    density, log_prior, codes, weight = densities()
+    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    for f, tau in zip(density, found, strict=True):
+
+        def loss(log_tau, f=f):
+            tau = np.exp(log_tau)
+            joint = tau * f + log_prior
+            score = joint[np.arange(len(codes)), codes] - logsumexp(joint, axis=1)
+            return -(weight @ score + (log_tau - np.log(0.7) - tau / 0.7) / 0.25)
+
+        best = optimize.minimize_scalar(loss, bounds=(-9, 4), method="bounded", options={"xatol": 1e-10})
+        assert tau == pytest.approx(np.exp(best.x), rel=1e-5)
+
+
+def test_exponents_start_anywhere_and_end_at_one_place():
+    density, log_prior, codes, weight = densities()
+    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    for start in (1e-4, 50.0):
+        again = temper.exponents(density, log_prior, codes, weight, 0.7, np.full(4, start))
+        np.testing.assert_allclose(again, found, rtol=1e-7)
+
+
+def test_a_member_that_says_nothing_keeps_the_expected_exponent_and_the_class_prior():
+    _, log_prior, codes, weight = densities()
+    nothing = np.zeros((1, len(codes), 3))
+    tau = temper.exponents(nothing, log_prior, codes, weight, 0.7)
+    assert tau == pytest.approx(0.7)
+    np.testing.assert_allclose(temper.log_probability(nothing, log_prior, tau)[0], log_prior, atol=1e-14)
+
+
+def test_stacking_is_what_scipy_finds():
+    rng = np.random.default_rng(0)
+    score, weight = np.log(rng.uniform(0.05, 1, (5, 40))), rng.uniform(0.2, 2, 40)
+    prior = np.array([1.0, 0.5, 0.5, 0.2, 0.2])
+
+    def loss(free):
+        w = np.exp(free - logsumexp(free))
+        return -(weight @ np.log(w @ np.exp(score)) + prior @ np.log(w))
+
+    best = optimize.minimize(loss, np.zeros(5), tol=1e-14)
+    expected = np.exp(best.x - logsumexp(best.x))
+    np.testing.assert_allclose(stack.stack(score, weight, prior), expected, atol=1e-5)
+    np.testing.assert_allclose(stack.stack(score + rng.normal(size=40), weight, prior), expected, atol=1e-5)
+
+
+def test_the_mass_of_the_prior_is_even_over_families():
+    np.testing.assert_allclose(stack.shares(["a", "b", "b", "c"]), [1 / 3, 1 / 6, 1 / 6, 1 / 3])
+    np.testing.assert_allclose(stack.shares(["a", stack.BASE_RATE]), [5 / 6, 1 / 6])
+    assert stack.strength(10) == 5 and stack.strength(1000) == 1
