@@ -254,6 +254,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
 
+@np.errstate(under="ignore")
 def _student(result, x, rows, seen, mean, scale, dof):
     """Write the log density of rows that have the same entries to ``result`` (groups, n)."""
     dim, block = len(seen), np.ix_(seen, seen)
