@@ -14,6 +14,8 @@ from sklearn.utils import _safe_indexing
 from bayesgen import evaluation
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.inference import Inference, resolve
+from bayesgen.inspection.draw_reliability import FewDrawsWarning
+from bayesgen.inspection.same_rows import by_column, different_rows
 from bayesgen.models import DirichletCategorical
 from bayesgen.tables.cleaning import check_model
 from bayesgen.tables.schema import Schema
@@ -87,6 +89,8 @@ class Comparison:
         Fitting and predicting in all folds, compilation included.
     notes : list of Note
         Failures and warnings.
+    doubtful : dict from inference to bool array, shape (n,)
+        The rows whose probabilities rest on few draws; see `inspection.draw_reliability`.
     """
 
     classes: np.ndarray
@@ -95,6 +99,7 @@ class Comparison:
     probability: dict[str, np.ndarray]
     seconds: dict[str, float]
     notes: list[Note]
+    doubtful: dict[str, NDArray[np.bool_]]
 
     @property
     def folds(self) -> int:
@@ -170,7 +175,13 @@ def compare(
     folds = usable_folds(y, folds)
     blank = np.full((len(y), len(classes)), np.nan)
     result = Comparison(
-        classes, truth, np.zeros(len(y), int), {n: blank.copy() for n in inferences}, dict.fromkeys(inferences, 0.0), []
+        classes,
+        truth,
+        np.zeros(len(y), int),
+        {name: blank.copy() for name in inferences},
+        dict.fromkeys(inferences, 0.0),
+        [],
+        {name: np.zeros(len(y), bool) for name in inferences},
     )
     classifier = estimator(X, model, seed=seed)
     work = [
@@ -198,12 +209,17 @@ def compare(
             except ValueError as error:
                 result.notes.append(Note(name, number, str(error), True))
         result.seconds[name] += perf_counter() - start
-        said = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning | RuntimeWarning))
+        few = [w.message for w in caught if isinstance(w.message, FewDrawsWarning)]
+        for warning in few:
+            result.doubtful[name][test[warning.rows]] = True
+        told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
+        said = dict.fromkeys(str(w.message) for w in told)
         result.notes.extend(Note(name, number, text, False) for text in said)
     progress(len(work), len(work), "done")
     return result
 
 
+@np.errstate(under="ignore")
 def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
     """Posterior probabilities of fitted generative classifiers as models of the same rows and classes.
 
@@ -227,7 +243,8 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
     Raises
     ------
     ValueError
-        Where classes, rows by class or columns differ, or a column's p(x) is of another kind.
+        Where classes, rows by class or columns differ, a column's p(x) is of another kind, or counts, means or sums of
+        squares of a column say that the rows were others: rescaled, say, or with other gaps.
 
     Examples
     --------
@@ -252,6 +269,11 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
                     f"the evidences of {first!r} and {name!r} do not compare: "
                     f"of {what} one says {theirs}, the other {mine}"
                 )
+        rows = [by_column(c.schema_, c.model_, c.statistics_) for c in (classifiers[first], classifiers[name])]
+        if problem := different_rows(*rows):
+            raise ValueError(
+                f"the evidences of {first!r} and {name!r} do not compare: they are of different rows; {problem}"
+            )
     weights = np.ones(len(log_evidence)) if prior is None else np.asarray(prior, float)
     if weights.shape != log_evidence.shape or not (weights >= 0).all() or not weights.sum() > 0:
         raise ValueError(f"prior must hold one number >= 0 for each of the {len(log_evidence)} models")

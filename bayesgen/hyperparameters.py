@@ -10,6 +10,8 @@ from bayesgen import program
 from bayesgen.numerics.special import namespace
 from bayesgen.program import Record, is_abstract
 
+LARGEST_TOTAL = 1e300  # of counts: beyond it their sums and log-gammas leave float64
+
 if TYPE_CHECKING:
 
     class Hyperparameter:
@@ -69,6 +71,15 @@ class Hyperparameters(Record):
         for field in dataclasses.fields(self):
             if "rank" in field.metadata:
                 yield getattr(self, field.name), field.metadata["rank"]
+
+
+def check_total(record: Hyperparameters, names: str, total) -> None:
+    """Raise where counts of a prior add to more than float64 can work with: a log-gamma of it overflows."""
+    if not is_abstract(total) and not (np.asarray(total) <= LARGEST_TOTAL).all():
+        raise ValueError(
+            f"{type(record).__name__}: {names} must sum to {LARGEST_TOTAL:g} at most; so strong a prior is a known "
+            "probability"
+        )
 
 
 def _checked(record: Hyperparameters, field: dataclasses.Field):

@@ -300,7 +300,7 @@ class ExponentialFamily(Model):
     def product(self, params: Params, x, about: Any = 0.0) -> np.ndarray:
         """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
         missing = self.missing(x)
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             rows, base = self.sufficient_statistic(x, about), self.log_base_measure(x)
         if missing.any():
             rows, base = np.where(missing[..., None], 0.0, rows), np.where(missing, 0.0, base)

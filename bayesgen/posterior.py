@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesgen.model import Conjugate, Model, Params
-from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.numerics.averages import chain_efficiency, log_mean_density, mean_density
 from bayesgen.program import same
 from bayesgen.statistics import Statistics
 
@@ -156,6 +156,22 @@ class ParameterDraws(Posterior):
         """Log of the average over draws of the (joint) density; see `Posterior`."""
         return log_mean_density(self.model, self.flat, self.model.check(x))
 
+    def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """`log_predictive`, and the effective number of draws each of its averages rests on.
+
+        A row weighs a draw by its density there; of weights w that sum to 1, 1/Σ w² are effective, of them the share
+        that is effective in the chains.
+        """
+        density, effective = mean_density(self.model, self.flat, self.model.check(x), effective=True)
+        assert effective is not None
+        return density, effective * self.efficiency
+
+    @cached_property
+    def efficiency(self) -> float:
+        """Effective draws for each draw of the chains, 1 at most: that of the log density, 1 where it is not known."""
+        lp = self.sample_stats.get("lp")
+        return 1.0 if lp is None else chain_efficiency(lp)
+
     def draws(self, seed=None, size=(4, 1000)) -> Params:
         """Draws picked at random, with replacement, from those at hand."""
         flat = self.flat
@@ -245,42 +261,6 @@ def distance(samples: Params, exact: Params) -> dict[str, float]:
         apart = np.abs(mine - own.mean((0, 1)))
         result[site] = float(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).max(initial=0.0))
     return result
-
-
-def log_mean_density(model, params: Params, x) -> np.ndarray:
-    """Log of the mean over draws of p(row, t = k | params): draws and rows in pieces, the maximum taken out of exp.
-
-    Parameters
-    ----------
-    model : Model
-        Knows `log_likelihood_rows`.
-    params : mapping to arrays (S, ...)
-        ParameterDraws.
-    x : rows, checked
-        An array, or a mapping to arrays.
-
-    Returns
-    -------
-    array, shape (n, K), or (n,) for a model without classes
-    """
-    count = len(next(iter(params.values())))
-    parts = list(split_rows(x, 1024))
-    tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
-    step, done = 16, 0
-    while done < count:  # draws outside, so that what does not depend on rows is worked out once
-        density_of = model.row_density({site: v[done : done + step] for site, v in params.items()})
-        done += step
-        for i, part in enumerate(parts):
-            density = density_of(part)
-            top = np.maximum(tops[i], density.max(0))
-            anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
-            step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
-            density = density - anchor
-            totals[i] = totals[i] * np.exp(tops[i] - anchor) + np.exp(density, out=density).sum(0)
-            tops[i] = top
-    with np.errstate(divide="ignore"):
-        result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
-    return np.concatenate(result, axis=-1).T
 
 
 def generator(seed) -> np.random.Generator:

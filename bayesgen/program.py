@@ -6,6 +6,7 @@ compiler, so nothing here imports JAX until a program is run: the names ``jax``,
 pytrees at that moment, or at construction where the user has loaded JAX already.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import os
@@ -111,8 +112,12 @@ def _unflattener(cls: type):
     return unflatten
 
 
+@contextlib.contextmanager
 def x64():
-    """Return a context in which JAX computes in float64 on this thread; the user's global setting stays untouched.
+    """Compute in float64 on this thread, compiled, with ranks promoted, whatever the user's JAX is set to.
+
+    The global settings stay untouched. Without the compiler (`jax.disable_jit`) a sampler would not end, and NumPyro's
+    own distributions need ranks promoted, which ``jax_numpy_rank_promotion="raise"`` forbids.
 
     Raises
     ------
@@ -125,7 +130,9 @@ def x64():
             "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before the first "
             "program is run"
         )
-    return sys.modules[__name__].jax.enable_x64(True)
+    jax = sys.modules[__name__].jax
+    with jax.enable_x64(True), jax.disable_jit(False), jax.numpy_rank_promotion("allow"):
+        yield
 
 
 def build(function, *arguments, once: bool = False):

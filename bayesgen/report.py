@@ -65,6 +65,8 @@ def tell_gaps(out: Console, read, columns) -> None:
 
 def tell_result(out: Console, result, folds) -> None:
     """Print the scores of every inference, side by side where the terminal is wide enough, else below each other."""
+    from bayesgen.inspection.draw_reliability import FEWEST
+
     if result.folds < folds:
         say(out, f"{result.folds} folds, not {folds}: the smallest class has no more rows", indent=2)
     scores = {name: _scores(result, name) for name in result.probability}
@@ -85,7 +87,10 @@ def tell_result(out: Console, result, folds) -> None:
     if {"nuts", "exact"} <= result.probability.keys() and (apart := result.difference("nuts", "exact")).size:
         mean, most = f"{apart.mean():.5f}", f"{apart.max():.5f}"
         say(out, f"NUTS and exact class probabilities differ by {mean} on average and {most} at most.")
-        say(out, "Far from every class a few draws carry the average: a heavy tail, which the largest shows.")
+    for name, rows in result.doubtful.items():
+        if count := int(rows.sum()):
+            say(out, f"{name}: {counted(count, 'row')} of {len(rows)} rest on fewer than {FEWEST} effective draws;")
+            say(out, "their probabilities are rough, and exact ones, where they exist, are not.")
 
 
 _WIDEST = len("largest |p-exact|")

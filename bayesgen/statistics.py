@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from bayesgen.errors import DataError
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows
 from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import Record
@@ -206,6 +207,40 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
 
 
+def centre_and_scale(x, weight=None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, the latter 1 where it is constant, in whatever units.
+
+    Squares of what is beyond 1e154 or within 1e-154 leave float64. Where they do columns are taken in units of a power
+    of two, which rounds nothing.
+
+    Parameters
+    ----------
+    x : array, shape (n, D)
+        Finite rows.
+    weight : array, shape (n,), optional
+        Row weights > 0.
+
+    Examples
+    --------
+    >>> centre, scale = centre_and_scale(np.array([[1e-200], [3e-200]]))
+    >>> centre, scale
+    (array([2.e-200]), array([1.e-200]))
+    """
+    unit = np.ones(x.shape[1])
+    try:
+        columns = moments(x, weight=weight)
+        usual = (columns.scatter > 1e-250).all()
+    except DataError:
+        usual = False
+    if not usual:
+        largest = np.abs(x).max(0, initial=0.0)
+        unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)  # largest / unit is in [1, 2)
+        columns = moments(x / unit, weight=weight)
+    variance = columns.scatter / columns.n
+    spread = np.where(variance > columns.resolution(), np.sqrt(variance) * unit, 1.0)
+    return columns.mean * unit, spread
+
+
 def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     """Do `moments` under a grouping that is checked already."""
     features, lead, count = x.shape[1:], rows.lead, rows.count
@@ -215,14 +250,17 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         for piece in pieces(len(flat), dim, rows=min(ROWS, count * product_rows(dim * dim)) if vector else ROWS):
             part, own = flat[piece], rows[piece]
             if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
                 part, own = part[own.weight > 0], own[own.weight > 0]
             add(n, mean, scatter, part, own)
-    if not np.isfinite(scatter).all() and np.isfinite(mean).all():
-        raise ValueError("squares of the rows are too large for float64; give the columns in larger units")
+    if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
+        squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
+        column = int((~np.isfinite(squares)).any(0).argmax())
+        where = np.unravel_index(column, features)[-1] if features else None
+        raise DataError("squares of the rows are too large for float64; give it in larger units", feature=where)
     if vector:
         return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, dim, dim))
     return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))

@@ -1,5 +1,7 @@
 """How sure a classifier is of its probability, why, and how it does without each row."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -302,3 +304,59 @@ def test_every_leaf_says_what_its_p_of_x_is():
         if hasattr(case.model, "density_kind") and case.model.density_kind in ("density", "probability"):
             params = {site: v[0] for site, v in case.model.sample_parameters(np.random.default_rng(0), (1,)).items()}
             assert case.model.likelihood(params).is_discrete == (case.model.density_kind == "probability"), case.name
+
+
+# -- rows far out ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("covariance", "shared"), STRUCTURES)
+def test_leave_one_out_of_a_row_far_out(covariance, shared):
+    """1e8 standard deviations out (a full covariance is refused there): taken from the sum of all no digit is left."""
+    far = X[::5].copy()
+    far[3] *= 1e6 if covariance == "full" else 1e8
+    classifier = bg.GaussianDiscriminantClassifier(covariance, shared, prior_of(covariance)).fit(far, Y[::5])
+    left, rest, model = classifier.leave_one_out(far, Y[::5]), np.delete(np.arange(30), 3), classifier.model_
+    expected = model.update(model.statistics(far[rest], Y[::5][rest])).log_predictive(far[[3]])[0]
+    np.testing.assert_allclose(left.log_joint[3], expected, rtol=1e-12)
+
+
+def test_leave_one_out_of_many_rows_in_any_order():
+    """More rows than are summed at once; and their order is no part of what the fit keeps."""
+    classifier, order = bg.NaiveBayesClassifier().fit(X, Y), np.random.default_rng(0).permutation(150)
+    ordered, other = classifier.leave_one_out(X, Y), classifier.leave_one_out(X[order], Y[order])
+    np.testing.assert_allclose(other.log_joint, ordered.log_joint[order], rtol=1e-9)
+
+
+def test_the_pareto_shape_is_that_of_arviz():
+    from arviz_stats.base import array_stats
+
+    from bayesgen.numerics.pareto import pareto_shape
+
+    log_weight = np.random.default_rng(0).exponential(size=(2000, 4)) * [0.2, 0.5, 0.8, 1.2]
+    theirs = array_stats.psislw(-log_weight.T, r_eff=0.7, axis=-1)[1]
+    np.testing.assert_allclose(pareto_shape(log_weight, 0.7), theirs, rtol=1e-9)
+    assert np.isnan(pareto_shape(np.zeros(100))) and np.isnan(pareto_shape(log_weight[:20])).all()
+
+
+def test_draws_say_where_they_are_few():
+    """Four rows against fifty: far from both the average rests on a handful of draws, and errs by more than .05."""
+    x = np.concatenate([np.random.default_rng(0).normal(0, 1, 4), np.random.default_rng(1).normal(1, 1, 50)])[:, None]
+    y, new = np.repeat([0, 1], [4, 50]), np.linspace(-6, 10, 33)[:, None]
+    leaf = {0: NormalInverseGamma(0.0, 0.01, 1.0, 1.0)}
+    exact = bg.NaiveBayesClassifier(leaf).fit(x, y).predict_proba(new)
+    nuts = bg.NaiveBayesClassifier(leaf, inference=bg.NUTS(1000, 500, 2), random_state=0).fit(x, y)
+    with pytest.warns(UserWarning, match=r"of 33 rows rest on fewer than 100 .*inference='exact'") as caught:
+        error = np.abs(nuts.predict_proba(new) - exact).max(1)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nuts.predict_proba(new[(error < 0.01) & (np.abs(new[:, 0] - 0.5) < 1)])  # where rows are, nothing is said
+    said = bg.inspection.draw_reliability(nuts, new)
+    np.testing.assert_array_equal(caught[0].message.rows, said.effective < 100)
+    assert said.doubtful[error > 0.02].all() and not said.doubtful[12:15].any()
+    assert error[~said.doubtful].max() < 0.02
+    assert said.pareto_k[-1] > 0.7 > said.pareto_k[13]
+    flat, model = nuts.posterior_.flat, nuts.posterior_.model
+    weight = softmax(model.log_likelihood_rows(flat, model.check(nuts._read(new[[13]])))[:, 1, 0])
+    own = nuts.posterior_.log_predictive_with_effective(nuts._read(new[[13]]))[1][0, 1]
+    assert own == pytest.approx(nuts.posterior_.efficiency / (weight**2).sum(), rel=1e-9)

@@ -293,3 +293,45 @@ ERRORS = {
 def test_errors_name_what_is_wrong(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e200, 1e307])
+@pytest.mark.parametrize("make", [LogisticClassifier, ProbitClassifier])
+def test_units_beyond_squares_do_not_matter(make, size):
+    """Squares of 1e-170 are 0, of 1e200 infinite: columns are standardised all the same."""
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    want = make(inference="map").fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(make(inference="map").fit(X * size, y).predict_proba(X * size), want, rtol=1e-12)
+
+
+def test_rows_whose_scores_overflow():
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    classifier = LogisticClassifier(inference="map", standardize=False).fit(X * 0.01, y)
+    probability = classifier.predict_proba([[1e308, 1e308], [1e308, -1e308], [-1.7e308, 1.0]])
+    assert np.isfinite(probability).all() and (probability.max(1) == 1).all()
+    with pytest.raises(ValueError, match=r"column 'x0': the value 1e.308 in row 0 is too far from the rows of the fit"):
+        LogisticClassifier(inference="map").fit(X * 0.01, y).predict_proba([[1e308, 0.0]])
+
+
+def test_classes_without_rows_are_declared():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    one = LogisticClassifier(inference="map").fit(X, ["a"] * 30, classes=["a", "b"])
+    assert one.classes_.tolist() == ["a", "b"] and (one.predict_proba(X)[:, 0] > 0.5).all()
+    three = LogisticClassifier(inference="map").fit(X, np.resize(["a", "c"], 30), classes=["c", "b", "a"])
+    assert (three.predict_proba(X).argmin(1) == 1).all()
+    with pytest.raises(ValueError, match="classes holds one label"):
+        LogisticClassifier().fit(X, ["a"] * 30, classes=["a"])
+
+
+@pytest.mark.parametrize("overlap", [1e-6, 1e-9, 1e-11])
+@pytest.mark.parametrize("width", [1, 10])
+def test_classes_that_barely_overlap_are_not_separable(overlap, width):
+    """linprog keeps its constraints to 1e-7, and calls this separated."""
+    x, t = np.r_[np.linspace(-width, 0, 20), np.linspace(-overlap, width, 20)], np.repeat([0, 1], 20)
+    check_overlap(x[:, None] / x.std(), t, (0, 1), ())
+    turned = np.column_stack([np.repeat(x, 2), np.tile([-1.0, 1.0], 40)]) @ [[0.6, 0.8], [-0.8, 0.6]]
+    check_overlap(turned / turned.std(0), np.repeat(t, 2), (0, 1), ())
+    assert np.isfinite(LogisticClassifier(inference="ml").fit(x[:, None], t).coef_).all()
+    x[20:] += 2 * overlap
+    with pytest.raises(ValueError, match="separates"):
+        check_overlap(x[:, None] / x.std(), t, (0, 1), ())

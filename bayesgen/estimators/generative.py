@@ -16,6 +16,7 @@ from bayesgen import inspection
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.hyperparameters import Hyperparameters
 from bayesgen.inference import Inference, resolve
+from bayesgen.inspection.draw_reliability import warn_of_few_draws
 from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
@@ -40,6 +41,8 @@ from bayesgen.tables.labels import class_codes, class_labels, declared_classes, 
 from bayesgen.tables.messages import listed
 from bayesgen.tables.schema import Block, Schema, side_by_side
 from bayesgen.tables.table import SPARSE_FAMILIES
+
+_SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
 
 
 class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
@@ -243,7 +246,8 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
         """Log probability of each class, (n, K); see `predict_proba`."""
         joint = self._joint(X, priors)
-        return joint - np.log(np.exp(joint).sum(1))[:, None]
+        with np.errstate(under="ignore"):
+            return joint - np.log(np.exp(joint).sum(1))[:, None]
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``.
@@ -259,8 +263,10 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             Class probabilities of the population to decide for, where they are not those of the data; the fit stays as
             it is.
         """
-        probability = np.exp(self._joint(X, priors))
-        probability /= probability.sum(1)[:, None]
+        joint = self._joint(X, priors)
+        with np.errstate(under="ignore"):
+            probability = np.exp(joint)
+            probability /= probability.sum(1)[:, None]
         return probability
 
     def _joint(self, X, priors) -> np.ndarray:
@@ -268,7 +274,11 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         rows, posterior = self._read(X), self.posterior_
         if priors is not None:
             posterior = posterior.with_class_prior(self._known(priors))
-        joint = posterior.log_predictive(rows)
+        if posterior.kind == "draws":
+            joint, effective = posterior.log_predictive_with_effective(rows)
+            warn_of_few_draws(joint, effective, posterior.model.conjugate, 4)
+        else:
+            joint = posterior.log_predictive(rows)
         top = joint.max(1)
         lost = np.isneginf(top)
         if lost.any():
@@ -283,6 +293,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
+    @np.errstate(under="ignore")
     def score_samples(self, X):
         """Log density log p(x) of each row, (n,): low where nothing like it was seen."""
         rows = self._read(X)
@@ -345,8 +356,16 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         for block in schema.blocks:
             if block.leaf != "gaussian" or not self._weak:
                 continue
-            flags = statistics.leaves[block.name].pooled.constant
-            constant = [name for name, flag in zip(block.columns, np.ravel(flags), strict=True) if flag]
+            pooled = statistics.leaves[block.name].pooled
+            flags = np.ravel(pooled.constant)
+            size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
+            tiny = (flags & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
+            if tiny.any():
+                raise ValueError(
+                    f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
+                    "their digits in float64; give them in smaller units"
+                )
+            constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
             if constant:
                 warnings.warn(
                     f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "

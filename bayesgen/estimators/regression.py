@@ -13,9 +13,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from bayesgen.errors import DataError
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import Inference, resolve
-from bayesgen.inspection.arviz import row_groups
+from bayesgen.inspection.arviz import check_likelihoods, row_groups
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_classifier import LinearClassifier
@@ -23,8 +24,9 @@ from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.posterior import generator, tree
-from bayesgen.statistics import moments
-from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.statistics import centre_and_scale, moments
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+from bayesgen.tables.messages import listed
 
 
 class _Regression(Estimator):
@@ -45,24 +47,28 @@ class _Regression(Estimator):
         x = complete(self._numbers(table), table.columns)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
         if self.standardize:
-            columns = moments(x, weight=weight)
-            variance = columns.scatter / columns.n
-            self.centre_ = columns.mean
-            self.scale_ = np.sqrt(np.where(variance > columns.resolution(), variance, 1.0))
-        return table.columns, self._standardised(x), y.copy(), weight  # rows are kept: not those the user may change
+            self.centre_, self.scale_ = centre_and_scale(x, weight)
+        z = (x - self.centre_) / self.scale_
+        return table.columns, z, y.copy(), weight  # rows are kept: not those the user may change
 
     def _numbers(self, table):
         if table.sparse:
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
         return table.numbers(table.columns)
 
-    def _standardised(self, x):
-        return (x - self.centre_) / self.scale_
-
     def _read(self, X):
         check_is_fitted(self)
         columns = self.model_.columns
-        return self._standardised(complete(self._numbers(self._table(X, reset=False).renamed(columns)), columns))
+        x = complete(self._numbers(self._table(X, reset=False).renamed(columns)), columns)
+        with np.errstate(over="ignore"):
+            z = (x - self.centre_) / self.scale_
+        if not np.isfinite(z).all():
+            row, column = np.argwhere(~np.isfinite(z))[0]
+            raise ValueError(
+                f"column {columns[column]!r}: the value {x[row, column]:g} in row {row} is too far from the rows of "
+                "the fit for float64"
+            )
+        return z
 
     def _learn(self, inference, model, z, y, weight):
         self.model_ = model
@@ -196,7 +202,10 @@ class LinearRegressor(RegressorMixin, _Regression):
             raise TypeError(f"y must hold numbers, got {y.dtype}")
         y = check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
         columns, z, y, weight = self._rows(X, y, sample_weight)
-        own = moments(y[:, None], weight=weight)
+        try:
+            own = moments(y[:, None], weight=weight)
+        except DataError as error:
+            raise ValueError(f"y: {error.problem}") from None
         location = own.mean[0] if self.standardize else 0.0
         beta = own.scatter[0] / own.n[0]
         if beta <= own.resolution()[0]:
@@ -221,6 +230,7 @@ class LinearRegressor(RegressorMixin, _Regression):
 
     def _groups(self, draws, X, y, rng):
         rows, flat = self.model_.check((self._read(X), column_or_1d(y))), draws.flat
+        check_likelihoods(len(flat["variance"]), len(rows["t"]))
         location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
         noise = rng.laplace if self.noise == "laplace" else rng.normal
         drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
@@ -243,7 +253,7 @@ class LinearRegressor(RegressorMixin, _Regression):
 class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
     """Shared by the classifiers."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, classes=None):
         """Learn from rows and their classes.
 
         Parameters
@@ -251,25 +261,29 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
         X : DataFrame or array, shape (n, D)
             Numbers, none missing.
         y : array, shape (n,)
-            Class labels, two or more.
+            Class labels.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
+        classes : array, shape (K,), optional
+            Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``.
 
         Returns
         -------
         self
         """
         with self._whole():
-            self._fit(X, class_labels(y), sample_weight)
+            self._fit(X, class_labels(y), sample_weight, None if classes is None else declared_classes(classes))
         return self
 
-    def _fit(self, X, y, sample_weight):
+    def _fit(self, X, y, sample_weight, classes):
         inference = resolve(self.inference)
         columns, z, y, weight = self._rows(X, y, sample_weight)
-        self.classes_, codes = class_codes(y)
+        self.classes_, codes = class_codes(y, classes)
         if len(self.classes_) < 2:
+            holds = f"y holds one class only, {listed(self.classes_)}" if classes is None else "classes holds one label"
             raise ValueError(
-                f"y holds one class only, {self.classes_.tolist()}: what tells classes apart needs two of them"
+                f"{holds}: what tells classes apart needs two of them; name them all as "
+                "fit(X, y, classes=[...]), and the prior speaks for a class without rows"
             )
         model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
         sites = self._learn(inference, model, z, codes, weight)
@@ -285,11 +299,13 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
     def _groups(self, draws, X, y, rng):
         return row_groups(self, draws, X, y, rng)
 
+    @np.errstate(under="ignore")
     def predict_log_proba(self, X) -> np.ndarray:
         """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
         z = self._read(X)
         return self.posterior_.log_predictive(z)
 
+    @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``."""
         return np.exp(self.predict_log_proba(X))

@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.averaged import member_posteriors
-from bayesgen.inspection.probabilities import possible
+from bayesgen.inspection.probabilities import check_draws, possible
 from bayesgen.models.class_conditional import ClassConditional
-from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.numerics.memory import check_memory
+from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior import ParameterDraws, generator, tree
 from bayesgen.tables.labels import class_codes, class_labels
 
@@ -32,6 +33,8 @@ def to_arviz(classifier, X=None, y=None):
         return member_posteriors(classifier)
     if (X is None) != (y is None):
         raise ValueError("to_arviz() takes X and y together")
+    if classifier.posterior_.kind == "exact":
+        check_draws(classifier.posterior_, 4000)
     if X is None:
         return classifier.posterior_.to_arviz(classifier.random_state)
     from arviz_base import from_dict
@@ -49,16 +52,23 @@ def to_arviz(classifier, X=None, y=None):
     return result
 
 
+def check_likelihoods(draws: int, rows: int) -> None:
+    """Raise where what the draws say of the rows, three numbers of each pair, would not fit in memory."""
+    what = f"what {draws} draws say of {rows} rows"
+    check_memory(what, 3 * 8 * draws * rows, "give fewer rows, or of NUTS fewer draws")
+
+
 def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
     """ArviZ's groups that speak of rows and their classes, of any classifier; see `to_arviz`."""
     labels = class_labels(y)
     _, codes = class_codes(labels, classifier.classes_)
     x = draws.model.check(classifier._read(X))
-    n = (next(iter(x.values())) if isinstance(x, dict) else x).shape[0]
+    n = count_rows(x)
     if n != len(codes):
         raise ValueError(f"X has {n} rows and y has {len(codes)}; they must be of one length")
     flat, lead = draws.flat, next(iter(draws.samples.values())).shape[:2]
     shape = (math.prod(lead), n)
+    check_likelihoods(*shape)
     joint, conditional, t = np.empty(shape), np.empty(shape), np.empty(shape, int)
     done = 0
     for rows in split_rows(x, max(1, DENSITIES // shape[0])):
@@ -68,7 +78,8 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[s
         joint[:, part] = density[own]
         density = possible(density, flat)
         top = density.max(1)
-        cumulative = np.exp(density - top[:, None]).cumsum(1)
+        with np.errstate(under="ignore"):
+            cumulative = np.exp(density - top[:, None]).cumsum(1)
         conditional[:, part] = density[own] - top - np.log(cumulative[:, -1])
         t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
     likelihood = {"joint": joint} if isinstance(draws.model, ClassConditional) else {}

@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import average, columns, draws, explanation
-from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior import generator
 
@@ -69,10 +68,9 @@ def averaged_terms(classifier, X):
     return [names[j - 1] for j in order] + ["remainder"], [terms[..., j] for j in (0, *order, -1)]
 
 
-def averaged_draws(classifier, X, size: int):
+def averaged_draws(classifier, rows, size: int):
     """Yield p(k | x_i, m_s, θ_s) of some rows at a time, (size, rows, K): members drawn by weight, θ by posterior."""
-    check_count("size", size)
-    (x, c), fitted = classifier._read(X), classifier.average_
+    (x, c), fitted = rows, classifier.average_
     ratio = 1.0
     if classifier.priors is not None:
         ratio = classifier._known(classifier.priors) / np.exp(fitted.log_class_prior)

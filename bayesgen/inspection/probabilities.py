@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.averaged import averaged_draws
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.numerics.memory import check_memory
+from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 
 
 def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
@@ -31,7 +32,20 @@ def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
     -------
     array, shape (size, n, K)
     """
-    return np.concatenate(list(_by_pieces(classifier, X, size)), axis=1)
+    check_is_fitted(classifier)
+    check_count("size", size)
+    rows, done = _rows(classifier, X), 0
+    count = len(rows[0]) if isinstance(rows, tuple) else count_rows(rows)
+    check_memory(
+        f"{size} draws of {count} rows' probabilities of {len(classifier.classes_)} classes",
+        8 * size * count * len(classifier.classes_),
+        "take fewer draws (size=), fewer rows at a time, or predict_proba_interval",
+    )
+    result = np.empty((size, count, len(classifier.classes_)))
+    for probability in _by_pieces(classifier, rows, size):
+        result[:, done : done + probability.shape[1]] = probability
+        done += probability.shape[1]
+    return result
 
 
 def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
@@ -56,21 +70,37 @@ def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) ->
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     ends = [0.5 - level / 2, 0.5 + level / 2]
-    intervals = [np.quantile(p, ends, axis=0) for p in _by_pieces(classifier, X, size)]
+    check_is_fitted(classifier)
+    check_count("size", size)
+    intervals = [np.quantile(p, ends, axis=0) for p in _by_pieces(classifier, _rows(classifier, X), size)]
     return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
 
 
-def _by_pieces(classifier, X, size):
+def _rows(classifier, X):
+    rows = classifier._read(X)
+    return rows if hasattr(classifier, "average_") else classifier.posterior_.model.check(rows)
+
+
+def _by_pieces(classifier, rows, size):
     """Yield p(t = k | x_i, θ_s) of some rows at a time, (size, rows, K)."""
-    check_is_fitted(classifier)
     if hasattr(classifier, "average_"):
-        yield from averaged_draws(classifier, X, size)
+        yield from averaged_draws(classifier, rows, size)
         return
-    check_count("size", size)
-    model, params = classifier.posterior_.model, classifier.posterior_.draws(classifier.random_state, (size,))
-    for rows in split_rows(model.check(classifier._read(X)), max(1, DENSITIES // (size * len(classifier.classes_)))):
-        density = possible(model.log_likelihood_rows(params, rows), params)
-        yield softmax(np.moveaxis(density, 1, -1), axis=-1)
+    model, posterior = classifier.posterior_.model, classifier.posterior_
+    check_draws(posterior, size)
+    params = posterior.draws(classifier.random_state, (size,))
+    for part in split_rows(rows, max(1, DENSITIES // (size * len(classifier.classes_)))):
+        density = possible(model.log_likelihood_rows(params, part), params)
+        with np.errstate(under="ignore"):
+            probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
+        yield probability
+
+
+def check_draws(posterior, count: int) -> None:
+    """Raise where so many draws of all parameters would not fit in memory."""
+    if posterior.kind != "point":
+        one = sum(np.asarray(v).nbytes for v in posterior.draws(0, (1,)).values())
+        check_memory(f"{count} draws of the parameters", count * one, "take fewer draws, or a smaller model")
 
 
 def possible(density, params):

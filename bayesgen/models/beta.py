@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.errors import DataError, first
-from bayesgen.hyperparameters import Hyperparameter
+from bayesgen.hyperparameters import Hyperparameter, check_total
 from bayesgen.leaf import ConjugateFamily, log_or_floor
 from bayesgen.numerics.beta import log_beta_ratio
 from bayesgen.numerics.special import namespace
@@ -17,6 +17,11 @@ class BetaPrior(ConjugateFamily):
 
     a: Hyperparameter
     b: Hyperparameter
+
+    def __post_init__(self):
+        super().__post_init__()
+        with np.errstate(over="ignore"):
+            check_total(self, "a and b", self.a + self.b)
 
     def parameters(self):
         """Sample the probability of a success."""

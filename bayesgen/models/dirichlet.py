@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.errors import DataError, first
-from bayesgen.hyperparameters import Hyperparameter
+from bayesgen.hyperparameters import Hyperparameter, check_total
 from bayesgen.leaf import ConjugateFamily, log_or_floor
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 
@@ -33,6 +33,8 @@ class DirichletPrior(ConjugateFamily):
         shape = (*self.alpha.shape[:-1], len(categories))
         object.__setattr__(self, "alpha", namespace(self.alpha).broadcast_to(self.alpha, shape))
         object.__setattr__(self, "categories", categories)
+        with np.errstate(over="ignore"):
+            check_total(self, "the entries of alpha", self.alpha.sum(-1))
 
     @property
     def batch_shape(self):
@@ -88,6 +90,7 @@ class DirichletPrior(ConjugateFamily):
             raise DataError("maximum likelihood does not exist: no observed value", **first(total[..., 0] == 0))
         return {"probability": counts / total}
 
+    @np.errstate(under="ignore")
     def sample_parameters(self, rng, size=()):
         """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
         shape = (*size, *self.alpha.shape)

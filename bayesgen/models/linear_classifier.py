@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
+from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.discriminative import Discriminative, scores
 from bayesgen.numerics.existence import check_overlap, check_rank
 from bayesgen.numerics.newton import CLOSE, TOLERANCE, minimise
-from bayesgen.program import static
+from bayesgen.program import is_abstract, static
 from bayesgen.statistics import Rows
 
+_LARGEST = 1e150  # of an entry: squares, and sums of them, stay within float64
 _SURE = 1e-12  # a stationary point where every row pulls harder than this is proof that the data are not separable
 
 
@@ -34,6 +36,10 @@ class LinearClassifier(Discriminative):
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(set(self.classes)) < max(len(self.classes), 2):
             raise ValueError(f"{type(self).__name__}: classes must be two or more distinct labels, got {self.classes}")
+        for name in ("prior_scale", "intercept_scale"):
+            scale, least = getattr(self, name), 1 / _LARGEST
+            if not is_abstract(scale) and not (np.asarray(scale) >= least).all():
+                raise ValueError(f"{type(self).__name__}: {name} must be {least:g} at least, got {scale.min():g}")
 
     @property
     def features(self) -> int:
@@ -112,6 +118,8 @@ class LinearClassifier(Discriminative):
         count = len(self.classes)
         if t.dtype.kind not in "biuf" or not np.isin(t, np.arange(count)).all():
             raise ValueError(f"t must hold class codes 0..{count - 1}, got {sorted(set(t.tolist()), key=str)[:10]}")
+        if len(x) and (np.abs(x).max(0) > _LARGEST).any():
+            raise self._too_large(int(np.abs(x).max(0).argmax()))
         return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
 
     def log_likelihood(self, params, statistics: Rows):
@@ -119,9 +127,22 @@ class LinearClassifier(Discriminative):
         rows = statistics.data
         return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
 
+    def _too_large(self, column: int) -> ValueError:
+        problem = "squares of the rows are too large for float64; give it in larger units"
+        return DataError(problem, feature=column).with_names((), self.columns)
+
     def check(self, x) -> np.ndarray:
-        """Return the rows, or raise what is wrong with them."""
-        return self.check_columns(x)
+        """Return the rows, or raise what is wrong with them.
+
+        A row so far out that a sum of scores could overflow comes back along its direction: there the scores differ by
+        so much that probabilities are 0 and 1 already.
+        """
+        x = self.check_columns(x)
+        far = np.abs(x).max(1, initial=0.0) > _LARGEST
+        if far.any():
+            x = x.copy()
+            x[far] *= _LARGEST / np.abs(x[far]).max(1, keepdims=True)
+        return x
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
         """Log p(t = k | x_i, params) for rows checked by `check`; (draws, K, n)."""

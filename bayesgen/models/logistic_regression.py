@@ -92,6 +92,7 @@ class LogisticRegression(LinearClassifier):
         parts = [score, xp.zeros_like(score[..., :1, :])]
         return xp.concatenate(parts[::-1] if len(self.classes) == 2 else parts, axis=-2)
 
+    @np.errstate(under="ignore")
     def log_probability(self, score):
         """Log softmax of the scores."""
         score = self._all(score)
@@ -99,6 +100,7 @@ class LogisticRegression(LinearClassifier):
         shifted = score - score.max(-2, keepdims=True)
         return shifted - xp.log(xp.exp(shifted).sum(-2, keepdims=True))
 
+    @np.errstate(under="ignore")
     def log_chosen(self, score, t):
         """Log softmax of the scores at the class of each row."""
         xp = namespace(score)
@@ -107,6 +109,7 @@ class LogisticRegression(LinearClassifier):
         own = t == np.arange(len(self.classes))[:, None]
         return xp.where(own, self.log_probability(score), 0.0).sum(0)
 
+    @np.errstate(under="ignore")
     def derivatives(self, score, t):
         """Probabilities less 1[t = c], and diag(p) - p p'."""
         count, offset = len(self.scored), len(self.classes) == 2
@@ -158,15 +161,18 @@ class ProbitRegression(LinearClassifier):
         if len(self.classes) != 2:
             raise ValueError(f"ProbitRegression takes two classes, got {len(self.classes)}; use LogisticRegression")
 
+    @np.errstate(under="ignore")
     def log_probability(self, score):
         """(log Φ(-s), log Φ(s)), exact in both tails."""
         xp = namespace(score)
         return xp.concatenate([log_ndtr(-score), log_ndtr(score)], axis=-2)
 
+    @np.errstate(under="ignore")
     def log_chosen(self, score, t):
         """Log Φ(±s)."""
         return log_ndtr((2 * t - 1) * score[0])
 
+    @np.errstate(under="ignore")
     def derivatives(self, score, t):
         """The inverse Mills ratio m(s) = φ(s)/Φ(s), with the sign of the class, and m (m + s)."""
         sign = 2 * t - 1

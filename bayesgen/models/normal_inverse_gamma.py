@@ -140,7 +140,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             z *= z
             return level - log_product(z, (dof[k] + 1) / 2)
 
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             for piece in pieces(len(rows), mean.shape[1], 1 << 16):
                 columns = rows[piece].T.astype(float, order="C")  # a sum over features then runs along long vectors
                 for k in range(len(mean)):

@@ -274,6 +274,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
 
+@np.errstate(under="ignore")
 def _student(result, x, rows, mean, whiten, level, power):
     """Write the log density of ``rows`` of ``x``, which have all their entries, to ``result`` (groups, n)."""
     places, dim = np.arange(len(x))[rows], x.shape[1]

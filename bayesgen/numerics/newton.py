@@ -9,6 +9,7 @@ TOLERANCE = 1e-18
 CLOSE = 1e-10  # a decrement that will do: 1e-5 of a posterior standard deviation
 
 
+@np.errstate(under="ignore")
 def minimise(function: Callable, start, *, limit: int = 100, tolerance: float = TOLERANCE) -> tuple[np.ndarray, float]:
     """Minimise by Newton steps, halved until they descend.
 

@@ -41,12 +41,17 @@ def row_pieces(x):
         yield piece, x[piece]
 
 
+def count_rows(x) -> int:
+    """Count the rows of an array, of CSR, or of a mapping to them."""
+    return (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
+
+
 def split_rows(x, size: int):
     """Yield ``size`` rows at a time of an array, of CSR, or of a mapping to them; what is neither stays whole."""
     if not isinstance(x, Mapping) and not hasattr(x, "shape"):
         yield x  # the arguments of a function of the user's own are not rows
         return
-    n = (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
+    n = count_rows(x)
     for start in range(0, max(n, 1), size):
         rows = slice(start, start + size)
         yield {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]

@@ -6,6 +6,7 @@ from bayesgen import program
 from bayesgen.numerics.special import namespace
 
 
+@np.errstate(under="ignore")
 def log1p_sum_squares(z, axis: int | tuple[int, ...] = -1):
     """Log(1 + Σ z²) over an axis: the far end of a Student-t, where it falls off like a power of log z.
 
@@ -31,7 +32,7 @@ def log1p_sum_squares(z, axis: int | tuple[int, ...] = -1):
     """
     if namespace(z) is not np:
         return _scaled(z, axis)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore"):
         result = np.asarray(np.log1p(np.square(z).sum(axis)))
         if np.isinf(result).any():
             far = np.isinf(result)

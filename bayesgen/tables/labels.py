@@ -88,7 +88,7 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     if new:
         raise ValueError(
             f"y holds the labels {listed(new)}, which are not among the classes {listed(classes)}: declare every class "
-            "at the first call of partial_fit"
+            "as classes=, of partial_fit at its first call"
         )
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 
