@@ -4,6 +4,7 @@ from bayesgen import inference, models, posterior, program
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.files.values import ours
+from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import Rows
 from bayesgen.tables.schema import Block, Schema
 
@@ -27,7 +28,7 @@ MODELS = {
 }
 DRAWS = posterior.ParameterDraws | posterior.PointEstimate
 POSTERIORS = posterior.ExactPosterior | DRAWS
-SCHEMA, ROWS = Schema, Rows
+SCHEMA, ROWS, LINE = Schema, Rows, LineStatistics
 _PARTS = (
     *(posterior.ExactPosterior, posterior.ParameterDraws, posterior.PointEstimate),
     *(inference.ML, inference.MAP, inference.Exact, inference.NUTS),
