@@ -18,10 +18,10 @@ from scipy import stats
 from scipy.special import gammaln
 
 from bayesgen import program
-from bayesgen.inference import NUTS, SamplerWarning, resolve
+from bayesgen.inference import NUTS, Inference, SamplerWarning, resolve
 from bayesgen.inference.base import summarise
 from bayesgen.leaf import ExponentialFamily
-from bayesgen.model import Model, is_conjugate
+from bayesgen.model import Model, Params, is_conjugate
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.numerics.checks import check_count
@@ -88,9 +88,9 @@ class Calibration:
 
 
 def check_calibration(
-    model,
+    model: Model,
     size: int = 20,
-    inference="exact",
+    inference: str | Inference = "exact",
     *,
     simulations: int = 100,
     draws: int = 99,
@@ -145,6 +145,7 @@ def check_calibration(
     each = [{site: v[i] for site, v in truths.items()} for i in range(simulations)]
     sets = (simulate(params, rng) for params in each) if simulate else _rows(model, truths, size, missing, rng)
     ranks, moving, effective, divergent = [], np.zeros((), bool), math.inf, 0
+    posterior: Params = {}
     for params, data in zip(each, sets, strict=True):
         statistics = summarise(model, data)
         posterior, found = _independent(inference, model, statistics, draws, rng)
@@ -213,7 +214,8 @@ def _independent(inference, model, statistics, count, rng):
     """Return independent draws (count, ...) of the posterior; their effective number, and whether one diverged."""
     from numpyro.diagnostics import effective_sample_size
 
-    for attempt in range(_LONGER + 1):
+    attempt = 0
+    while True:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SamplerWarning)  # counted instead
             posterior = inference(model, statistics, seed=int(rng.integers(2**31)))
@@ -227,6 +229,7 @@ def _independent(inference, model, statistics, count, rng):
         if effective >= count or not isinstance(inference, NUTS) or attempt == _LONGER:
             break
         inference = replace(inference, num_samples=2 * inference.num_samples)  # the program stays compiled
+        attempt += 1
     flat = posterior.flat
     apart = np.linspace(0, len(next(iter(flat.values()))) - 1, count).astype(int)
     diverged = bool(np.any(posterior.sample_stats.get("diverging", False)))

@@ -196,7 +196,8 @@ def _prepared(file, target, model, missing, categories):
     from bayesgen.tables.messages import named
 
     declared = _split(categories)
-    read = files.read(file, _split(missing), {column: "category" for column in declared} | {target: "label"})
+    kinds: dict[str, files.Kind] = {**dict.fromkeys(declared, "category"), target: "label"}
+    read = files.read(file, _split(missing), kinds)
     absent = [column for column in declared if column not in read.table.columns]
     if absent:
         raise ValueError(f"--categories: no column {absent[0]!r}; there are: {named(read.table.columns)}")

@@ -1,7 +1,7 @@
 """Models and inferences side by side, on the same rows: by cross-validation, and by their evidence. Nothing prints."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from bayesgen import evaluation
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.inference import resolve
+from bayesgen.inference import Inference, resolve
 from bayesgen.models import DirichletCategorical
 from bayesgen.tables.cleaning import check_model
 from bayesgen.tables.schema import Schema
@@ -129,7 +129,7 @@ def compare(
     X,
     y,
     model: str = "nb",
-    inferences=("ml", "map", "exact", "nuts"),
+    inferences: Iterable[str] | Mapping[str, Inference] = ("ml", "map", "exact", "nuts"),
     folds: int = 5,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,

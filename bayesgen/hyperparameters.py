@@ -47,6 +47,13 @@ class Hyperparameters(Record):
             if "rank" in field.metadata:
                 object.__setattr__(self, field.name, _checked(self, field))
 
+    def revised(self, **values) -> Self:
+        """Return the same record with other hyperparameters, which are right by how they were worked out: unchecked."""
+        result = object.__new__(type(self))
+        for field in dataclasses.fields(self):
+            object.__setattr__(result, field.name, values.get(field.name, getattr(self, field.name)))
+        return result
+
     @property
     def concrete(self) -> bool:
         """Whether every hyperparameter is a NumPy array."""
@@ -66,9 +73,9 @@ class Hyperparameters(Record):
 
 def _checked(record: Hyperparameters, field: dataclasses.Field):
     owner, name, rank = type(record).__name__, field.name, field.metadata["rank"]
-    value = getattr(record, name)
-    if isinstance(value, list | tuple) and namespace(*value) is not np:
-        value = program.jnp.asarray(value)
+    given = getattr(record, name)
+    jax_parts = isinstance(given, list | tuple) and namespace(*given) is not np
+    value: Any = program.jnp.asarray(given) if jax_parts else given
     if namespace(value) is np:
         try:
             value = np.array(value, dtype=float)

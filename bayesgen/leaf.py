@@ -77,7 +77,7 @@ class ExponentialFamily(Model):
     def likelihood(self, params: Params) -> Any:
         """Return p(x | params) as a NumPyro distribution."""
 
-    def __call__(self, x=None, *, size: int | None = None):
+    def __call__(self, x=None, *, size: int | None = None) -> Any:
         """Run the program of one group of rows: parameters from the prior, rows given the parameters.
 
         Parameters
@@ -148,11 +148,11 @@ class ExponentialFamily(Model):
     # -- the exponential family --------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def sufficient_statistic(self, x, about=0.0) -> np.ndarray:
+    def sufficient_statistic(self, x, about: Any = 0.0) -> np.ndarray:
         """T(x) of each entry: (n, features..., event...) -> (n, features..., dim T); contains a 1."""
 
     @abc.abstractmethod
-    def natural_parameters(self, params: Params, about=0.0) -> Any:
+    def natural_parameters(self, params: Params, about: Any = 0.0) -> Any:
         """Natural parameters η of T(x), the log partition among them: (..., features..., dim T). NumPy or JAX."""
 
     def log_base_measure(self, x) -> np.ndarray:
@@ -234,7 +234,7 @@ class ExponentialFamily(Model):
         missing = np.isnan(x)
         return missing.all(tuple(range(-self.event_dim, 0))) if self.event_dim else missing
 
-    def statistics(self, x, group=None, groups: int | None = None, weight=None) -> Statistics:
+    def statistics(self, x, group=None, groups: int | None = None, weight=None) -> Any:
         """Sum T(x) and log h(x) over rows, by group: one pass, additive over pieces of the data.
 
         Parameters
@@ -251,10 +251,10 @@ class ExponentialFamily(Model):
         x = self.shaped(x)
         return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
 
-    def sum_rows(self, x, rows: Grouping) -> Statistics:
+    def sum_rows(self, x, rows: Grouping) -> Any:
         """Do `statistics` under a grouping that is checked already; entries are checked here."""
         x = self.check(x)
-        result = 0
+        result: Any = 0
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
             part, own = x[piece], rows[piece]
             w = np.ones(len(part)) if own.weight is None else own.weight
@@ -265,7 +265,7 @@ class ExponentialFamily(Model):
             unweighted = dataclasses.replace(own, weight=None)
             total = unweighted.membership() @ terms.reshape(len(part), math.prod(terms.shape[1:]))
             result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
-        return result  # type: ignore[return-value]  # there is always a piece
+        return result
 
     def settled(self, statistics: Statistics) -> "ExponentialFamily":
         """Return itself: its prior does not wait for rows, see `bayesgen.models.weak.WeakPrior`."""
@@ -297,7 +297,7 @@ class ExponentialFamily(Model):
         """
         return self.product(params, x)
 
-    def product(self, params: Params, x, about=0.0) -> np.ndarray:
+    def product(self, params: Params, x, about: Any = 0.0) -> np.ndarray:
         """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
         missing = self.missing(x)
         with np.errstate(invalid="ignore", over="ignore"):

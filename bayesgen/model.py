@@ -12,7 +12,6 @@ import numpy as np
 from bayesgen import program
 from bayesgen.errors import NoClosedForm
 from bayesgen.hyperparameters import Hyperparameters
-from bayesgen.statistics import Statistics
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
 
@@ -36,7 +35,7 @@ class Model(Hyperparameters, abc.ABC):
     conjugate: ClassVar[bool] = False  # whether the posterior has a closed form
 
     @abc.abstractmethod
-    def __call__(self, *data):
+    def __call__(self, *data: Any, **options: Any) -> Any:
         """Run the program row by row: parameters from the prior, rows given the parameters."""
 
     @abc.abstractmethod
@@ -44,8 +43,8 @@ class Model(Hyperparameters, abc.ABC):
         """Sample the parameters inside their plates: the prior half of the program."""
 
     @abc.abstractmethod
-    def statistics(self, *data: Any) -> Statistics:
-        """What is kept of rows: it adds over pieces of the data."""
+    def statistics(self, *data: Any, **options: Any) -> Any:
+        """What is kept of rows, `Statistics` of a kind that the model knows: they add over pieces of the data."""
 
     @abc.abstractmethod
     def check(self, x) -> Any:
@@ -122,8 +121,8 @@ class Conjugate(Model):
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Draw parameters exactly: arrays (size..., groups..., features..., event...)."""
 
-    def predictive(self) -> Any:
-        """Return the predictive as a NumPyro distribution, for a user's own program."""
+    def predictive(self, *columns: Any, **options: Any) -> Any:
+        """Return the predictive as a NumPyro distribution, for a user's own program; a regression's at ``columns``."""
         raise NoClosedForm(f"{type(self).__name__} has no predictive that is one NumPyro distribution")
 
     def mode(self) -> Params:

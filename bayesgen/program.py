@@ -16,11 +16,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from dataclasses import field as static  # type checkers know the keywords of a field by this name alone
+
     import jax
+    import jax.flatten_util
     import jax.numpy as jnp
+    import jax.scipy.special
     import numpyro
     import numpyro.distributions as dist
+    import numpyro.infer.hmc
+    import numpyro.infer.util
     from numpyro import handlers
+else:
+
+    def static(**kwargs):
+        """Declare a dataclass field that is structure, not an array: hashable, a compile-time constant to JAX."""
+        return dataclasses.field(metadata={"static": True}, **kwargs)
+
 
 _MODULES = {
     "jax": "jax",
@@ -145,11 +157,6 @@ def is_abstract(value) -> bool:
     return core is not None and isinstance(value, core.Tracer)
 
 
-def static(**kwargs) -> Any:
-    """Declare a dataclass field that is structure, not an array: hashable, and a compile-time constant to JAX."""
-    return dataclasses.field(metadata={"static": True}, **kwargs)
-
-
 class Record:
     """An immutable value made of arrays and other records: compares by value, and is a pytree to JAX.
 
@@ -175,12 +182,12 @@ class Record:
         return hash((type(self), *(_key(getattr(self, f.name)) for f in dataclasses.fields(self))))
 
 
-def same(a, b) -> bool:
+def same(a: Any, b: Any) -> bool:
     """Whether two values are equal: arrays entry by entry, mappings item by item."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if hasattr(a, "shape") and hasattr(b, "shape"):
         return bool(np.array_equal(a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     return bool(a == b)
 
 

@@ -1,9 +1,11 @@
 """What the commands print and write: tables that no terminal is too narrow for, notes, predictions and pictures."""
 
+import io
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -17,7 +19,7 @@ FILES = ("calibration.png", "probabilities.png", "predictions.csv", "posterior.n
 def escape() -> None:
     """Make what the terminal's encoding lacks an escape, not an error."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
@@ -99,7 +101,7 @@ def _scores(result, name) -> dict[str, str]:
         "calib.\nerror": s.calibration_error,
     }
     compared = name != "exact" and "exact" in result.probability
-    apart = result.difference(name) if compared else ()
+    apart = result.difference(name) if compared else np.empty(0)
     return {
         "folds": f"{s.folds} of {result.folds}",
         **{heading: f"{value:.4f}" if s.folds else "-" for heading, value in values.items()},

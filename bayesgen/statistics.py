@@ -8,7 +8,7 @@ pieces of a data set add to those of the whole; arrays carry an optional leading
 import functools
 import math
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,16 +20,18 @@ from bayesgen.program import Record
 class Statistics(Record):
     """Sufficient statistics of some rows; ``a + b`` are those of both, and ``a - b`` of what is left without ``b``."""
 
-    def __add__(self, other):
+    def __add__(self, other) -> Self:
         return self._with(other, 1)
 
-    def __radd__(self, other):
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
+    def __radd__(self, other: Any) -> Self:
+        if isinstance(other, int) and other == 0:  # where `sum` begins
+            return self
+        return NotImplemented
 
-    def __sub__(self, other):
+    def __sub__(self, other) -> Self:
         return self._with(other, -1)
 
-    def _with(self, other, sign: int):
+    def _with(self, other, sign: int) -> Any:
         """Statistics with the rows of ``other`` put in (``sign`` 1), or taken out (-1), where they are among these."""
         return NotImplemented  # the other side may know; else Python says which two types do not add
 
@@ -47,7 +49,7 @@ class SumStatistics(Statistics):
     """
 
     sums: np.ndarray
-    base: np.ndarray
+    base: np.ndarray | np.float64
 
     @property
     def centre(self):

@@ -308,10 +308,10 @@ def test_poisson_for_all_columns():
             joint[:, k] += np.nan_to_num(stats.nbinom(1 + own.sum(), b / (b + 1)).logpmf(X[:, j]))
     expected = softmax(joint, axis=1)
     np.testing.assert_allclose(classifier.predict_proba(X), expected, rtol=1e-10)
-    pieces = classifier._model(classifier.schema_, None)
+    pieces = classifier._template(classifier.schema_)
     codes = (y == "b").astype(int)
     whole = pieces.statistics({"poisson": X[:5]}, codes[:5]) + pieces.statistics({"poisson": X[5:]}, codes[5:])
-    assert classifier._model(classifier.schema_, whole) == classifier.model_
+    assert pieces.settled(whole) == classifier.model_
 
 
 def test_mixed_table():

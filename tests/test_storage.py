@@ -1,6 +1,8 @@
 """Saving: what is loaded is what was saved, to the bit; what is no such file is told."""
 
+import copy
 import json
+import pickle
 import re
 from dataclasses import dataclass
 
@@ -322,3 +324,14 @@ def test_priors_are_kept(tmp_path):
     fitted = NB({0: leaf}).fit(np.array([["a"], ["x"]], dtype=object), [0, 1])
     fitted.save(tmp_path / "model.nc")
     same(bg.load(tmp_path / "model.nc"), fitted)
+
+
+def test_a_pickle_of_another_version_is_refused():
+    """It would hold records whose fields have other names; those of this version come back, by copy too."""
+    fitted = NB().fit(X, BINARY)
+    same(pickle.loads(pickle.dumps(fitted)), fitted)
+    same(copy.deepcopy(fitted), fitted)
+    state = fitted.__getstate__()
+    del state["_bayesgen_format"]
+    with pytest.raises(ValueError, match=r"pickle of a NaiveBayesClassifier has format 1, .* bayesgen 0\.1"):
+        NB().__setstate__(state)

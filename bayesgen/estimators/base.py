@@ -8,7 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from bayesgen import inspection
+from bayesgen.files.seal import VERSION
 from bayesgen.tables.table import Table
+
+_FORMAT = "_bayesgen_format"  # of a pickle: the same number as of a file
 
 
 class Estimator(BaseEstimator, abc.ABC):
@@ -29,6 +32,18 @@ class Estimator(BaseEstimator, abc.ABC):
 
         storage.save(self, path)
 
+    def __getstate__(self):
+        return vars(self) | {_FORMAT: VERSION}
+
+    def __setstate__(self, state):
+        written = state.pop(_FORMAT, 1)
+        if written != VERSION:
+            raise ValueError(
+                f"this pickle of a {type(self).__name__} has format {written}, this bayesgen reads format {VERSION}; "
+                "read it with the version that wrote it (format 1: bayesgen 0.1), or fit anew and keep it by save()"
+            )
+        super().__setstate__(state)
+
     @contextlib.contextmanager
     def _whole(self):
         """Put everything back where what is inside fails: a failed fit leaves the fit before."""
@@ -43,7 +58,7 @@ class Estimator(BaseEstimator, abc.ABC):
     def _table(self, X, reset: bool) -> Table:
         """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
         table = Table(X)
-        validate_data(self, table.native, reset=reset, skip_check_array=True)
+        validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
         return table
 
 

@@ -2,16 +2,20 @@
 
 import abc
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
-from bayesgen.inference import resolve
+from bayesgen.hyperparameters import Hyperparameters
+from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
@@ -31,7 +35,7 @@ from bayesgen.models.structures import structure
 from bayesgen.models.weak import WeakGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.sums import Grouping
-from bayesgen.posterior import generator
+from bayesgen.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
 from bayesgen.tables.schema import Block, Schema, side_by_side
@@ -41,7 +45,17 @@ from bayesgen.tables.table import SPARSE_FAMILIES
 class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
 
-    def fit(self, X, y, sample_weight=None):
+    class_concentration: ArrayLike
+    priors: ArrayLike | None
+    inference: str | Inference
+    random_state: Any
+    classes_: np.ndarray
+    schema_: Schema
+    statistics_: ClassStatistics
+    model_: ClassConditional
+    posterior_: Posterior
+
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
@@ -64,7 +78,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             self._learn(schema, *self._summarise(schema, table, codes, weight))
         return self
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
         """Learn from more rows: pieces of the data, in any order, teach what the whole would.
 
         The statistics of the rows add; prior ("weak" ones follow all the rows so far) and posterior are computed anew,
@@ -107,7 +121,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
         return self
 
-    def fit_statistics(self, schema: Schema, statistics: ClassStatistics, classes):
+    def fit_statistics(self, schema: Schema, statistics: ClassStatistics | Literal[0], classes) -> Self:
         """Learn from statistics that were summed elsewhere: over files, processes or machines.
 
         Parameters
@@ -140,6 +154,10 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             self.n_features_in_ = len(schema.columns)
             if schema.columns != tuple(f"x{j}" for j in range(len(schema.columns))):  # names that a table had
                 self.feature_names_in_ = np.asarray(schema.columns, dtype=object)
+            if not isinstance(statistics, ClassStatistics):
+                raise TypeError(
+                    f"statistics must be those that `summarise` returns, or a sum of them; got {statistics!r:.100}"
+                )
             template = self._template(schema)
             if statistics.leaves.keys() != template.leaves.keys():
                 raise ValueError(
@@ -382,12 +400,12 @@ class NaiveBayesClassifier(_GenerativeClassifier):
 
     def __init__(
         self,
-        features="auto",
-        class_concentration=1.0,
-        priors=None,
-        inference="exact",
-        unseen="missing",
-        random_state=None,
+        features: str | Mapping[Any, Any] = "auto",
+        class_concentration: ArrayLike = 1.0,
+        priors: ArrayLike | None = None,
+        inference: str | Inference = "exact",
+        unseen: str = "missing",
+        random_state: Any = None,
     ):
         self.features = features
         self.class_concentration = class_concentration
@@ -475,13 +493,13 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
 
     def __init__(
         self,
-        covariance="full",
-        shared=False,
-        prior="weak",
-        class_concentration=1.0,
-        priors=None,
-        inference="exact",
-        random_state=None,
+        covariance: str = "full",
+        shared: bool = False,
+        prior: str | Hyperparameters = "weak",
+        class_concentration: ArrayLike = 1.0,
+        priors: ArrayLike | None = None,
+        inference: str | Inference = "exact",
+        random_state: Any = None,
     ):
         self.covariance = covariance
         self.shared = shared

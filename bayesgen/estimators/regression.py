@@ -6,6 +6,7 @@ They model p(y | x) and have nothing to say of x: a missing value is an error, a
 import abc
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -13,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
-from bayesgen.inference import resolve
+from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.arviz import row_groups
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
@@ -28,6 +29,12 @@ from bayesgen.tables.labels import class_codes, class_labels, existing
 
 class _Regression(Estimator):
     """Shared by the estimators: reading, standardising, and undoing it."""
+
+    prior_scale: float
+    intercept_scale: float
+    standardize: bool
+    inference: str | Inference
+    random_state: Any
 
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
@@ -149,7 +156,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         standardize=True,
         noise="normal",
         prior="normal",
-        inference="exact",
+        inference: str | Inference = "exact",
         random_state=None,
     ):
         self.prior_scale = prior_scale
@@ -187,7 +194,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "mM":  # dates would become numbers
             raise TypeError(f"y must hold numbers, got {y.dtype}")
-        y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
+        y = check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
         columns, z, y, weight = self._rows(X, y, sample_weight)
         own = moments(y[:, None], weight=weight)
         location = own.mean[0] if self.standardize else 0.0
@@ -343,7 +350,7 @@ class LogisticClassifier(_LinearClassifier):
         intercept_scale=2.5,
         standardize=True,
         symmetric=True,
-        inference="nuts",
+        inference: str | Inference = "nuts",
         random_state=None,
     ):
         self.prior_scale = prior_scale

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -108,7 +108,7 @@ class Reader:
             return self._object(value, depth)
         raise ValueError(f"nothing is written as {sorted(value)!r:.100}")
 
-    def _items(self, items, depth) -> Iterable:
+    def _items(self, items, depth) -> list[Any]:
         if not isinstance(items, list):
             raise ValueError(f"expected a list of values, got {items!r:.100}")
         return [item if isinstance(item, str) else self.read(item, depth + 1) for item in items]

@@ -1,7 +1,7 @@
 """What an inference is, and the one way from a model's data to its statistics."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from bayesgen.model import Model
 from bayesgen.models.function import FunctionModel
@@ -12,25 +12,27 @@ from bayesgen.statistics import Statistics
 class Inference(Protocol):
     """A way to a posterior; an instance carries its settings."""
 
-    def __call__(self, model: Any, data: Any, *, seed: Any = None) -> Posterior:
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> Posterior:
         """Return the posterior of ``model`` given ``data``: statistics, rows, or a tuple of row arguments."""
         ...
 
 
+_I = TypeVar("_I", bound=Inference)
+
 INFERENCES: dict[str, Callable[[], Inference]] = {}  # by name; each file of an inference registers its own
 
 
-def summarise(model, data) -> Statistics:
+def summarise(model: Model, data: Any) -> Any:
     """Statistics of ``data``: themselves, or those of the rows."""
     if isinstance(data, Statistics):
         return data
     return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
 
 
-def register(name: str):
+def register(name: str) -> Callable[[type[_I]], type[_I]]:
     """Make a class of inferences known by a name, to `resolve` and to the command line."""
 
-    def decorate(cls):
+    def decorate(cls: type[_I]) -> type[_I]:
         INFERENCES[name] = cls
         return cls
 
@@ -49,7 +51,9 @@ def resolve(inference: "str | Inference") -> "Inference":
     return inference
 
 
-def fit(model, data, inference="exact", *, seed=None) -> Posterior:
+def fit(
+    model: Model | Callable[..., Any], data: Any, inference: str | Inference = "exact", *, seed: Any = None
+) -> Posterior:
     """Learn a model from data.
 
     Parameters

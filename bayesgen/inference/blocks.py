@@ -7,6 +7,7 @@ then called from one thread a chain, for XLA releases the interpreter lock.
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from bayesgen import program
 from bayesgen.inference.compiled import fresh, kept, one_kernel, shapes, starter
@@ -42,12 +43,12 @@ def blocks(num_warmup, target_accept, model, statistics):
     )
 
 
-def _build_block(kernel, begun, *arguments):
+def _build_block(kernel, begun, *arguments) -> Any:
     """Compile `_block`, its loop as one kernel where that is small and simple, on the CPU, and the compiler can."""
     jax = program.jax
 
     def built(way):
-        return program.build(lambda *a: _block(*kernel, way, *a), begun.out_info, *arguments)
+        return program.build(lambda *a: _block(kernel, way, *a), begun.out_info, *arguments)
 
     small = sum(a.nbytes for a in jax.tree_util.tree_leaves(arguments)) <= _SMALL and len(begun.out_info.z) <= _FEW
     if small and jax.default_backend() == "cpu" and not any(name in begun.as_text() for name in _APART):
@@ -99,9 +100,9 @@ def _approach(key, z, variance, model, statistics):
 
 def _kernel(num_warmup, target_accept, key, z, variance, model, statistics):
     """Return NumPyro's NUTS state at the unconstrained point ``z``, and the function that moves it."""
-    from numpyro import infer
+    from numpyro.infer import hmc
 
-    init, move = infer.hmc.hmc(potential_fn_gen=_potential, algo="NUTS")
+    init, move = hmc.hmc(potential_fn_gen=_potential, algo="NUTS")
     state = init(
         z,
         num_warmup,
@@ -114,16 +115,16 @@ def _kernel(num_warmup, target_accept, key, z, variance, model, statistics):
     return state, lambda state: move(state, (model, statistics))
 
 
-def _block(num_warmup, target_accept, way, state, model, statistics):
+def _block(kernel: tuple[int, float], way, state, model, statistics):
     """Move a chain by `BLOCK` iterations: its state, the draws of every site, the sampler's statistics, and z."""
-    from numpyro import infer
+    from numpyro.infer.util import constrain_fn
 
     jax = program.jax
 
     def loop(state, model, statistics):
         # The kernel keeps its schedule in the closure that a start makes; this start is otherwise unused.
         variance = state.adapt_state.inverse_mass_matrix
-        _, move = _kernel(num_warmup, target_accept, state.rng_key, state.z, variance, model, statistics)
+        _, move = _kernel(*kernel, state.rng_key, state.z, variance, model, statistics)
 
         def step(state, _):
             state = move(state)
@@ -140,7 +141,7 @@ def _block(num_warmup, target_accept, way, state, model, statistics):
         return jax.lax.scan(step, state, length=BLOCK)
 
     def constrain(z):
-        return infer.util.constrain_fn(model.statistics_program, (statistics,), {}, z, return_deterministic=True)
+        return constrain_fn(model.statistics_program, (statistics,), {}, z, return_deterministic=True)
 
     state, (z, stats) = way(loop)(state, model, statistics)
     return state, jax.vmap(constrain)(z), stats, jax.vmap(lambda z: jax.flatten_util.ravel_pytree(z)[0])(z)

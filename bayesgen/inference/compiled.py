@@ -58,7 +58,8 @@ def starter(model, statistics):
 
 
 def _start(key, values, model, statistics):
-    from numpyro import handlers, infer
+    from numpyro import handlers
+    from numpyro.infer.util import biject_to
 
     jax, jnp = program.jax, program.jnp
 
@@ -66,7 +67,7 @@ def _start(key, values, model, statistics):
         run = handlers.substitute(handlers.seed(model.statistics_program, key), values)
         trace = handlers.trace(run).get_trace(statistics)
         sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
-        return {name: infer.util.biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
+        return {name: biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
 
     z = jax.vmap(unconstrained)(jax.random.split(key, _PRIOR_DRAWS), values)
     ravel = jax.flatten_util.ravel_pytree

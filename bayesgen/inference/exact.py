@@ -1,9 +1,10 @@
 """The conjugate posterior: Bayes' rule by addition."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from bayesgen.inference.base import register, summarise
-from bayesgen.model import is_conjugate
+from bayesgen.model import Model, is_conjugate
 from bayesgen.posterior import ExactPosterior
 
 
@@ -12,7 +13,7 @@ from bayesgen.posterior import ExactPosterior
 class Exact:
     """Exact posterior and evidence of a conjugate model."""
 
-    def __call__(self, model, data, *, seed=None) -> ExactPosterior:
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ExactPosterior:
         """Return the `ExactPosterior` posterior; nothing is random."""
         if not is_conjugate(model):
             raise TypeError(

@@ -10,13 +10,14 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bayesgen import program
 from bayesgen.inference.base import register, summarise
 from bayesgen.inference.blocks import BLOCK, blocks
-from bayesgen.model import is_conjugate
+from bayesgen.model import Model, is_conjugate
 from bayesgen.posterior import ParameterDraws, distance, generator
 
 
@@ -60,7 +61,7 @@ class NUTS:
         if not 0 < self.target_accept < 1:
             raise ValueError(f"NUTS: target_accept must lie between 0 and 1, got {self.target_accept!r}")
 
-    def __call__(self, model, data, *, seed=None) -> ParameterDraws:
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return draws (chains, draws, ...); the same seed gives the same draws, bit for bit, on one machine."""
         statistics = summarise(model, data)
         seeds = generator(seed).integers(2**31, size=self.num_chains)

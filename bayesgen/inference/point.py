@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from bayesgen import program
 from bayesgen.errors import NoClosedForm
 from bayesgen.inference.base import register, summarise
 from bayesgen.inference.compiled import fresh, kept, shapes, starter
+from bayesgen.model import Model
 from bayesgen.posterior import PointEstimate
 
 
@@ -17,7 +19,7 @@ from bayesgen.posterior import PointEstimate
 class ML:
     """Maximum likelihood, in closed form where the model has one. A ValueError names what stands against it."""
 
-    def __call__(self, model, data, *, seed=None) -> PointEstimate:
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> PointEstimate:
         """Return the `PointEstimate` of highest likelihood."""
         statistics = summarise(model, data)
         try:
@@ -35,7 +37,7 @@ class MAP:
     A mode depends on the parameters it is taken in; here no Jacobian of a transformation enters.
     """
 
-    def __call__(self, model, data, *, seed=None) -> PointEstimate:
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> PointEstimate:
         """Return the `PointEstimate` of highest posterior density."""
         statistics = summarise(model, data)
         try:

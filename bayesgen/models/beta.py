@@ -1,6 +1,6 @@
 """What the coin and the tosses share: a probability of success under a Beta prior, counts of failures and successes."""
 
-from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class BetaPrior(ConjugateFamily):
         p = params["probability"]
         return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add the counts."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        return replace(self, a=self.a + successes, b=self.b + failures)
+        return self.revised(a=self.a + successes, b=self.b + failures)
 
     def log_evidence_terms(self, statistics):
         """Log B(a + s, b + f) - log B(a, b)."""

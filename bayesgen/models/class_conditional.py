@@ -51,7 +51,7 @@ class ClassConditional(Conjugate):
     CLASSES: ClassVar[str] = "classes"
 
     classes: Any
-    columns: Mapping[str, tuple[str, ...]] = static(default=(), kw_only=True)
+    columns: Mapping[str, tuple[str, ...]] | tuple = static(default=(), kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -72,7 +72,7 @@ class ClassConditional(Conjugate):
 
     @property
     @abc.abstractmethod
-    def leaves(self) -> dict[str, Any]:
+    def leaves(self) -> Mapping[str, Any]:
         """The leaves by name."""
 
     @abc.abstractmethod
@@ -250,7 +250,7 @@ class ClassConditional(Conjugate):
         """Whether the exact posterior exists in closed form."""
         return all(leaf.conjugate for leaf in self.leaves.values())
 
-    def update(self, statistics: ClassStatistics):
+    def update(self, statistics: ClassStatistics) -> Self:
         """Return the posterior: every leaf updated by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
         return self.with_leaves(self.classes.update(statistics.classes), leaves)

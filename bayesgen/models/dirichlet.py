@@ -1,7 +1,7 @@
 """What categories and bags of words share: probabilities under a Dirichlet prior, counts of each category."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,9 +57,9 @@ class DirichletPrior(ConjugateFamily):
         """Log probability of each category."""
         return log_or_floor(params["probability"])
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add the counts."""
-        return replace(self, alpha=self.alpha + statistics.total())
+        return self.revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
         """Log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""

@@ -10,7 +10,7 @@ Laplace smoothing is the predictive (the posterior mean) under alpha = 1. (Murph
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -175,7 +175,7 @@ class KnownCategorical(Categorical):
         """Record the given probabilities as a deterministic site."""
         return {"probability": program.numpyro.deterministic("probability", self.probability)}
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Return itself."""
         return self
 

@@ -10,7 +10,7 @@ mean; evidence of the sequence b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!; M
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -145,10 +145,10 @@ class GammaPoisson(Poisson, ConjugateFamily):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add events and rows."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
-        return replace(self, concentration=self.concentration + events, rate=self.rate + rows)
+        return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
 
     def log_evidence_terms(self, statistics):
         """Log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""

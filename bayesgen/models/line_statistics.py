@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dtpqrt
+from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.numerics.pieces import pieces
 from bayesgen.statistics import Statistics
@@ -153,7 +153,7 @@ def _take_out(factor, rows, noise):
     if np.diagonal(factor).all():
         inverse = solve_triangular(factor, np.eye(len(factor)))
         doubt = np.linalg.norm(inverse, axis=1) @ (_EPS * np.linalg.norm(factor, axis=0) + noise)  # eps κ: error of Q
-        q = solve_triangular(factor, rows.T, trans="T")
+        q = solve_triangular(factor, rows.T, trans=1)
         rest = np.eye(len(factor)) - q @ q.T
         share = np.linalg.eigvalsh(rest)[0]  # 1 - h: what stays of the squares in the direction that loses most
         if share > 0:

@@ -2,6 +2,7 @@
 
 import abc
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +48,11 @@ class LinearClassifier(Discriminative):
     # The link, which a subclass writes.
 
     @abc.abstractmethod
-    def log_probability(self, score) -> np.ndarray:
+    def log_probability(self, score) -> Any:
         """Log p(t = k) from scores (..., C, n): (..., K, n). NumPy or JAX."""
 
     @abc.abstractmethod
-    def log_chosen(self, score, t):
+    def log_chosen(self, score, t) -> Any:
         """Log p(t = t_i) of each row from scores (C, n) and codes (n,): (n,). NumPy or JAX."""
 
     @abc.abstractmethod
@@ -86,7 +87,7 @@ class LinearClassifier(Discriminative):
         model, x = self.traced(), program.jnp.asarray(x)
         log_probability = model.log_probability(model.scores(model.latents(), x))
         with program.numpyro.plate("obs", x.shape[0]):
-            return program.numpyro.sample("t", program.dist.Categorical(logits=log_probability.T), obs=t)
+            return program.numpyro.sample("t", program.dist.CategoricalLogits(log_probability.T), obs=t)
 
     def scores(self, params, x):
         """Scores (C, n) of one draw; NumPy or JAX."""

@@ -16,6 +16,7 @@ that factor, so that no matrix is squared; V is kept as a triangular root, V = F
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -64,7 +65,7 @@ class _ConjugateLine(GaussianLine, Conjugate):
         coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
         return {"intercept": intercept, "coefficients": coefficients}
 
-    def solve(self, statistics: LineStatistics, noise=1.0):
+    def solve(self, statistics: LineStatistics, noise: Any = 1.0):
         """Posterior mean and root of V, and the squares |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m), by one QR."""
         xp, size, rows = namespace(self.mean, self.factor, noise), len(self.mean), statistics.rows()
         z = xp.concatenate([_invert(self.factor, lower=True), rows[:, :-1] / noise])
@@ -82,7 +83,7 @@ class _ConjugateLine(GaussianLine, Conjugate):
         """Mode of the posterior."""
         return self.update(statistics).mode()
 
-    def locate(self, x, noise=1.0):
+    def locate(self, x, noise: Any = 1.0):
         """Location z'm of the predictive at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
         z = np.column_stack([np.ones(len(x)), x])
         return z @ self.mean, log1p_sum_squares(z @ self.factor / noise)

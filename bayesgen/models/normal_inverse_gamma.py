@@ -13,7 +13,9 @@ them.
 """
 
 import contextlib
+import functools
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -85,11 +87,11 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
         return self.tie(n / 2), self.tie(squares), share * delta
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add the steps."""
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n
-        return replace(self, mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+        return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
 
     def log_evidence_terms(self, statistics):
         """Log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
@@ -104,17 +106,22 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         tied = tuple(name for name in self.tied if name != "class")
         return replace(self, tied=tied)
 
+    @functools.cached_property
+    def _normaliser(self):
+        """Log of the density's constant, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
+        square = 2 * self.alpha * self.squared_scale
+        gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
+        return gammas - 0.5 * np.log(np.pi * square), square**-0.5
+
     def log_predictive(self, x):
         """Log density of the predictive Student-t; one over all observed features where they share a variance."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.shaped(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
-        mean, dof, scale = (over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, self.squared_scale))
-        width, joint = (dof * scale) ** -0.5, "feature" in self.tied
-        constant = -0.5 * np.log(np.pi * dof * scale)
-        if not joint:
-            constant += log_gamma_ratio(dof / 2, 0.5)
+        normaliser, width = self._normaliser
+        mean, dof, width, constant = (over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, width, normaliser))
+        joint = "feature" in self.tied
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, k, seen=None):

@@ -9,8 +9,9 @@ and scale matrix Psi_n (kappa_n + 1)/(kappa_n (nu_n - D + 1)). Joint mode: mean_
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Murphy 2007, section 9.)
 """
 
+import functools
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -73,8 +74,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             return
         if not (self.nu > dim - 1).all():
             raise ValueError(f"NormalInverseWishart: nu must exceed D - 1 = {dim - 1}, got {self.nu.min():g}")
-        spread = np.abs(self.scale).max(initial=0)
-        if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=0, atol=1e-8 * spread):
+        lopsided = np.abs(self.scale - self.scale.mT)
+        if (lopsided > 1e-8 * np.abs(self.scale).max(initial=0)).any():
             raise ValueError("NormalInverseWishart: scale must be symmetric")
         try:
             np.linalg.cholesky(self.scale)
@@ -104,7 +105,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Sample the Cholesky factor of the covariance, and the mean given it."""
         jnp = program.jnp
         root = jnp.linalg.cholesky(self.scale)
-        cholesky = program.numpyro.sample("cholesky", _inverse_wishart(self.nu, root))
+        cholesky: Any = program.numpyro.sample("cholesky", _inverse_wishart(self.nu, root))
         spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
         mean = program.numpyro.sample("mean", _normal(self.mean, spread))
         covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
@@ -122,7 +123,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Sum over what shares a covariance, axis kept: nothing here, the classes where they share one."""
         return increments.sum(0, keepdims=True) if self.shared else increments
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """The posterior, written as steps from the prior so that offsets do not cancel."""
         if isinstance(statistics, PatternMoments):
             raise DataError(
@@ -135,7 +136,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         between = (self.kappa * n / kappa)[..., None, None] * delta[..., :, None] * delta[..., None, :]
         mean = self.mean + (n / kappa)[..., None] * delta
         nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between)
-        return replace(self, mean=mean, kappa=kappa, nu=nu, scale=scale)
+        return self.revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence_terms(self, statistics):
         """Log of π^(-nD/2) (kappa/kappa_n)^(D/2) |Psi|^(nu/2)/|Psi_n|^(nu_n/2) Γ_D(nu_n/2)/Γ_D(nu/2)."""
@@ -170,17 +171,36 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         if not self.concrete:
             return self._traced_predictive(self.check(x))
         x = self.check(x)
-        shape, dim = self.batch_shape, x.shape[-1]
-        mean = np.broadcast_to(self.mean, (*shape, dim)).reshape(-1, dim)
-        scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
-        dof = np.broadcast_to(self.dof, shape).reshape(-1)
+        mean, *_ = self._flat
         result = np.zeros((len(mean), len(x)))
         if finite(x):
-            _student(result, x, slice(None), np.arange(dim), mean, scale, dof)
+            _student(result, x, slice(None), mean, *self._whole)
         else:
             for seen, rows in patterns(~np.isnan(x)):
-                _student(result, x, rows, seen, mean, scale, dof)
-        return result.T.reshape(len(x), *shape)
+                _student(result, x[:, seen], rows, mean[:, seen], *self._student_of(seen))
+        return result.T.reshape(len(x), *self.batch_shape)
+
+    @functools.cached_property
+    def _flat(self):
+        """Mean, scale matrix and degrees of freedom of the predictive of every group, on one axis."""
+        shape, dim = self.batch_shape, self.mean.shape[-1]
+        mean = np.broadcast_to(self.mean, (*shape, dim)).reshape(-1, dim)
+        scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
+        return mean, scale, np.broadcast_to(self.dof, shape).reshape(-1)
+
+    @functools.cached_property
+    def _whole(self):
+        """What `_student` needs where nothing is missing."""
+        return self._student_of(np.arange(self.mean.shape[-1]))
+
+    def _student_of(self, seen):
+        """Whitening matrices, constants and powers of the density of some columns, by group."""
+        _, scale, dof = self._flat
+        dim = len(seen)
+        root = np.linalg.cholesky(scale[:, *np.ix_(seen, seen)])
+        level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * dof)
+        level -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
+        return np.linalg.inv(root) / np.sqrt(dof)[:, None, None], level, (dof + dim) / 2
 
     def _traced_predictive(self, x):
         """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""
@@ -254,30 +274,23 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
 
-def _student(result, x, rows, seen, mean, scale, dof):
-    """Write the log density of rows that have the same entries to ``result`` (groups, n)."""
-    dim, block = len(seen), np.ix_(seen, seen)
-    root = np.linalg.cholesky(scale[:, *block])
-    whiten = np.linalg.inv(root) / np.sqrt(dof)[:, None, None]
-    power = (dof + dim) / 2
-    level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * dof)
-    level -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
-    places = np.arange(len(x))[rows]
+def _student(result, x, rows, mean, whiten, level, power):
+    """Write the log density of ``rows`` of ``x``, which have all their entries, to ``result`` (groups, n)."""
+    places, dim = np.arange(len(x))[rows], x.shape[1]
     for piece in pieces(len(places), dim, 1 << 20, product_rows(dim * dim)):
-        part = x[piece] if isinstance(rows, slice) else x[np.ix_(places[piece], seen)]
-        columns = part.T.astype(float, order="C")
-        own = np.empty((len(mean), len(part)))
+        own = piece if isinstance(rows, slice) else places[piece]
+        columns = x[own].T.astype(float, order="C")
+        log = np.empty((len(mean), columns.shape[1]))
         for k in range(len(mean)):
-            z = whiten[k] @ (columns - mean[k, seen, None])
+            z = whiten[k] @ (columns - mean[k, :, None])
             with np.errstate(over="ignore"):
                 z *= z
-                z.sum(0, out=own[k])
-            far = np.isinf(own[k])
-            np.log1p(own[k], out=own[k])
+                z.sum(0, out=log[k])
+            far = np.isinf(log[k])
+            np.log1p(log[k], out=log[k])
             if far.any():  # squares overflowed
-                own[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, seen, None]), 0)
-        own = level[:, None] - power[:, None] * own
-        result[:, places[piece] if not isinstance(rows, slice) else piece] = own
+                log[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, :, None]), 0)
+        result[:, own] = level[:, None] - power[:, None] * log
 
 
 # What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.

@@ -7,7 +7,8 @@ N(m_n, σ² + s_n²): wider than the posterior by the noise of one day. MAP m_n;
 (Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def parameters(self):
         """Sample the mean; the known variance is recorded beside it."""
-        mean = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
+        mean: Any = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
         variance = program.jnp.broadcast_to(self.noise_sd**2, mean.shape)
         return {"mean": mean, "variance": program.numpyro.deterministic("variance", variance)}
 
@@ -52,13 +53,13 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         """Normal(mean, sqrt(sd² + noise_sd²))."""
         return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
-    def update(self, statistics):
+    def update(self, statistics) -> Self:
         """Add precisions; the mean is their weighted average, written as a step from the prior mean."""
         precision = 1 / self.sd**2 + statistics.n / self.noise_sd**2
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
         noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
-        return replace(self, mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
+        return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
     def log_evidence_terms(self, statistics):
         """-n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""

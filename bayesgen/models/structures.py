@@ -66,13 +66,14 @@ def _tied(*features: str):
             raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
         if features and prior.alpha.size * prior.beta.size != 1:
             raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
-        return replace(prior, tied=(("class",) if shared else ()) + features)
+        tied = (("class",) if shared else ()) + features
+        return prior if prior.tied == tied else replace(prior, tied=tied)
 
     return leaf
 
 
 def _full(prior: NormalInverseWishart, shared: bool):
-    return prior if prior.per_class else replace(prior, shared=shared)
+    return prior if prior.per_class or prior.shared == shared else replace(prior, shared=shared)
 
 
 def _separation_full(prior: SeparationPrior, shared: bool):

@@ -1,6 +1,7 @@
 """What the models of counts share: factorials, gammas and sums over rows of counts, dense or CSR."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import gammaln
 
@@ -48,7 +49,7 @@ def stored_gaps(x):
     return sparse.csr_array((np.ones(indptr[-1]), x.indices[place], indptr), shape=x.shape)
 
 
-def log_ways(a, slope=0.0):
+def log_ways(a, slope: ArrayLike = 0.0):
     """Return a function of counts in CSR: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
 
     A count of 1 gives log a, so the rows times log a + slope are all of it but for the counts above 1, each of which

@@ -6,7 +6,7 @@ from bayesgen import program
 from bayesgen.numerics.special import namespace
 
 
-def log1p_sum_squares(z, axis=-1):
+def log1p_sum_squares(z, axis: int | tuple[int, ...] = -1):
     """Log(1 + Σ z²) over an axis: the far end of a Student-t, where it falls off like a power of log z.
 
     With c = max(1, max |z|) it is 2 log c + log(1/c² + Σ (z/c)²), in which nothing overflows; NumPy takes this way for

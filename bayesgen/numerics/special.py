@@ -17,6 +17,7 @@ it rounds away is small beside max(1, |difference|).
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -30,7 +31,7 @@ _BLOCK = 1 << 13  # numbers worked on at once: a dozen arrays of them stay in th
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
-def namespace(*arrays):
+def namespace(*arrays) -> Any:  # no type says that a module is one of these two
     """Return ``jax.numpy`` where an argument is a JAX array or tracer, else ``numpy``; never the one to import JAX.
 
     Examples
@@ -42,7 +43,7 @@ def namespace(*arrays):
     return program.jnp if any(isinstance(value, array) for value in arrays) else np
 
 
-def _library(*arrays):
+def _library(*arrays) -> Any:
     return special if namespace(*arrays) is np else program.jax.scipy.special
 
 
@@ -73,7 +74,7 @@ def elementwise(function, *arrays):
     arrays = [np.asarray(value, float) for value in arrays]
     if np.broadcast(*arrays).size <= _BLOCK:
         return function(np, *arrays)
-    modes = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    modes: list[Any] = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     with np.nditer([*arrays, None], ["external_loop", "buffered"], modes, buffersize=_BLOCK) as blocks:
         for *parts, result in blocks:
             result[...] = function(np, *parts)

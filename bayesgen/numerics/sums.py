@@ -1,8 +1,10 @@
 """Sums of rows by group, dense or sparse: what every model's statistics are made of."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from bayesgen.numerics.checks import check_weight
@@ -55,7 +57,7 @@ class Grouping:
         """Sum of weights (without: number of rows) of each group, (count,)."""
         return np.bincount(self.codes, self.weight, self.count).astype(float)
 
-    def membership(self, dtype=float) -> sparse.csc_array:
+    def membership(self, dtype: DTypeLike = float) -> sparse.csc_array:
         """Sparse matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass."""
         data = np.ones(len(self.codes), dtype) if self.weight is None else self.weight
         places = np.arange(len(self.codes) + 1)
@@ -68,12 +70,12 @@ def finite(x) -> bool:
         return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
 
 
-def with_data(x, data):
+def with_data(x, data) -> Any:
     """Sparse rows with the entries of ``x`` and other values."""
     return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
 
 
-def sparse_sum(x, rows: Grouping, values=None, cells: int = 1 << 21) -> np.ndarray:
+def sparse_sum(x: Any, rows: Grouping, values=None, cells: int = 1 << 21) -> np.ndarray:
     """Sum CSR rows (n, columns) by group: a dense (groups, columns), in one pass over what is stored.
 
     ``values`` replace the stored ones. A few groups are a product with their members; many would touch too much memory

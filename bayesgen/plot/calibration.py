@@ -32,8 +32,8 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
     own = level / len(result.ranks)
     low, high = (np.pad(b, 1) for b in band(result.simulations, result.draws, own))
     low[-1] = high[-1] = result.simulations
-    edges = [b / result.simulations - points for b in (low, high)]
-    ax.fill_between(points, *edges, color=QUIET, alpha=0.2, linewidth=0)
+    low, high = (b / result.simulations - points for b in (low, high))
+    ax.fill_between(points, low, high, color=QUIET, alpha=0.2, linewidth=0)
     ax.axhline(0, color=QUIET, linewidth=1)
     off = [name for name, p in result.p_values.items() if p <= own]
     for name, ranks in result.ranks.items():

@@ -65,7 +65,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         label = f"after {posterior.a - prior.a:g} of {len(np.asarray(data))} heads"
         ax.plot(_THETA, density, color=colour, linestyle=DASHES[i % 4], label=label)
         ax.fill_between(_THETA, density, color=colour, alpha=0.12, linewidth=0)
-        ax.axvline(posterior.mean, color=colour, linewidth=0.8, linestyle=":")
+        ax.axvline(float(posterior.mean), color=colour, linewidth=0.8, linestyle=":")
         highest = max(highest, density[5:-5].max())
     return _finish(ax, highest)
 

@@ -1,12 +1,13 @@
 """Pictures of Gaussians: a mean and the next observation, what point estimates leave out, two dimensions."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from bayesgen.inference import fit
+from bayesgen.inference import Inference, fit
 from bayesgen.models import NormalKnownVariance
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, VERMILION, axes, shades
 
@@ -47,7 +48,12 @@ def mean_and_predictive(
 
 
 def predictive_densities(
-    prior, data: ArrayLike, inferences=("ml", "map", "exact"), *, unit: str = "", ax: "Axes | None" = None
+    prior,
+    data: ArrayLike,
+    inferences: Iterable[str | Inference] = ("ml", "map", "exact"),
+    *,
+    unit: str = "",
+    ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the density of the next observation by maximum likelihood, MAP and the posterior predictive.
 
@@ -98,7 +104,7 @@ def gaussian(
     reach = 3.6 * np.sqrt(np.diagonal(covariance).max())
     line = np.linspace(-reach, reach, 161)
     first, second = np.meshgrid(mean[0] + line, mean[1] + line)
-    normal = stats.multivariate_normal(mean, covariance)
+    normal = stats.multivariate_normal(mean, covariance)  # pyright: ignore[reportArgumentType]  # SciPy has no stubs
     density = normal.pdf(np.stack([first, second], axis=-1))
     ax.pcolormesh(first, second, density, cmap=shades(BLUE, 0.8), shading="auto", rasterized=True)
     # the squared Mahalanobis distance is chi-squared with two degrees of freedom

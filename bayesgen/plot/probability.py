@@ -132,8 +132,8 @@ def confusion(
     """
     ax, matrix = axes(ax), _loss_matrix(loss)
     count = np.zeros(matrix.shape, int)
-    y_true, action = _codes("y_true", y_true, 0, len(matrix)), _codes("action", action, 0, matrix.shape[1], len(y_true))
-    np.add.at(count, (y_true, action), 1)
+    truth = _codes("y_true", y_true, 0, len(matrix))
+    np.add.at(count, (truth, _codes("action", action, 0, matrix.shape[1], len(truth))), 1)
     cost = count * matrix
     reach = np.abs(cost).max() or 1.0
     ax.imshow(cost, cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto")
@@ -145,7 +145,7 @@ def confusion(
         actions = classes if len(classes) == matrix.shape[1] else range(matrix.shape[1])
     ax.set_xticks(range(matrix.shape[1]), [str(a) for a in actions])
     ax.set_yticks(range(len(matrix)), [str(c) for c in classes])
-    ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(y_true), 1):.3g}")
+    ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(truth), 1):.3g}")
     return ax
 
 
@@ -171,9 +171,9 @@ def learning_curves(
         mean, error = values.mean(0), np.zeros(len(sizes))
         if len(values) > 1:
             error = 2 * values.std(0, ddof=1) / len(values) ** 0.5
-        style = {"color": COLOURS[i % 7], "marker": MARKS[i % 7], "linestyle": DASHES[i % 4]}
-        ax.plot(sizes, mean, label=label, markersize=4, **style)
-        ax.fill_between(sizes, mean - error, mean + error, color=COLOURS[i % 7], alpha=0.15, linewidth=0)
+        colour, marker, dash = COLOURS[i % 7], MARKS[i % 7], DASHES[i % 4]
+        ax.plot(sizes, mean, label=label, markersize=4, color=colour, marker=marker, linestyle=dash)
+        ax.fill_between(sizes, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
     ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
     ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
     ax.xaxis.set_minor_locator(_nothing())

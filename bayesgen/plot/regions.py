@@ -166,7 +166,9 @@ def class_probabilities(
         text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, own, strict=True))
         ax.plot(*point, "*", color="0.1", markersize=13, label="new row", linestyle="none", zorder=4)
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": QUIET, "alpha": 0.85}
-        ax.annotate(text, point, (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5)
+        ax.annotate(
+            text, (point[0], point[1]), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5
+        )
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
     ax.legend(fontsize=8)
     return ax

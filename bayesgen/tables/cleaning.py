@@ -136,7 +136,8 @@ def _typed(column) -> tuple[Any, str]:
     if kinds == {"bool"}:
         return column, ""
     values = values.astype(object).map(str)
-    words = values[pd.to_numeric(values, errors="coerce").isna()]
+    numbers: Any = pd.to_numeric(values, errors="coerce")  # a Series of a Series, which the stubs do not say
+    words = values[numbers.isna()]
     but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
     doubt = f"numbers {but}, taken as categories" if len(words) < 0.5 * len(values) else _gap_words(values)
     return values.reindex(column.index), doubt

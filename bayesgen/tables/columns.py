@@ -1,6 +1,7 @@
 """Columns as users bring them: what makes a table of them, and what their values are."""
 
 import datetime
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
@@ -29,15 +30,27 @@ def frame_of(X):
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def array_of(X) -> np.ndarray:
+def block_of(frame) -> np.ndarray | None:
+    """The rows of a pandas DataFrame whose columns are NumPy numbers of one type, mostly a view; else None."""
+    if not frame.implementation.is_pandas():
+        return None
+    first, *others = set(frame.to_native().dtypes) or {None}
+    same = not others and isinstance(first, np.dtype) and first.kind in "biuf"
+    return frame.to_native().to_numpy() if same else None
+
+
+def array_of(X: Any) -> np.ndarray:
     """A 2-D array, None or NaN where something is missing; numbers stay numbers beside strings."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and X.size:
+        return X  # nothing of it is left to check
     if np.ma.isMaskedArray(X):
         numbers = X.dtype.kind == "f" or (X.dtype.kind in "iu" and bool((abs(X.astype(float)) < LARGEST_COUNT).all()))
-        X = np.where(np.ma.getmaskarray(X), np.nan if numbers else None, X.data if numbers else X.data.astype(object))
+        gap: Any = np.nan if numbers else None
+        X = np.where(np.ma.getmaskarray(X), gap, X.data if numbers else X.data.astype(object))
     elif not isinstance(X, np.ndarray):
         array = np.asarray(X)
         X = np.asarray(X, dtype=object) if array.dtype.kind in "US" and isinstance(X, list | tuple) else array
-    X = check_array(X, dtype=None, ensure_all_finite=False)
+    X = check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
     if X.dtype.kind in "mMV":
         raise TypeError(f"X holds {X.dtype}, which no feature model takes; convert it to numbers or to categories")
     return X

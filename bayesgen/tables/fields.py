@@ -1,7 +1,7 @@
 """What the text of a file says: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -35,7 +35,8 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
     """
     import pandas as pd
     import pyarrow as pa
-    from pyarrow import compute
+
+    compute = _functions()
 
     whole = pa.array(fields, pa.large_string(), from_pandas=True)
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
@@ -54,7 +55,7 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
     lost = np.flatnonzero(gone[codes])
     spelled = pd.Series(words[codes[lost]], index=lost, dtype=object)
     if parsed is None:
-        values = np.where(gone, None, words)
+        values: Any = np.where(gone, None, words)
     else:
         values = np.full(len(gone), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
         values[~gone] = parsed
@@ -67,7 +68,8 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
 def _floats(fields: "pa.Array", padded: bool) -> np.ndarray | None:
     """Floats, where all fields are such, none a gap and some with a fraction: the fast way; else None."""
     import pyarrow as pa
-    from pyarrow import compute
+
+    compute = _functions()
 
     try:
         values = fields.cast(pa.float64()).to_numpy()
@@ -96,9 +98,17 @@ def counts_of(spelled) -> str:
     return ", ".join([*shown, f"{rest} in other ways"] if rest else shown)
 
 
+def _functions() -> Any:
+    """Arrow's functions of columns: it makes them while it is imported, so that no type checker knows their names."""
+    from pyarrow import compute
+
+    return compute
+
+
 def _among(fields: "pa.Array", words) -> np.ndarray:
     import pyarrow as pa
-    from pyarrow import compute
+
+    compute = _functions()
 
     found = compute.is_in(fields, value_set=pa.array(sorted(words), fields.type))
     return found.to_numpy(zero_copy_only=False).astype(bool)
@@ -107,7 +117,8 @@ def _among(fields: "pa.Array", words) -> np.ndarray:
 def _parsed(fields: "pa.Array", padded: bool) -> np.ndarray | None:
     """Bools, integers or floats, each as near as its type comes; None where some field is text, or nothing tells."""
     import pyarrow as pa
-    from pyarrow import compute
+
+    compute = _functions()
 
     if not len(fields):
         return np.empty(0) if padded else None

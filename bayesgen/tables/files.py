@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from bayesgen.tables.fields import column_of
 from bayesgen.tables.messages import counted, listed, quoted
@@ -81,12 +81,12 @@ def read(name: str, missing: Collection[str] = (), kinds: Mapping[str, Kind] | N
         raise ValueError(f"{name}: the column {twice[0]!r} is there twice; rename one")
     columns, gaps, missing, kinds = {}, {}, set(missing), kinds or {}
     for column in table.columns:
-        kind = kinds.get(column)
+        kind, fields = kinds.get(column), cast("pd.Series", table[column])
         if parquet:
-            columns[column], gaps[column] = _typed(table[column], column in declared, missing, kind)
+            columns[column], gaps[column] = _typed(fields, column in declared, missing, kind)
         else:
             columns[column], gaps[column] = column_of(
-                table[column], missing, "text" if kind in ("label", "category") else kind
+                fields, missing, "text" if kind in ("label", "category") else kind
             )
     return TableFile(_frame(columns, len(table)), source, path, gaps, tuple(_lost_levels(columns, declared)))
 

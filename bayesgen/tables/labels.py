@@ -39,12 +39,14 @@ def existing(table: Table, y, weight):
 
 def class_labels(y) -> np.ndarray:
     """Class labels as an array (n,), or raise what is wrong with them."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
+        return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
-    if not isinstance(getattr(y, "dtype", None), np.dtype) and hasattr(y, "to_numpy"):
-        y = y.to_numpy()  # of a nullable integer an integer, where np.asarray gives a float
+    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
+        y = convert()  # of a nullable integer an integer, where np.asarray gives a float
     y = column_or_1d(y, warn=True)
     if not masked and y.dtype.kind in "biu":
-        return y  # whole numbers are labels, none of them missing
+        return y
     import pandas as pd
 
     if masked or pd.isna(y).any():

@@ -108,7 +108,7 @@ class Schema:
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         for block in self.blocks:
             if block.categories is not None:
-                rows = table.codes(block.columns, block.categories, new)
+                rows: Any = table.codes(block.columns, block.categories, new)
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too

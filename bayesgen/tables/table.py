@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from bayesgen.tables.columns import array_of, factorize, frame_of, object_kind, refuse, to_float
+from bayesgen.tables.columns import array_of, block_of, factorize, frame_of, object_kind, refuse, to_float
 from bayesgen.tables.levels import Levels
 from bayesgen.tables.messages import listed
 
@@ -36,9 +36,11 @@ class Table:
     """
 
     def __init__(self, X):
-        self.native, self._frame = X, None
+        self._frame: Any = None  # narwhals' DataFrame, where there is one
+        self.native: Any = X
         if sparse.issparse(X):
-            self.native = sparse.csr_array(check_array(X, accept_sparse="csr", ensure_all_finite=False))
+            rows = check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
+            self.native = sparse.csr_array(rows)
             if not self.native.has_canonical_format:  # an entry written in parts is their sum
                 self.native = self.native.copy()
                 self.native.sum_duplicates()
@@ -46,6 +48,7 @@ class Table:
             self.native = array_of(X)
         else:
             self._frame, self.native = frame, frame.to_native()
+        self._numbers = self.native if self._frame is None else block_of(self._frame)
         names = [f"x{j}" for j in range(self.native.shape[1])] if self._frame is None else self._frame.columns
         self._names = names  # the frame's own, which need not be strings
         self.place = {str(name): j for j, name in enumerate(names)}
@@ -87,8 +90,8 @@ class Table:
 
     def _dtype(self, column: str) -> str:
         """What the column holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
-        if self._frame is None:
-            kind = self.native.dtype.kind
+        if self._numbers is not None:
+            kind = self._numbers.dtype.kind
         else:
             import narwhals as nw
 
@@ -120,10 +123,10 @@ class Table:
     def numbers(self, columns) -> Any:
         """Array (n, columns) of floats (or integers, or bools), NaN where missing; csr_array of a sparse matrix."""
         places = [self.place[c] for c in columns]
-        if self._frame is None and self.native.dtype.kind in "biuf":
+        if self._numbers is not None and self._numbers.dtype.kind in "biuf":
             if places == list(range(places[0], places[0] + len(places))):
-                return self.native[:, places[0] : places[0] + len(places)]  # of an array a view, no copy
-            return self.native[:, places]
+                return self._numbers[:, places[0] : places[0] + len(places)]  # a view, no copy
+            return self._numbers[:, places]
         result = np.empty((len(self), len(columns)))
         for j, column in enumerate(columns):
             result[:, j] = self._number(column)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bayesgen import program
-from laws.helpers import blocks, log_joint, log_joint_draws, pick, same
+from laws.helpers import blocks, compiled, log_joint, log_joint_draws, pick, same
 
 
 def learning_goes_in_steps(case):
@@ -61,6 +61,6 @@ def predictive_program_is_log_predictive(case):
     new = case.data(8, "no", seed=1)
     with program.x64():
         predictive = model.predictive(new[0]) if case.given else model.predictive()
-        density = predictive.log_prob(new[-1].astype(int) if predictive.is_discrete else new[-1])
-        density = np.asarray(density).reshape(8, -1).sum(1)
+        x = new[-1].astype(int) if predictive.is_discrete else new[-1]
+        density = np.asarray(compiled(predictive.log_prob, x)(x)).reshape(8, -1).sum(1)
     np.testing.assert_allclose(density, log_joint(model, new), rtol=case.digits, atol=case.digits)

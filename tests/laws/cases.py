@@ -128,7 +128,7 @@ CASES = [
     leaf("calls", CALLS, counts(2), digits=1e-5),
     leaf("heads of six", BetaBinomial(1.5, 2.5, trials=6), heads(6), slow=NUTS_AGAIN, digits=1e-5),
     leaf("tosses", PAIRS, tosses(), GIVEN_TOSSES, slow=NUTS_AGAIN),
-    leaf("bag", BAG, documents(3), ANY_LENGTH),
+    leaf("bag", BAG, documents(3), ANY_LENGTH, NUTS_AGAIN),
     leaf("bags of four", BAGS, documents(3, 2, length=4), slow=NUTS_AGAIN, digits=1e-5),
     leaf("toronto", TORONTO, normals()),
     leaf("weather stations", NormalKnownVariance([1.0, 2.0], [2.0, 0.5], [1.5, 1.0]), normals(2), slow=NUTS_AGAIN),
