@@ -100,7 +100,12 @@ def _check_regression(estimator, width) -> None:
     for name, shape in shapes.items():
         require(is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
     require((estimator.scale_ > 0).all(), "scale_ is not positive")
-    row = np.zeros((1, width))
+    row, statistics = np.zeros((1, width)), estimator.statistics_
+    require(isinstance(statistics, known.ROWS | known.LINE), f"statistics_ are {type(statistics).__name__}")
+    if isinstance(statistics, known.LINE):
+        require(is_numbers(statistics.n, ()), "statistics_ are of no number of rows")
+        require(is_numbers(statistics.mean, (width + 1,)), f"statistics_ have not {width} columns and a target")
+        require(is_numbers(statistics.factor, (width + 1, width + 1)), "statistics_ hold no factor of their columns")
     if labels is None:
         variance = estimator.variance_
         require(isinstance(variance, float) and variance >= 0, "variance_ is no number >= 0")

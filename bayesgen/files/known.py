@@ -6,6 +6,7 @@ from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.files.values import ours
+from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import Rows
 from bayesgen.tables.schema import Block, Schema
 
@@ -30,7 +31,7 @@ MODELS = {
 }
 DRAWS = posterior.ParameterDraws | posterior.PointEstimate
 POSTERIORS = posterior.ExactPosterior | DRAWS
-SCHEMA, ROWS, AVERAGE = Schema, Rows, Average
+SCHEMA, ROWS, LINE, AVERAGE = Schema, Rows, LineStatistics, Average
 _PARTS = (
     *(posterior.ExactPosterior, posterior.ParameterDraws, posterior.PointEstimate),
     *(inference.ML, inference.MAP, inference.Exact, inference.NUTS),

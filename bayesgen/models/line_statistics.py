@@ -26,8 +26,8 @@ from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's 
 from bayesgen.numerics.pieces import pieces
 from bayesgen.statistics import Statistics
 
-_CELLS = 1 << 17  # entries of a piece: 1 MB, which stays in the cache while it is reduced
-_BLOCK = 16  # reflections applied at once
+_CELLS, _ROWS = 1 << 17, 1024  # of a piece at most: 1 MB, which stays in the cache while it is reduced
+_BLOCK = 8  # reflections applied at once: of 1024 rows OpenBLAS takes no threads, for which it would wait longer
 _EPS = float(np.finfo(float).eps)
 _DIGITS = 1e-8  # the relative error that taking rows out may leave
 _LOST = (
@@ -77,14 +77,14 @@ class LineStatistics(Statistics):
         n, mean, factor = 0.0, np.zeros(width), np.zeros((width, width), order="F")
         origin = np.append(x[0], t[0]).astype(float) if len(x) else mean
         with np.errstate(over="ignore", invalid="ignore"):
-            for piece in pieces(len(x), width, _CELLS):
+            for piece in pieces(len(x), width, _CELLS, _ROWS):
                 w = weight[piece]
                 z = np.empty((width, len(w) + 1))  # column by column, as LAPACK reads them
                 rows = z[:, :-1]
                 rows[:-1], rows[-1] = x[piece].T, t[piece]
                 rows -= origin[:, None]
                 size = w.sum()
-                own = rows @ w / size
+                own = np.vecdot(rows, w) / size
                 rows -= own[:, None]
                 rows *= np.sqrt(w)
                 step = own - mean
@@ -149,16 +149,16 @@ def _positive(factor):
 
 def _take_out(factor, rows, noise):
     """Factor of what is left without ``rows``, which err by ``noise``; a ValueError where it would lose digits."""
-    length, remainder, lost = np.sqrt((factor**2).sum(0)), factor, np.inf
-    values = np.linalg.svd(factor / length, compute_uv=False)
-    if values[-1] > len(values) * _EPS * values[0]:
+    remainder, lost = factor, np.inf
+    if np.diagonal(factor).all():
+        inverse = solve_triangular(factor, np.eye(len(factor)))
+        doubt = np.linalg.norm(inverse, axis=1) @ (_EPS * np.linalg.norm(factor, axis=0) + noise)  # eps κ: error of Q
         q = solve_triangular(factor, rows.T, trans=1)
         rest = np.eye(len(factor)) - q @ q.T
-        share = np.linalg.eigvalsh(rest)[0]  # of the rows' squares, left in the direction where least is left
+        share = np.linalg.eigvalsh(rest)[0]  # 1 - h: what stays of the squares in the direction that loses most
         if share > 0:
-            error = _EPS + np.max(noise / length)
-            lost = len(factor) * values[0] / values[-1] * error * np.sqrt(1 - min(share, 1.0)) / share
             remainder = np.linalg.cholesky(rest).T @ factor
+            lost = len(factor) * doubt * np.sqrt(1 - min(share, 1.0)) / share
     if not lost <= _DIGITS:
         raise ValueError(_LOST)
     return _positive(remainder)
