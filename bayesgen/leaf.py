@@ -15,6 +15,7 @@ from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.model import Conjugate, Model, Params
+from bayesgen.numerics.entries import dense_rows, require, sparse_rows
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
@@ -30,6 +31,7 @@ __all__ = [
     "hyperparameter",
     "log_or_floor",
     "over_rows",
+    "require",
 ]  # all that a leaf of one's own needs
 
 LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
@@ -166,68 +168,18 @@ class ExponentialFamily(Model):
         """
         x = self.shaped(x)
         if not finite(x.data if sparse.issparse(x) else x):
-            self._require(x, lambda part: ~np.isinf(part), _INFINITE)
+            require(x, lambda part: ~np.isinf(part), _INFINITE)
         return x
 
     def shaped(self, x) -> Any:
         """Do the first half of `check`, which looks at types and shapes but not at the entries."""
-        if sparse.issparse(x):
-            return self._shaped_like(self._csr(x))
-        x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.isMaskedArray(x) else x)
-        if x.dtype.kind not in "biuf":
-            try:
-                if x.dtype.kind != "O":  # strings, dates and complex numbers would convert, to something else
-                    raise TypeError
-                x = x.astype(float)
-            except (TypeError, ValueError):
-                raise TypeError(f"{type(self).__name__} takes numbers, got {x.dtype} values") from None
-        if x.ndim < 1 + self.event_dim:
-            raise DataError(f"expected an array of rows with {1 + self.event_dim} axes or more, got shape {x.shape}")
-        return self._shaped_like(x)
-
-    def _csr(self, x):
-        """Sparse rows in canonical CSR, without a copy where they are that already."""
-        if not self.takes_sparse:
-            raise TypeError(
-                f"{type(self).__name__} takes dense rows, got a sparse {type(x).__name__}; give it x.toarray(), or "
-                "model counts and bits by GammaPoisson, DirichletMultinomial or BetaBernoulli, which take sparse rows"
-            )
-        if x.ndim != 2 or x.dtype.kind not in "biuf":
-            raise TypeError(f"{type(self).__name__} takes sparse rows (n, columns) of numbers, got {x.dtype} {x.shape}")
-        rows = x if isinstance(x, sparse.csr_array) else sparse.csr_array(x)  # which remembers that it is canonical
-        if not rows.has_canonical_format:  # an entry stored in parts
-            rows = rows.copy()
-            rows.sum_duplicates()
-        return rows
-
-    def _shaped_like(self, x):
+        owner = type(self).__name__
+        x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
         features = x.shape[1 : x.ndim - self.event_dim]
         own = self.batch_shape[len(self.batch_shape) - len(features) :]
         if len(own) == len(features) and any(a not in (1, b) for a, b in zip(own, features, strict=True)):
             raise DataError(f"rows have {features} features where the model has {own}")
         return x
-
-    def _require(self, x, good, problem: str):
-        """Raise for the first entry that is neither ``good`` nor NaN, looking at a piece of the rows at a time."""
-        values = x.data if sparse.issparse(x) else x
-        for piece in pieces(len(values), math.prod(values.shape[1:]), 1 << 17, 1 << 17):
-            right = good(values[piece])
-            if right.all():
-                continue
-            right |= np.isnan(values[piece])
-            if right.all():
-                continue
-            if not sparse.issparse(x):
-                self._refuse(x[piece], ~right, problem, piece.start)
-            i = piece.start + int(right.argmin())
-            row, place = int(np.searchsorted(x.indptr, i, "right")) - 1, int(x.indices[i])
-            raise DataError(f"value {values[i]:g} in row {row} {problem}", feature=place)
-
-    def _refuse(self, x, bad, problem: str, start: int = 0):
-        """Raise for the first entry where ``bad``; ``x`` begins with row ``start``."""
-        row, *place = np.argwhere(bad)[0]
-        value = x[row, *place]
-        raise DataError(f"value {value:g} in row {start + row} {problem}", feature=place[-1] if place else None)
 
     def missing(self, x) -> np.ndarray:
         """Which entries carry nothing, (n, features...): NaN scalars, vectors of NaN only."""

@@ -17,6 +17,7 @@ from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import over_rows
 from bayesgen.models.beta import BetaPrior
+from bayesgen.numerics.entries import require
 from bayesgen.numerics.pieces import pieces, product_rows
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
 from bayesgen.statistics import SumStatistics
@@ -64,7 +65,7 @@ class BetaBernoulli(BetaPrior):
         """Entries are 0, 1, or NaN where missing."""
         x = self.shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
-            self._require(x, lambda part: (part == 0) | (part == 1), _BINARY)
+            require(x, lambda part: (part == 0) | (part == 1), _BINARY)
         elif not sparse.issparse(x):
             x = x.view(np.int8)
         return x
@@ -88,7 +89,7 @@ class BetaBernoulli(BetaPrior):
             one, zero = part == 1, part == 0
             whole = np.count_nonzero(one) + np.count_nonzero(zero) == part.size
             if not whole and not (one | zero | np.isnan(part)).all():
-                self._require(x, lambda part: (part == 0) | (part == 1), _BINARY)
+                require(x, lambda part: (part == 0) | (part == 1), _BINARY)
             dtype = np.uint16 if own.weight is None else float  # a piece is too short to overflow
             member = own.membership(dtype)
             new = member @ one.astype(dtype)

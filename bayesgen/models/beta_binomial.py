@@ -19,6 +19,7 @@ from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.beta import BetaPrior
 from bayesgen.numerics.beta import log_beta_binomial
+from bayesgen.numerics.entries import refuse_first
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.program import static
 
@@ -130,7 +131,7 @@ class BetaBinomial(BetaPrior):
             raise DataError(f"expected pairs (heads, tosses), got {x.shape[-1]} columns; or give trials=")
         bad = (x == x) & ((x < 0) | (x != np.floor(x)))
         if bad.any():
-            self._refuse(x, bad, "is not a count: heads and tosses are whole numbers >= 0")
+            refuse_first(x, bad, "is not a count: heads and tosses are whole numbers >= 0")
         heads, tosses = self._tosses(x)
         alone = np.isnan(tosses) & (heads == heads)
         if alone.any():
@@ -138,7 +139,7 @@ class BetaBinomial(BetaPrior):
         bad = heads > tosses
         if bad.any():
             bad = bad if self.trials is not None else np.stack([bad, np.zeros_like(bad)], axis=-1)
-            self._refuse(x, bad, "is more than the tosses")
+            refuse_first(x, bad, "is more than the tosses")
         return x
 
     def log_predictive(self, x):

@@ -19,6 +19,7 @@ from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily, log_or_floor
 from bayesgen.models.dirichlet import DirichletPrior, labels
+from bayesgen.numerics.entries import refuse_first, require
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import xlogy
 from bayesgen.program import static
@@ -53,9 +54,9 @@ class Categorical(ConjugateFamily):
         """Entries are codes 0..V-1, or NaN where missing."""
         x, count = self.shaped(x), len(self.categories)
         if x.dtype.kind == "f" or not x.size:
-            self._require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
+            require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
         elif x.min() < 0 or x.max() >= count:
-            self._refuse(x, (x < 0) | (x >= count), self._not_a_code)
+            refuse_first(x, (x < 0) | (x >= count), self._not_a_code)
         return x
 
     @property

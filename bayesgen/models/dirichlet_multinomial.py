@@ -23,6 +23,7 @@ from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import LOG_ZERO
 from bayesgen.models.dirichlet import DirichletPrior
 from bayesgen.numerics.counts import filled, log_factorial, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.entries import require
 from bayesgen.numerics.pieces import pieces, row_pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
@@ -96,7 +97,7 @@ class DirichletMultinomial(DirichletPrior):
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
         x, count = super().check(x), len(self.categories)
-        self._require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
+        require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
         if sparse.issparse(x):
             gone = stored_gaps(x)
             times = np.diff(gone.indptr)

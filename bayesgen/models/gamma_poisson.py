@@ -22,6 +22,7 @@ from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
 from bayesgen.numerics.counts import filled, log_factorial, log_factorials, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.entries import require
 from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
@@ -57,7 +58,7 @@ class Poisson(ExponentialFamily):
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
         x = super().check(x)
-        self._require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
+        require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
         return x
 
     def sum_rows(self, x, rows):
