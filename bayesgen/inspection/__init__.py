@@ -9,10 +9,12 @@ from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliabili
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
+from bayesgen.inspection.tempering import best_exponent
 
 __all__ = [
     "DrawReliability",
     "LeaveOneOut",
+    "best_exponent",
     "draw_reliability",
     "explain",
     "leave_one_out",

@@ -7,6 +7,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.averaged import averaged_draws
+from bayesgen.inspection.tempering import tempered
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.memory import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
@@ -88,9 +89,12 @@ def _by_pieces(classifier, rows, size):
         return
     model, posterior = classifier.posterior_.model, classifier.posterior_
     check_draws(posterior, size)
-    params = posterior.draws(classifier.random_state, (size,))
+    params, exponent = posterior.draws(classifier.random_state, (size,)), getattr(classifier, "exponent_", 1.0)
     for part in split_rows(rows, max(1, DENSITIES // (size * len(classifier.classes_)))):
         density = possible(model.log_likelihood_rows(params, part), params)
+        if exponent != 1:
+            with np.errstate(divide="ignore"):
+                density = tempered(density, np.log(params["classes.probability"])[..., None], exponent)
         with np.errstate(under="ignore"):
             probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
         yield probability
