@@ -61,6 +61,10 @@ class Posterior(abc.ABC):
     def mean(self) -> Params:
         """Mean of every parameter, as plain arrays."""
 
+    def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray | None]:
+        """`log_predictive`, and the effective number of draws that each of its averages rests on, where it is known."""
+        return self.log_predictive(x), None
+
     def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of a regression's target at each row of x (n, D)."""
         return self.model.moments_of_draws(self.as_draws().flat, x)

@@ -5,6 +5,7 @@ whatever the number of rows, so maximum likelihood, MAP, the exact posterior and
 pieces of a data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
 """
 
+import contextlib
 import functools
 import math
 from dataclasses import dataclass, fields, replace
@@ -227,12 +228,10 @@ def centre_and_scale(x, weight=None) -> tuple[np.ndarray, np.ndarray]:
     (array([2.e-200]), array([1.e-200]))
     """
     unit = np.ones(x.shape[1])
-    try:
+    columns = None
+    with contextlib.suppress(DataError):
         columns = moments(x, weight=weight)
-        usual = (columns.scatter > 1e-250).all()
-    except DataError:
-        usual = False
-    if not usual:
+    if columns is None or not (columns.scatter > 1e-250).all():
         largest = np.abs(x).max(0, initial=0.0)
         unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)  # largest / unit is in [1, 2)
         columns = moments(x / unit, weight=weight)
@@ -259,7 +258,7 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
         squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
         column = int((~np.isfinite(squares)).any(0).argmax())
-        where = np.unravel_index(column, features)[-1] if features else None
+        where = int(np.unravel_index(column, features)[-1]) if features else None
         raise DataError("squares of the rows are too large for float64; give it in larger units", feature=where)
     if vector:
         return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, dim, dim))

@@ -47,7 +47,9 @@ def _shares(view, size, rng):
 def parameters(average, a, b, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Draws of the parameters of one member (a, b), by name: dims and values (*size, ...), bent columns' units."""
     weights = average.class_weight + average.concentration
-    result = {"class_probability": (("class",), rng.dirichlet(weights, size))}
+    result: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        "class_probability": (("class",), rng.dirichlet(weights, size))
+    }
     if a is not None:
         view = next(v for v in average.numeric if v.count == a[0])
         mean, root = _gaussians(view, a[1], size, rng)
@@ -111,14 +113,14 @@ def rows(average, count: int, rng):
     return x, c, codes
 
 
-def _category_row(categories, level, table, rng):
+def _category_row(categories, level, table: np.ndarray | None, rng):
     ends = np.cumsum(categories.levels)
     starts = ends - categories.levels
     parent = None if table is None else int(rng.integers(len(starts)))
     result = np.empty(len(starts), np.intp)
     order = range(len(starts)) if parent is None else [parent, *(j for j in range(len(starts)) if j != parent)]
     for j in order:
-        chances = level if parent is None or j == parent else table[starts[parent] + result[parent]]
+        chances = level if table is None or parent is None or j == parent else table[starts[parent] + result[parent]]
         own = chances[starts[j] : ends[j]]
         result[j] = rng.choice(len(own), p=own / own.sum())
     return result

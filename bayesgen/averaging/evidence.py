@@ -19,7 +19,7 @@ from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ra
 
 
 @dataclass(frozen=True)
-class Hyperparameters:
+class Settled:
     """Of groups: mean (G, D), kappa (G,), nu (H,), scale (H, D, D), or (H, D) if diagonal; H = G, or 1 if shared."""
 
     mean: np.ndarray
@@ -28,7 +28,7 @@ class Hyperparameters:
     scale: np.ndarray
 
 
-def posterior(member, reference: Reference, prior: bool = False) -> Hyperparameters:
+def posterior(member, reference: Reference, prior: bool = False) -> Settled:
     """The posterior of a member given all rows, or its prior."""
     dim, diagonal, shared = reference.centre.shape[1], "diagonal" in member.structure, "shared" in member.structure
     n = reference.n[0] * (not prior)
@@ -43,7 +43,7 @@ def posterior(member, reference: Reference, prior: bool = False) -> Hyperparamet
     if shared:
         scatter, n = scatter.sum(0, keepdims=True), n.sum(keepdims=True)
     scale = start + scatter
-    return Hyperparameters(mean, kappa, nu + n, np.diagonal(scale, axis1=1, axis2=2) if diagonal else scale)
+    return Settled(mean, kappa, nu + n, np.diagonal(scale, axis1=1, axis2=2) if diagonal else scale)
 
 
 def gaussian_evidence(member, statistics) -> float:
@@ -60,7 +60,7 @@ def gaussian_evidence(member, statistics) -> float:
     return float(means + (before.nu @ _log_det(before) - after.nu @ _log_det(after)) / 2 + gammas.sum())
 
 
-def _log_det(p: Hyperparameters):
+def _log_det(p: Settled):
     """Log determinant of each scale, (H,)."""
     return np.log(p.scale).sum(1) if p.scale.ndim == 2 else np.linalg.slogdet(p.scale)[1]
 

@@ -22,6 +22,7 @@ degrees of freedom kept. (Gelman et al. 2013, *Bayesian Data Analysis*, section 
 
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -124,10 +125,10 @@ def _shared(result, reference, rho, kappas, u, delta, width, seen):
 def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
     variance = np.diagonal(reference.covariance, axis1=1, axis2=2)
     n = reference.n
-    if shared:
-        squares = np.diagonal(reference.within, axis1=1, axis2=2)
+    squares = np.diagonal(reference.within, axis1=1, axis2=2) if shared else 0.0
     for out, kappa in zip(result, kappas, strict=True):
         beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
+        scale: Any = None  # of all groups, or one after the other
         if shared:
             scale = rho * variance + squares + np.einsum("bg,bgj->bj", np.broadcast_to(beta, delta.shape[:2]), delta**2)
         for g in range(u.shape[1]):

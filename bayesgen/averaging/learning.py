@@ -134,7 +134,7 @@ def learn(
         See `AveragedClassifier.scores_`.
     """
     rng = np.random.default_rng(seed)
-    evidence = method == "evidence"
+    evidence, places = method == "evidence", np.empty(0, np.intp)
     if few := len(data) <= _LEARN:
         first, weight = rows.distinct(
             np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1), data.codes, data.weight

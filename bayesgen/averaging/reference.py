@@ -119,7 +119,7 @@ class Reference:
 
     def scatter_of(self, g: int) -> np.ndarray:
         """Scatter of group g without the rows, (B, D, D), or (1, D, D) where no row left it."""
-        if self.own is None or not (own := self.own == g).any():
+        if self.own is None or self.own_scatter is None or not (own := self.own == g).any():
             return self.scatter[g][None]
         result = np.repeat(self.scatter[g][None], len(own), axis=0)
         result[own] = self.own_scatter[own]

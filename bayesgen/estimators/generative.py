@@ -302,11 +302,9 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         rows, posterior = self._read(X), self.posterior_
         if priors is not None:
             posterior = posterior.with_class_prior(self._known(priors))
-        if posterior.kind == "draws":
-            joint, effective = posterior.log_predictive_with_effective(rows)
+        joint, effective = posterior.log_predictive_with_effective(rows)
+        if effective is not None:
             warn_of_few_draws(joint, effective, posterior.model.conjugate, 4)
-        else:
-            joint = posterior.log_predictive(rows)
         if self.exponent_ != 1:
             prior = posterior.log_predictive(self._shape(self.schema_.nothing()))
             joint = tempered(joint, prior, self.exponent_)

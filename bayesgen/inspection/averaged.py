@@ -61,7 +61,8 @@ def summary(classifier):
 def averaged_terms(classifier, X):
     """What `explain` says of an averaged classifier: names, and terms (n, K, terms)."""
     priors = None if classifier.priors is None else classifier._known(classifier.priors)
-    terms = explanation.terms(classifier.average_, *classifier._read(X), priors)
+    x, c = classifier._read(X)
+    terms = explanation.terms(classifier.average_, x, c, priors)
     schema, left_out = classifier.schema_, classifier.constant_
     names = [*columns.numbers(schema, left_out), *columns.categories(schema)]
     order = [1 + names.index(name) for name in schema.columns if name in names]
@@ -105,7 +106,8 @@ def member_posteriors(classifier):
     for m in heavy:
         if fitted.names[m][0] == "softmax":
             continue
-        own = draws.parameters(fitted, *fitted.names[m], (4, 250), rng)
+        a, b = fitted.names[m]
+        own = draws.parameters(fitted, a, b, (4, 250), rng)
         own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}
         labels = {"class": classifier.classes_.tolist()}
         numeric = columns.numbers(classifier.schema_, classifier.constant_)

@@ -85,6 +85,7 @@ def draw_reliability(classifier, X) -> DrawReliability:
     posterior = classifier.posterior_
     if posterior.kind != "draws" or not hasattr(classifier, "score_samples"):
         raise ValueError("draw_reliability() is about draws of a generative classifier: it needs inference='nuts'")
+    posterior = posterior.as_draws(classifier.random_state)
     rows = posterior.model.check(classifier._read(X))
     joint, effective = posterior.log_predictive_with_effective(rows)
     params, k, done = posterior.flat, np.empty(joint.shape), 0
