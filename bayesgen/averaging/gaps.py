@@ -18,8 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.averaging.reference import Reference
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import Grouping
 from bayesgen.program import Record
-from bayesgen.statistics import Moments, membership, moments, pieces
+from bayesgen.statistics import Moments, moments
 
 _STEPS = 6
 WIDE = 100  # columns: beyond, they are taken as independent, each completed by its mean
@@ -116,5 +118,5 @@ class Missing:
         """Expected moments of the rows by group."""
         result = moments(complete, group, groups, weight, vector=True)
         flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
-        extra = membership(group[self.rows], groups, weight[self.rows]) @ flat
+        extra = Grouping.of(len(self.rows), group[self.rows], groups, weight[self.rows]).membership() @ flat
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

@@ -13,8 +13,9 @@ from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember, log_density
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import Warp
+from bayesgen.numerics.pieces import pieces
 from bayesgen.program import Record
-from bayesgen.statistics import Moments, moments, pieces
+from bayesgen.statistics import Moments, moments
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 

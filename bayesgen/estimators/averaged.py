@@ -9,10 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import draws, explanation
 from bayesgen.averaging.learning import Rows, learn
-from bayesgen.estimator import Estimator, class_codes, class_labels, existing
-from bayesgen.model import check_count
+from bayesgen.estimators.base import Estimator
+from bayesgen.numerics.checks import check_count
 from bayesgen.posterior import generator
-from bayesgen.table import Table
+from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.tables.table import Table
 
 _METHODS = ("stacking", "loo", "evidence")
 _WIDEST = 2000  # numeric columns
@@ -209,10 +210,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     def _arrays(self, table: Table):
         """Numbers, NaN where missing, and codes of categories, -1 where missing."""
-        table = table.named(self.columns_)
+        table, new = table.renamed(self.columns_), {} if self.unseen == "missing" else None
         codes = np.empty((len(table), len(self.categorical_)), np.intp)
         for place, (name, levels) in enumerate(zip(self.categorical_, self.categories_, strict=True)):
-            own = table.codes((name,), levels, self.unseen)[:, 0].astype(float)
+            own = table.codes((name,), levels, new)[:, 0].astype(float)
             codes[:, place] = np.where(np.isnan(own), -1, own)
         return self._numbers(table), codes
 
