@@ -2,6 +2,7 @@
 
 from bayesgen.plot.calibration import calibration
 from bayesgen.plot.coin import beta_densities, coin
+from bayesgen.plot.comparison import models
 from bayesgen.plot.evidence import evidence, feature_evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
 from bayesgen.plot.probability import confusion, learning_curves, probabilities, reliability
@@ -31,6 +32,7 @@ __all__ = [
     "gaussian",
     "learning_curves",
     "mean_and_predictive",
+    "models",
     "predictive_densities",
     "probabilities",
     "regression",
