@@ -3,6 +3,7 @@
 from bayesgen import boundary, data, decision, evaluation, models
 from bayesgen.calibration import check_calibration
 from bayesgen.comparison import compare_evidence, compare_models
+from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.storage import load
@@ -16,6 +17,7 @@ __all__ = [
     "MAP",
     "ML",
     "NUTS",
+    "AveragedClassifier",
     "Exact",
     "ExactPosterior",
     "GaussianDiscriminantClassifier",

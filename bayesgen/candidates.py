@@ -17,6 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.estimators.regression import LogisticClassifier
 from bayesgen.models import DirichletCategorical
@@ -93,8 +94,6 @@ def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
 
 
 def _averaged(parts: _Parts, seed) -> Candidate:
-    from bayesgen.estimators.averaged import AveragedClassifier
-
     return Candidate(AveragedClassifier(random_state=seed), parts.frame())
 
 

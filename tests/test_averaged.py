@@ -1,18 +1,23 @@
 """The averaged classifier: its laws, at home in scikit-learn, any table, bad input."""
 
+import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import integrate, sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayesgen.averaging import learning
-from bayesgen.estimators.averaged import AveragedClassifier
+from bayesgen import AveragedClassifier, load, plot
+from bayesgen.averaging import draws, evidence, learning
+from bayesgen.averaging.reference import Reference
+from bayesgen.program import same
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 FIT, TEST = slice(None, None, 5), slice(2, None, 5)
@@ -63,6 +68,36 @@ def test_pickle_keeps_every_bit(fitted_mixed):
     X, _ = mixed(9, seed=1)
     again = pickle.loads(pickle.dumps(fitted_mixed))
     np.testing.assert_array_equal(again.predict_proba(X), fitted_mixed.predict_proba(X))
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_what_is_loaded_is_what_was_saved(fitted_mixed, tmp_path, untrusted):
+    X, _ = mixed(9, seed=1)
+    fitted_mixed.save(tmp_path / "model.nc")
+    again = load(tmp_path / "model.nc", untrusted=untrusted)
+    assert again.get_params() == fitted_mixed.get_params() and vars(again).keys() == vars(fitted_mixed).keys()
+    assert again.average_ == fitted_mixed.average_ and again.schema_ == fitted_mixed.schema_
+    assert same(again.scores_, fitted_mixed.scores_)
+    for ask in ("predict_proba", "score_samples", "predict_proba_interval"):
+        np.testing.assert_array_equal(getattr(again, ask)(X), getattr(fitted_mixed, ask)(X))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: {"average_": replace(c.average_, weights=c.average_.weights[1:])}, "weights are not"),
+        (lambda c: {"average_": replace(c.average_, categorical=None)}, "not of 3 categories"),
+        (lambda c: {"average_": replace(c.average_, numeric=())}, "not of 2 numeric columns"),
+        (lambda c: {"constant_": ("soil",)}, "constant_ are no numbers"),
+        (lambda c: {"classes_": c.classes_[:2]}, "a class has no group"),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_is_refused(fitted_mixed, tmp_path, change, words):
+    broken = copy.copy(fitted_mixed)
+    vars(broken).update(change(fitted_mixed))
+    broken.save(tmp_path / "model.nc")
+    with pytest.raises(ValueError, match=words):
+        load(tmp_path / "model.nc")
 
 
 # -- the average
@@ -165,7 +200,7 @@ def test_density_of_a_row_integrates_to_one():
     y = np.arange(60) % 2
     X = np.exp(rng.normal(y, 0.7))[:, None]
     classifier = AveragedClassifier().fit(X, y)
-    assert classifier.average_.numbers[0].view.warp.power[0] < 1
+    assert classifier.average_.numeric[0].view.warp.power[0] < 1
     middle, scale = X.mean(), X.std()
     grid = middle + scale * np.sinh(np.linspace(-25, 25, 40001))
     density = np.exp(classifier.score_samples(grid[:, None]))
@@ -323,12 +358,61 @@ def test_bad_values_are_named_with_column_and_row(change, words):
 def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
     X, y = mixed()
     new = X.assign(soil="peat").astype({"soil": object})
+    with pytest.warns(UserWarning, match=r"60 values taken as missing.*'soil': \['peat'\] in 60 rows"):
+        probability = fitted_mixed.predict_proba(new)
+    missing = X.assign(soil=None).astype({"soil": object})
+    np.testing.assert_allclose(probability, fitted_mixed.predict_proba(missing))
+    strict = AveragedClassifier(unseen="error", components=False).fit(X, y)
     with pytest.raises(ValueError, match="column 'soil': 'peat' in row 0"):
-        fitted_mixed.predict_proba(new)
-    tolerant = AveragedClassifier(unseen="missing", components=False).fit(X, y)
-    np.testing.assert_allclose(
-        tolerant.predict_proba(new), tolerant.predict_proba(X.assign(soil=None).astype({"soil": object}))
-    )
+        strict.predict_proba(new)
+
+
+def test_a_row_without_a_class_is_an_error():
+    y = SPECIES[FIT].astype(float)
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="y contains missing labels"):
+        AveragedClassifier().fit(IRIS[FIT], y)
+
+
+def test_questions_without_an_answer_say_why(fitted):
+    assert not hasattr(fitted, "log_evidence_") and not hasattr(fitted, "partial_fit")
+    with pytest.raises(AttributeError, match="tempered members have no joint density"):
+        fitted.log_evidence_  # noqa: B018
+
+
+def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
+    tree = fitted_mixed.to_arviz()
+    first = tree["member 0"]
+    heaviest = fitted_mixed.summary().query("kind != 'softmax'").iloc[0]
+    assert first.attrs["weight"] == heaviest["weight"] and first.attrs["exponent"] == heaviest["exponent"]
+    assert first["posterior"]["class_probability"].dims == ("chain", "draw", "class")
+    for name, member in tree.children.items():
+        posterior = member["posterior"]
+        assert posterior.sizes["chain"] == 4 and posterior.sizes["draw"] == 250, name
+        mean = posterior["class_probability"].mean(("chain", "draw"))
+        np.testing.assert_allclose(mean, [1 / 3] * 3, atol=0.02)
+
+
+def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
+    view = fitted.average_.numeric[0]
+    for structure in ("full", "shared", "diagonal", "shared diagonal"):
+        member = next(m for m in view.members if m.structure == structure)
+        posterior = evidence.posterior(member, Reference.of(view.statistics))
+        drawn = draws.parameters(fitted.average_, (1, member), None, (4000,), np.random.default_rng(0))
+        (dims, mean), name = drawn["mean"], "variance" if "diagonal" in structure else "covariance"
+        assert dims == ("class", "column") and ("class" in drawn[name][0]) == ("shared" not in structure)
+        np.testing.assert_allclose(mean.mean(0), posterior.mean, atol=0.03)
+        freedom = posterior.nu - (2 if "diagonal" in structure else 5)
+        expected = posterior.scale / freedom.reshape(-1, *[1] * (posterior.scale.ndim - 1))
+        expected = expected[0] if "shared" in structure else expected
+        np.testing.assert_allclose(drawn[name][1].mean(0), expected, atol=0.05 * np.abs(expected).max())
+
+
+def test_picture_of_the_members(fitted, fitted_mixed):
+    for classifier in (fitted, fitted_mixed):
+        ax = plot.members(classifier, most=5, ax=Figure().add_subplot())
+        assert 0 < len(ax.patches) <= 5 and ax.get_xlabel() == "weight"
+        assert "nan" not in "".join(text.get_text() for text in ax.texts)
 
 
 def test_sparse_rows_and_bad_levels_are_refused(fitted):

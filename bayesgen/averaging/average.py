@@ -31,9 +31,9 @@ class Average(Record):
 
     Attributes
     ----------
-    numbers : tuple of FittedView
+    numeric : tuple of FittedView
         Of the numeric columns; empty where there are none.
-    categories : CategoryMembers or None
+    categorical : CategoryMembers or None
         Of the categorical columns.
     discriminative : LogisticMembers or None
         Of all columns.
@@ -45,8 +45,8 @@ class Average(Record):
         τ, w and v of each member; see `names` for their order.
     """
 
-    numbers: tuple[FittedView, ...]
-    categories: CategoryMembers | None
+    numeric: tuple[FittedView, ...]
+    categorical: CategoryMembers | None
     discriminative: LogisticMembers | None
     class_weight: np.ndarray
     concentration: np.ndarray
@@ -62,7 +62,7 @@ class Average(Record):
     @property
     def names(self) -> list[tuple]:
         """What each member is made of, see `members_of`."""
-        return members_of(self.numbers, self.categories, self.discriminative)
+        return members_of(self.numeric, self.categorical, self.discriminative)
 
     def log_density(self, x, c, used=None) -> np.ndarray:
         """Log p(x | k) of rows under the members, (M, n, K), bends' Jacobian left out: it is the same for all.
@@ -78,12 +78,12 @@ class Average(Record):
         """
         used = np.ones(len(self.weights), bool) if used is None else used
         numbers, start = [], 0
-        pairs = 1 if self.categories is None else 1 + len(self.categories.members)
-        for view in self.numbers:
+        pairs = 1 if self.categorical is None else 1 + len(self.categorical.members)
+        for view in self.numeric:
             stop = start + pairs * len(view.members)
             numbers.append(view.log_density(x, used[start:stop].reshape(-1, pairs).any(1)))
             start = stop
-        categories = [] if self.categories is None else [self.categories.log_density(c)]
+        categories = [] if self.categorical is None else [self.categorical.log_density(c)]
         density = products(numbers, categories, len(x), len(self.class_weight))
         if self.discriminative is not None:
             density = np.concatenate([density, self.discriminative.log_density(x, c)])
@@ -108,8 +108,8 @@ class Average(Record):
             density = self.log_density(x[part], c[part], used)
             result[part] = logsumexp(density, axis=0, b=self.density_weights[used, None, None])
         result += self.log_class_prior
-        if self.numbers:
-            result += self.numbers[0].view.warp.log_slope(x)[:, None]
+        if self.numeric:
+            result += self.numeric[0].view.warp.log_slope(x)[:, None]
         return result
 
     def pieces(self, rows: int):
@@ -139,7 +139,8 @@ def families(members) -> list[str]:
             return a
         if a is None and b is None:
             return BASE_RATE
-        return f"{a and (a[1].structure if a[0] == 1 else a[0])}, {b and b[0]}"
+        numbers = a and (a[1].structure if a[0] == 1 else f"{a[0]} components")
+        return " x ".join(part for part in (numbers, b and b[0]) if part)
 
     return [name(*member) for member in members]
 

@@ -13,27 +13,62 @@ from bayesgen.averaging.logistic import STRENGTHS
 from bayesgen.averaging.reference import Reference
 
 
-def _gaussians(view, member, rng):
-    """Mean (G, D) and Cholesky factor (H, D, D), or standard deviations (H, D), of every group; H = 1 where shared."""
+def _gaussians(view, member, size, rng):
+    """Draws of the groups' means, and of Cholesky factors of covariances, or of standard deviations where diagonal.
+
+    Returns
+    -------
+    mean : array, shape (*size, G, D)
+    root : array, shape (*size, H, D, D) or (*size, H, D)
+        H = G, or 1 where the groups share it.
+    """
     p = posterior(member, Reference.of(view.statistics))
     if p.scale.ndim == 2:
-        root = np.sqrt(p.scale / rng.chisquare(p.nu[:, None], p.scale.shape))
-        noise = rng.standard_normal(p.mean.shape) * root
+        root = np.sqrt(p.scale / rng.chisquare(p.nu[:, None], (*size, *p.scale.shape)))
+        noise = rng.standard_normal((*size, *p.mean.shape)) * root
     else:
         dim = p.scale.shape[-1]
-        lower = np.tril(rng.standard_normal(p.scale.shape), -1)
+        lower = np.tril(rng.standard_normal((*size, *p.scale.shape)), -1)
         places = np.arange(dim)
-        lower[:, places, places] = np.sqrt(rng.chisquare(p.nu[:, None] + places - dim + 1))
+        freedom = p.nu[:, None] + places - dim + 1
+        lower[..., places, places] = np.sqrt(rng.chisquare(freedom, (*size, *freedom.shape)))
         root = np.linalg.cholesky(p.scale) @ np.linalg.inv(lower)
-        noise = (root @ rng.standard_normal((*p.mean.shape, 1)))[..., 0]
+        noise = (root @ rng.standard_normal((*size, *p.mean.shape, 1)))[..., 0]
     return p.mean + noise / np.sqrt(p.kappa)[:, None], root
 
 
-def _shares(view, rng):
-    """Log of the probability of each group within its class, (G,)."""
+def _shares(view, size, rng):
+    """The probability of each group within its class, (*size, G)."""
     owner = view.view.owner
-    drawn = rng.standard_gamma(view.statistics.n + 1)
-    return np.log(drawn) - np.log(np.bincount(owner, drawn))[owner]
+    drawn = rng.standard_gamma(view.statistics.n + 1, (*size, len(owner)))
+    return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
+
+
+def parameters(average, a, b, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Draws of the parameters of one member (a, b), by name: dims and values (*size, ...), bent columns' units."""
+    weights = average.class_weight + average.concentration
+    result = {"class_probability": (("class",), rng.dirichlet(weights, size))}
+    if a is not None:
+        view = next(v for v in average.numeric if v.count == a[0])
+        mean, root = _gaussians(view, a[1], size, rng)
+        group = ("class",) if len(view.view.owner) == len(weights) else ("group",)
+        own = () if root.shape[len(size)] < mean.shape[len(size)] else group
+        spread = root**2 if root.ndim == mean.ndim else root @ np.swapaxes(root, -1, -2)
+        if not own:
+            spread = np.take(spread, 0, axis=len(size))
+        result["mean"] = ((*group, "column"), mean)
+        if root.ndim == mean.ndim:
+            result["variance"] = ((*own, "column"), spread)
+        else:
+            result["covariance"] = ((*own, "column", "other column"), spread)
+        if group == ("group",):
+            result["share"] = (group, _shares(view, size, rng))
+    if b is not None:
+        categories = average.categorical
+        alpha = b[1] if b[0] == "independent" else categories.alphas[0]
+        counts = np.broadcast_to(categories.single + alpha, (*size, *categories.single.shape))
+        result["level_probability"] = (("class", "level"), _levels(categories, counts, rng))
+    return result
 
 
 def _levels(categories, weights, rng):
@@ -56,23 +91,22 @@ def rows(average, count: int, rng):
     """Draw rows: numbers (count, D), codes of categories (count, F) and of classes (count,)."""
     names, classes = average.names, np.exp(average.log_class_prior)
     codes = rng.choice(len(classes), count, p=classes / classes.sum())
-    dim = average.numbers[0].statistics.mean.shape[1] if average.numbers else 0
-    levels = () if average.categories is None else average.categories.levels
+    dim = average.numeric[0].statistics.mean.shape[1] if average.numeric else 0
+    levels = () if average.categorical is None else average.categorical.levels
     x, c = np.empty((count, dim)), np.empty((count, len(levels)), np.intp)
     for row, m in enumerate(rng.choice(len(names), count, p=average.density_weights)):
         a, b = names[m]
         if a is not None:
-            view = next(v for v in average.numbers if v.count == a[0])
-            mean, root = _gaussians(view, a[1], rng)
-            log_share = np.where(view.view.owner == codes[row], _shares(view, rng), -np.inf)
-            g = rng.choice(len(mean), p=np.exp(log_share))
+            view = next(v for v in average.numeric if v.count == a[0])
+            mean, root = (drawn[0] for drawn in _gaussians(view, a[1], (1,), rng))
+            g = rng.choice(len(mean), p=np.where(view.view.owner == codes[row], _shares(view, (), rng), 0.0))
             z, own = rng.standard_normal(dim), root[g if len(root) > 1 else 0]
             y = mean[g] + (own @ z if own.ndim == 2 else own * z)
             x[row] = view.view.warp.back(y)
         if b is not None:
-            level, table = _tables(average.categories, b, rng)
+            level, table = _tables(average.categorical, b, rng)
             c[row] = _category_row(
-                average.categories, level[codes[row]], table if table is None else table[codes[row]], rng
+                average.categorical, level[codes[row]], table if table is None else table[codes[row]], rng
             )
     return x, c, codes
 
@@ -93,29 +127,30 @@ def _category_row(categories, level, table, rng):
 def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     """p(k | x, θ) of rows under members drawn by weight and parameters drawn from their posteriors, (size, n, K)."""
     names, classes = average.names, len(average.class_weight)
-    result = np.empty((size, len(x), classes))
-    for s, m in enumerate(rng.choice(len(names), size, p=average.weights)):
-        a, b = names[m]
-        density = np.zeros((len(x), classes))
+    result = np.zeros((size, len(x), classes))
+    chosen = rng.choice(len(names), size, p=average.weights)
+    for m in np.unique(chosen):
+        (a, b), at = names[m], np.flatnonzero(chosen == m)
         if a == "softmax":  # a point: its spread is not known
-            density += average.discriminative.log_density(x, c)[STRENGTHS.index(b)]
+            result[at] += average.discriminative.log_density(x, c)[STRENGTHS.index(b)]
             a = b = None
         if a is not None:
-            view = next(v for v in average.numbers if v.count == a[0])
-            density += _number_density(view, a[1], x, rng)
+            view = next(v for v in average.numeric if v.count == a[0])
+            drawn = (*_gaussians(view, a[1], (len(at),), rng), np.log(_shares(view, (len(at),), rng)))
+            rows = view.read(x)
+            for s, *own in zip(at, *drawn, strict=True):
+                result[s] += _number_density(view, *own, *rows)
         if b is not None:
-            density += average.categories.density(c, *_tables(average.categories, b, rng))
-        prior = np.log(rng.dirichlet(average.class_weight + average.concentration))
-        joint = prior + average.exponents[m] * density
-        result[s] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    return result
+            for s in at:
+                result[s] += average.categorical.density(c, *_tables(average.categorical, b, rng))
+        result[at] *= average.exponents[m]
+    result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
+    return np.exp(result - logsumexp(result, axis=2, keepdims=True))
 
 
-def _number_density(view, member, x, rng):
+def _number_density(view, mean, root, log_share, y, seen):
     """Log p(x | k, θ) of rows under one draw, (n, K)."""
-    mean, root = _gaussians(view, member, rng)
-    y, seen = view.read(x)
-    density = np.empty((len(x), len(mean)))
+    density = np.empty((len(y), len(mean)))
     for g in range(len(mean)):
         own, z = root[g if len(root) > 1 else 0], y - mean[g]
         if own.ndim == 1:
@@ -125,4 +160,4 @@ def _number_density(view, member, x, rng):
             seen_z = z if seen is None else z * seen
             log_det, white = whiten((own @ own.T)[None], seen_z[:, None], seen)
             density[:, g] = -0.5 * (white**2).sum((1, 2)) - 0.5 * log_det
-    return view.mix(density, _shares(view, rng))
+    return view.mix(density, log_share)

@@ -13,9 +13,9 @@ column. With Z the normalising constant of nu and scale over what shares a covar
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from bayesgen.averaging.reference import Reference
+from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,17 @@ def gaussian_evidence(member, statistics) -> float:
     before, after = (posterior(member, reference, prior) for prior in (True, False))
     dim = reference.centre.shape[1]
     means = 0.5 * dim * np.log(before.kappa / after.kappa).sum() - 0.5 * dim * statistics.n.sum() * np.log(np.pi)
-    return float(means + _normaliser(before) - _normaliser(after))
+    more = after.nu - before.nu
+    if before.scale.ndim == 2:
+        gammas = dim * log_gamma_ratio(before.nu / 2, more / 2)
+    else:
+        gammas = multivariate_log_gamma_ratio(before.nu, more, dim)
+    return float(means + (before.nu @ _log_det(before) - after.nu @ _log_det(after)) / 2 + gammas.sum())
 
 
-def _normaliser(p: Hyperparameters):
-    """Sum of ν/2 log|Ψ| - log Γ_D(ν/2), constants left out."""
-    if p.scale.ndim == 2:
-        return (0.5 * p.nu[:, None] * np.log(p.scale) - gammaln(p.nu / 2)[:, None]).sum()
-    dim = p.scale.shape[-1]
-    gammas = gammaln(p.nu[:, None] / 2 - np.arange(dim) / 2).sum(1)
-    return (0.5 * p.nu * np.linalg.slogdet(p.scale)[1] - gammas).sum()
+def _log_det(p: Hyperparameters):
+    """Log determinant of each scale, (H,)."""
+    return np.log(p.scale).sum(1) if p.scale.ndim == 2 else np.linalg.slogdet(p.scale)[1]
 
 
 def log_evidence(members, numbers, categories) -> np.ndarray:
@@ -84,6 +85,5 @@ def _dirichlet(categories, alpha) -> float:
     for levels in categories.levels:
         n = categories.single[:, start : start + levels]
         start += levels
-        result += (gammaln(n + alpha) - gammaln(alpha)).sum()
-        result += (gammaln(levels * alpha) - gammaln(n.sum(1) + levels * alpha)).sum()
+        result += log_gamma_ratio(alpha, n).sum() - log_gamma_ratio(levels * alpha, n.sum(1)).sum()
     return float(result)

@@ -118,5 +118,5 @@ class Missing:
         """Expected moments of the rows by group."""
         result = moments(complete, group, groups, weight, vector=True)
         flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
-        extra = Grouping.of(len(self.rows), group[self.rows], groups, weight[self.rows]).membership() @ flat
+        extra = Grouping(group[self.rows], groups, weight[self.rows], (groups,)).membership() @ flat
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

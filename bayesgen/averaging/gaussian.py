@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from scipy.special import gammaln
 
 from bayesgen.averaging.reference import Reference
+from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.program import Record
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
@@ -150,7 +150,7 @@ def _add_diagonal(matrix, diagonal):
 def log_student(square, log_det, dof, kappa, width):
     """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det."""
     power = (dof + width) / 2
-    level = gammaln(power) - gammaln(dof / 2) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
+    level = log_gamma_ratio(dof / 2, width / 2) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
     return level - power * np.log1p(square * kappa / (kappa + 1))
 
 

@@ -7,20 +7,20 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import draws, explanation
+from bayesgen import inspection
+from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import Rows, learn
-from bayesgen.estimators.base import Estimator
-from bayesgen.numerics.checks import check_count
+from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
-from bayesgen.tables.table import Table
+from bayesgen.tables.messages import listed
+from bayesgen.tables.schema import Schema, side_by_side
 
 _METHODS = ("stacking", "loo", "evidence")
-_WIDEST = 2000  # numeric columns
-_LARGEST = 1e150  # squares beyond leave float64
 
 
-class AveragedClassifier(ClassifierMixin, Estimator):
+class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
 
     The members differ in what they take the classes to be: Gaussians with full, shared, diagonal or shared diagonal
@@ -45,8 +45,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     priors : array, shape (K,), optional
         Class probabilities of the population to decide for. They change no member, exponent or weight: the averaged
         probability is multiplied by their ratio to the learned ones.
-    unseen : {"error", "missing"}, default "error"
-        What a category is that was not there at fit.
+    unseen : {"missing", "error"}, default "missing"
+        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
+        names such values, or refused.
     random_state : int, RandomState or None, default 0
         Source of randomness of folds, starts of components, samples and draws. The same rows, in whatever order, give
         the same fit under the same int.
@@ -55,6 +56,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     ----------
     classes_ : array, shape (K,)
         Class labels.
+    schema_ : Schema
+        What was learned of the columns.
+    constant_ : tuple of str
+        Numeric columns that hold one value or none, and are left out.
     average_ : Average
         The members with their statistics, exponents and weights.
     members_ : list of tuple
@@ -76,6 +81,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     columns the generative members take them as independent given the class, in one component; more than 2,000 are
     refused.
 
+    There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and sums of earlier
+    rows do not tell them. There is no ``n_jobs``: a fit takes about a second, much of it in small array operations that
+    hold Python's lock; several fits run side by side by `joblib` or scikit-learn.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -93,7 +102,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         discriminative=True,
         class_concentration=1.0,
         priors=None,
-        unseen="error",
+        unseen="missing",
         random_state=0,
     ):
         self.weights = weights
@@ -124,16 +133,18 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         for name, options in (("weights", _METHODS), ("unseen", ("error", "missing"))):
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
+        for name in ("bend", "components", "discriminative"):
+            check_flag(name, getattr(self, name))
         with self._whole():
             table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
             self.classes_, codes = class_codes(y)
             concentration = self._concentration()
-            self._learn_columns(table)
-            x, c = self._arrays(table)
-            weight = np.ones(len(codes)) if weight is None else weight.astype(float)
+            self.schema_ = Schema.learn(table, "auto")
+            blocks = self.schema_.read(table)
+            self.constant_ = columns.constant(self.schema_, blocks)
             self.average_, self.scores_ = learn(
-                Rows(x, c, codes, weight),
-                [len(levels) for levels in self.categories_],
+                Rows(*self._arrays(blocks), codes, np.ones(len(codes)) if weight is None else weight),
+                columns.levels(self.schema_),
                 len(self.classes_),
                 method=self.weights,
                 bend=self.bend,
@@ -142,21 +153,31 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 concentration=concentration,
                 seed=int(generator(self.random_state).integers(1 << 31)),
             )
+        self._warn()
+        return self
+
+    def _warn(self):
+        if self.constant_:
+            warnings.warn(
+                f"columns {listed(self.constant_)} hold one value or none: they say nothing of the class and are left "
+                "out",
+                UserWarning,
+                stacklevel=3,
+            )
         if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
             warnings.warn(
                 "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
                 "the class, or there are too few rows to tell",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _concentration(self):
         value = np.asarray(self.class_concentration, float)
         if value.shape not in ((), self.classes_.shape) or not (value > 0).all():
             raise ValueError(
                 f"class_concentration must be a number > 0, or one for each of the {len(self.classes_)} classes "
-                f"{self.classes_.tolist()}; got {self.class_concentration!r}"
+                f"{listed(self.classes_)}; got {self.class_concentration!r}"
             )
         if self.priors is not None:
             self._known(self.priors)
@@ -167,59 +188,16 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         if value.shape != self.classes_.shape or not (value >= 0).all() or not np.isclose(value.sum(), 1, atol=1e-6):
             raise ValueError(
                 f"priors must hold one probability for each of the {len(self.classes_)} classes "
-                f"{self.classes_.tolist()}, and sum to 1; got {priors!r}"
+                f"{listed(self.classes_)}, and sum to 1; got {priors!r}"
             )
         return value
 
-    def _learn_columns(self, table: Table):
-        """Divide the columns into numbers and categories; numbers that do not vary say nothing and are left out."""
-        numeric = tuple(name for name in table.columns if table.family(name) == "gaussian")
-        self.columns_, self.numeric_ = table.columns, numeric
-        self.categorical_ = tuple(name for name in table.columns if name not in numeric)
-        self.categories_ = [table.categories(name) for name in self.categorical_]
-        for name, levels in zip(self.categorical_, self.categories_, strict=True):
-            if not levels:
-                raise ValueError(f"column {name!r} has no observed value to learn its categories from; drop it")
-        if numeric:
-            x = self._numbers(table)
-            varies = np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)  # no entry at all compares false too
-            constant = [name for name, flag in zip(numeric, varies, strict=True) if not flag]
-            if varies.sum() > _WIDEST:
-                raise ValueError(
-                    f"X has {varies.sum()} numeric columns, and at most {_WIDEST} are taken: choose some by "
-                    "sklearn.feature_selection, or project them by PCA"
-                )
-            if constant:
-                self.numeric_ = tuple(name for name in numeric if name not in constant)
-                warnings.warn(
-                    f"columns {constant} hold one value or none: they say nothing of the class and are left out",
-                    UserWarning,
-                    stacklevel=4,
-                )
-
-    def _numbers(self, table: Table):
-        if not self.numeric_:
-            return np.empty((len(table), 0))
-        x = np.asarray(table.numbers(self.numeric_), float)
-        if not (np.fmin.reduce(x, None) < -_LARGEST or np.fmax.reduce(x, None) > _LARGEST):
-            return x
-        row, place = np.argwhere(np.abs(x) > _LARGEST)[0]
-        value = x[row, place]
-        what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
-        raise ValueError(f"column {self.numeric_[place]!r}: value {value:g} in row {row} is {what}")
-
-    def _arrays(self, table: Table):
-        """Numbers, NaN where missing, and codes of categories, -1 where missing."""
-        table, new = table.renamed(self.columns_), {} if self.unseen == "missing" else None
-        codes = np.empty((len(table), len(self.categorical_)), np.intp)
-        for place, (name, levels) in enumerate(zip(self.categorical_, self.categories_, strict=True)):
-            own = table.codes((name,), levels, new)[:, 0].astype(float)
-            codes[:, place] = np.where(np.isnan(own), -1, own)
-        return self._numbers(table), codes
+    def _arrays(self, blocks):
+        return columns.arrays(self.schema_, blocks, self.constant_)
 
     def _read(self, X):
         check_is_fitted(self)
-        return self._arrays(self._table(X, reset=False))
+        return self._arrays(self.schema_.read(self._table(X, reset=False), self.unseen))
 
     @property
     def members_(self):
@@ -241,37 +219,17 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self)
         return self.average_
 
+    @property
+    def log_evidence_(self):
+        """An AttributeError: tempered members have no evidence, and priors and bends follow the data."""
+        raise AttributeError(
+            "log_evidence_ does not exist: tempered members have no joint density of rows and classes, and the priors "
+            "and bends of all members follow the data"
+        )
+
     def summary(self):
-        """A table of what was averaged, the heaviest member first.
-
-        Returns
-        -------
-        DataFrame
-            Columns "kind", "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
-            "strength", "exponent", "weight" and "log score", the mean of rows left out.
-        """
-        import pandas as pd
-
-        rows = []
-        for a, b in self.members_:
-            softmax = a == "softmax"
-            count, member = (None, None) if softmax or a is None else a
-            rows.append(
-                {
-                    "kind": "softmax" if softmax else "base rate" if a is None and b is None else "generative",
-                    "components": count,
-                    "covariance": member and member.structure,
-                    "rho": member and member.rho,
-                    "kappa": member and member.kappa,
-                    "shrinkage": member and member.shrinkage,
-                    "categories": None if softmax else b and b[0],
-                    "strength": b if softmax else b and b[1],
-                }
-            )
-        frame = pd.DataFrame(rows)
-        frame["exponent"], frame["weight"] = self.exponents_, self.weights_
-        frame["log score"] = self.scores_["members"]
-        return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+        """A table of what was averaged, the heaviest member first; see `inspection.summary`."""
+        return inspection.summary(self)
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``.
@@ -320,67 +278,20 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         average = self._fitted
         check_count("n_samples", n_samples)
         x, c, codes = draws.rows(average, n_samples, generator(self.random_state))
-        columns = dict.fromkeys(self.columns_, np.full(n_samples, np.nan)) | dict(zip(self.numeric_, x.T, strict=True))
-        for name, levels, own in zip(self.categorical_, self.categories_, c.T, strict=True):
-            columns[name] = np.asarray(levels)[own]
+        written = self.schema_.write(columns.blocks(self.schema_, x, c, self.constant_))
         if not hasattr(self, "feature_names_in_"):
-            return np.column_stack(list(columns.values())), self.classes_[codes]
+            return side_by_side(written.values()), self.classes_[codes]
         import pandas as pd
 
-        return pd.DataFrame(columns), self.classes_[codes]
-
-    def predict_proba_interval(self, X, level: float = 0.9, size: int = 400) -> np.ndarray:
-        """Central interval of the probability of each class over members, by weight, and draws of their parameters.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows.
-        level : float, default 0.9
-            Probability of the interval.
-        size : int, default 400
-            Draws it is taken from.
-
-        Returns
-        -------
-        array, shape (n, K, 2)
-            Lower and upper end.
-        """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-        check_count("size", size)
-        probability = draws.probabilities(self._fitted, *self._read(X), size, generator(self.random_state))
-        if self.priors is not None:
-            probability *= self._known(self.priors) / np.exp(self.average_.log_class_prior)
-            probability /= probability.sum(2, keepdims=True)
-        return np.moveaxis(np.quantile(probability, [0.5 - level / 2, 0.5 + level / 2], axis=0), 0, -1)
+        return pd.DataFrame(written), self.classes_[codes]
 
     def explain(self, X):
-        """What each column of a row adds to the log probability of each class.
+        """What each column of a row says for each class, as terms that add; see `inspection.explain`."""
+        return inspection.explain(self, X)
 
-        The term of a column is the average over members, by weight, of its exponent times log p(x | k) with and without
-        the column, which is integrated out. Columns that say the same share their say, and averaging is no sum of
-        logarithms: "remainder" is what the terms leave. Terms are centred over the classes; the difference of two
-        classes is a log odds, and the softmax over classes of the sum of all terms is `predict_proba`.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows.
-
-        Returns
-        -------
-        xarray.DataArray, dims (row, class, term)
-            Terms "prior", the columns, "remainder".
-        """
-        import xarray as xr
-
-        rows = self._read(X)
-        priors = None if self.priors is None else self._known(self.priors)
-        terms = explanation.terms(self.average_, *rows, priors)
-        names = ["prior", *self.numeric_, *self.categorical_, "remainder"]
-        labels = {"class": self.classes_.tolist(), "term": names}
-        return xr.DataArray(terms, dims=("row", "class", "term"), coords=labels)
+    def to_arviz(self):
+        """Return the posteriors of the members that have some weight; see `inspection.member_posteriors`."""
+        return inspection.to_arviz(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

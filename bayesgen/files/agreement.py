@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from bayesgen.files import known
+from bayesgen.files import known, of_average
+from bayesgen.files.required import is_labels, is_numbers, require
 from bayesgen.files.values import ours
 from bayesgen.posterior import log_mean_density
 
@@ -24,62 +25,57 @@ def check(estimator) -> None:
 
     It says nothing of the numbers: whoever writes a file chooses them.
     """
-    cls, width, model, posterior = type(estimator), estimator.n_features_in_, estimator.model_, estimator.posterior_
-    _require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
-    _require(isinstance(model, known.MODELS[cls]), f"model_ is a {type(model).__name__}")
-    _require(isinstance(posterior, known.POSTERIORS), f"posterior_ is a {type(posterior).__name__}")
-    _require(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
+    cls, width = type(estimator), estimator.n_features_in_
+    require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
-        _require(_is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
+        require(is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
     if hasattr(estimator, "classes_"):
         labels = estimator.classes_
-        _require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
-        _require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
+        require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
+        require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
+    if hasattr(estimator, "average_"):
+        _check_schema(estimator.schema_, width)
+        of_average.check(estimator)
+        return
+    model, posterior = estimator.model_, estimator.posterior_
+    require(isinstance(model, known.MODELS[cls]), f"model_ is a {type(model).__name__}")
+    require(isinstance(posterior, known.POSTERIORS), f"posterior_ is a {type(posterior).__name__}")
+    require(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
     if posterior.kind == "draws":
         _check_draws(posterior)
     (_check_generative if hasattr(estimator, "schema_") else _check_regression)(estimator, width)
-
-
-def _require(right, problem: str) -> None:
-    if not right:
-        raise ValueError(f"its parts do not fit each other: {problem}")
-
-
-def _is_labels(value, count: int) -> bool:
-    return isinstance(value, np.ndarray) and value.shape == (count,) and all(isinstance(v, str) for v in value.tolist())
-
-
-def _is_numbers(value, shape=None) -> bool:
-    right = isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f"
-    return right and (shape is None or np.shape(value) == shape) and bool(np.isfinite(value).all())
 
 
 def _check_draws(posterior) -> None:
     """Chains and draws lead every array, of every site and statistic of the sampler."""
     fields = [value for value in vars(posterior).values() if isinstance(value, dict)]
     arrays = [array for field in fields for array in field.values() if isinstance(array, np.ndarray)]
-    _require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
+    require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
     for array in arrays:
-        _require(array.ndim >= 2 and min(array.shape[:2]) > 0 and array.dtype.kind in "biuf", "the draws are none")
+        require(array.ndim >= 2 and min(array.shape[:2]) > 0 and array.dtype.kind in "biuf", "the draws are none")
+
+
+def _check_schema(schema, width) -> None:
+    require(isinstance(schema, known.SCHEMA), f"schema_ is a {type(schema).__name__}")
+    taken = [column for block in schema.blocks for column in block.columns]
+    require(len(schema.columns) == width == len(taken), f"schema_ has not {width} columns, each in one block")
+    require({*taken} == {*schema.columns} and len({*taken}) == width, "schema_ names a column twice")
 
 
 def _check_generative(estimator, width) -> None:
     schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
-    _require(isinstance(schema, known.SCHEMA), f"schema_ is a {type(schema).__name__}")
-    taken = [column for block in schema.blocks for column in block.columns]
-    _require(len(schema.columns) == width == len(taken), f"schema_ has not {width} columns, each in one block")
-    _require({*taken} == {*schema.columns} and len({*taken}) == width, "schema_ names a column twice")
+    _check_schema(schema, width)
     labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
     for each in (model, posterior.model):
-        _require(list(each.class_names) == labels, "the model has other classes than classes_")
-        _require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
+        require(list(each.class_names) == labels, "the model has other classes than classes_")
+        require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
     if posterior.kind == "exact":
         for name, leaf in model.leaves.items():
             right = _shapes(leaf, (len(labels),)) == _shapes(posterior.model.leaves[name])
-            _require(right, f"the shapes of prior and posterior of {name!r}")
+            require(right, f"the shapes of prior and posterior of {name!r}")
     statistics = estimator.statistics_
-    _require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
-    _require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
+    require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
+    require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
     rows = schema.nothing()
     for block in schema.blocks:
         if ours(type(model.leaves[block.name])):  # to a user's own, 0 may be nothing that can be
@@ -97,17 +93,17 @@ def _shapes(leaf, groups=()) -> tuple:
 def _check_regression(estimator, width) -> None:
     model, labels = estimator.model_, getattr(estimator, "classes_", None)
     for each in (model, estimator.posterior_.model):
-        _require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
-        _require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
+        require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
+        require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
     scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
     shapes = {"centre_": (width,), "scale_": (width,), "coef_": (*scores, width), "intercept_": scores}
     for name, shape in shapes.items():
-        _require(_is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
-    _require((estimator.scale_ > 0).all(), "scale_ is not positive")
+        require(is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
+    require((estimator.scale_ > 0).all(), "scale_ is not positive")
     row = np.zeros((1, width))
     if labels is None:
         variance = estimator.variance_
-        _require(isinstance(variance, float) and variance >= 0, "variance_ is no number >= 0")
+        require(isinstance(variance, float) and variance >= 0, "variance_ is no number >= 0")
         _check_prediction(estimator.posterior_, (row, np.zeros(1)), (1,))
     else:
         _check_prediction(estimator.posterior_, row, (1, len(labels)))
@@ -121,4 +117,4 @@ def _check_prediction(posterior, row, shape) -> None:
             density = log_mean_density(model, first, model.check(row))
         else:
             density = posterior.log_predictive(row)
-    _require(density.shape == shape, "the posterior predicts no such classes")
+    require(density.shape == shape, "the posterior predicts no such classes")

@@ -1,6 +1,8 @@
 """What a file may name: the estimators with the attributes that fitting sets, models, inferences, posteriors."""
 
 from bayesgen import inference, models, posterior, program
+from bayesgen.averaging.average import Average
+from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.files.values import ours
@@ -17,6 +19,7 @@ FITTED = {  # attributes of a fitted estimator; "feature_names_in_" too, where t
     LinearRegressor: (*_SCALED, "variance_"),
     LogisticClassifier: (*_SCALED, "classes_"),
     ProbitClassifier: (*_SCALED, "classes_"),
+    AveragedClassifier: ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_"),
 }
 MODELS = {
     NaiveBayesClassifier: models.NaiveBayes,
@@ -27,7 +30,7 @@ MODELS = {
 }
 DRAWS = posterior.ParameterDraws | posterior.PointEstimate
 POSTERIORS = posterior.ExactPosterior | DRAWS
-SCHEMA, ROWS = Schema, Rows
+SCHEMA, ROWS, AVERAGE = Schema, Rows, Average
 _PARTS = (
     *(posterior.ExactPosterior, posterior.ParameterDraws, posterior.PointEstimate),
     *(inference.ML, inference.MAP, inference.Exact, inference.NUTS),
@@ -52,4 +55,4 @@ def may_be_saved(cls: type) -> bool:
 
 def private(estimator) -> bool:
     """Whether an estimator keeps the rows it learned from."""
-    return isinstance(estimator.statistics_, Rows)
+    return isinstance(getattr(estimator, "statistics_", None), Rows)

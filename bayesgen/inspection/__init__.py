@@ -4,8 +4,18 @@ Each is a function that takes the classifier; estimators have methods that call 
 """
 
 from bayesgen.inspection.arviz import to_arviz
+from bayesgen.inspection.averaged import member_posteriors, summary
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
 
-__all__ = ["LeaveOneOut", "explain", "leave_one_out", "probability_draws", "probability_interval", "to_arviz"]
+__all__ = [
+    "LeaveOneOut",
+    "explain",
+    "leave_one_out",
+    "member_posteriors",
+    "probability_draws",
+    "probability_interval",
+    "summary",
+    "to_arviz",
+]

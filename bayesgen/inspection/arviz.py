@@ -5,6 +5,7 @@ import math
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.inspection.averaged import member_posteriors
 from bayesgen.inspection.probabilities import possible
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.numerics.pieces import DENSITIES, split_rows
@@ -25,6 +26,10 @@ def to_arviz(classifier, X=None, y=None):
         the prior can be drawn from, "prior" and "prior_predictive" (a row of each draw).
     """
     check_is_fitted(classifier)
+    if hasattr(classifier, "average_"):
+        if X is not None:
+            raise ValueError("to_arviz() of an averaged classifier says nothing of rows: its average has no likelihood")
+        return member_posteriors(classifier)
     if (X is None) != (y is None):
         raise ValueError("to_arviz() takes X and y together")
     if X is None:

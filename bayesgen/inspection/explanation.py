@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.boundary import discriminant
+from bayesgen.inspection.averaged import averaged_terms
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
 
 
@@ -14,7 +15,10 @@ def explain(classifier, X):
     block that is one observation (a bag of words, heads with tosses) stands under its block's name. In a Gaussian
     discriminant with a shared covariance it is w_kj (x_j - m_j) under the posterior mean of the weights, m the mean
     of the rows of fit, and the first term holds the score at m. Terms are centred over the classes: 0 says nothing,
-    and a column that is missing says 0. The difference of two classes is a log odds.
+    and a column that is missing says 0. The difference of two classes is a log odds. In an averaged classifier the term
+    of a column is the average over members, by weight, of their exponents times log p(x | k) with the column less that
+    without it; columns that say the same share their say, and averaging is no sum of logarithms, so a last term
+    "remainder" is what the others leave of the log probability.
 
     Parameters
     ----------
@@ -40,13 +44,17 @@ def explain(classifier, X):
     import xarray as xr
 
     check_is_fitted(classifier)
-    rows = classifier._read(X)
-    names, terms = (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
+    names, terms = averaged_terms(classifier, X) if hasattr(classifier, "average_") else _terms(classifier, X)
     values = np.stack(np.broadcast_arrays(*terms), axis=-1)
     known = np.isfinite(values)  # a plug-in estimate may rule a class out: -inf
     values = values - np.where(known, values, 0.0).sum(1, keepdims=True) / known.sum(1, keepdims=True).clip(1)
     labels = {"class": classifier.classes_.tolist(), "term": ["prior", *names]}
     return xr.DataArray(values, dims=("row", "class", "term"), coords=labels)
+
+
+def _terms(classifier, X):
+    rows = classifier._read(X)
+    return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
 
 
 def _bayes_terms(classifier, rows):

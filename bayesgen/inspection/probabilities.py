@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.inspection.averaged import averaged_draws
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import DENSITIES, split_rows
 
@@ -14,7 +15,8 @@ def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
     """Class probabilities under single draws of the parameters: how sure the model is of its own probability.
 
     Their plain average is the predictive probability of a discriminative model, but *not* of a generative one,
-    where x itself tells about θ: that is ``predict_proba``.
+    where x itself tells about θ: that is ``predict_proba``. Of an averaged classifier each draw is of a member, by
+    weight, and of that member's parameters; a discriminative member is a point.
 
     Parameters
     ----------
@@ -61,6 +63,9 @@ def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) ->
 def _by_pieces(classifier, X, size):
     """Yield p(t = k | x_i, θ_s) of some rows at a time, (size, rows, K)."""
     check_is_fitted(classifier)
+    if hasattr(classifier, "average_"):
+        yield from averaged_draws(classifier, X, size)
+        return
     check_count("size", size)
     model, params = classifier.posterior_.model, classifier.posterior_.draws(classifier.random_state, (size,))
     for rows in split_rows(model.check(classifier._read(X)), max(1, DENSITIES // (size * len(classifier.classes_)))):

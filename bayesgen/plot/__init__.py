@@ -5,6 +5,7 @@ from bayesgen.plot.coin import beta_densities, coin
 from bayesgen.plot.comparison import models
 from bayesgen.plot.evidence import evidence, feature_evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
+from bayesgen.plot.members import members
 from bayesgen.plot.probability import confusion, learning_curves, probabilities, reliability
 from bayesgen.plot.regions import (
     agreement,
@@ -32,6 +33,7 @@ __all__ = [
     "gaussian",
     "learning_curves",
     "mean_and_predictive",
+    "members",
     "models",
     "predictive_densities",
     "probabilities",

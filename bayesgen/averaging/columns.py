@@ -1,0 +1,83 @@
+"""Between the blocks of a schema and what the engine takes: numbers, and codes of categories; a bool is two of them."""
+
+import numpy as np
+
+from bayesgen.tables.schema import Schema
+
+WIDEST = 2000  # numeric columns
+_LARGEST = 1e150  # squares beyond leave float64
+
+
+def numbers(schema: Schema, constant=()) -> list[str]:
+    """The numeric columns, without those that say nothing."""
+    return [
+        name for block in schema.blocks if block.leaf == "gaussian" for name in block.columns if name not in constant
+    ]
+
+
+def categories(schema: Schema) -> list[str]:
+    """The columns of categories and bools, block by block."""
+    return [name for block in schema.blocks if block.leaf != "gaussian" for name in block.columns]
+
+
+def levels(schema: Schema) -> list[int]:
+    """How many categories each of these has."""
+    count = {block.name: 2 if block.categories is None else len(block.categories) for block in schema.blocks}
+    return [count[block.name] for block in schema.blocks if block.leaf != "gaussian" for _ in block.columns]
+
+
+def constant(schema: Schema, blocks) -> tuple[str, ...]:
+    """Numeric columns that hold one value or none."""
+    names = numbers(schema)
+    if not names:
+        return ()
+    x = _numbers(schema, blocks)
+    varies = np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)  # no entry at all compares false too
+    if varies.sum() > WIDEST:
+        raise ValueError(
+            f"X has {varies.sum()} numeric columns, and at most {WIDEST} are taken: choose some by "
+            "sklearn.feature_selection, or project them by PCA"
+        )
+    return tuple(name for name, flag in zip(names, varies, strict=True) if not flag)
+
+
+def arrays(schema: Schema, blocks, left_out=()) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n, D), NaN where missing, and codes of categories (n, F), -1 where missing."""
+    x = _numbers(schema, blocks)
+    if left_out:
+        x = x[:, [name not in left_out for name in numbers(schema)]]
+    others = [_matrix(blocks[block.name]) for block in schema.blocks if block.leaf != "gaussian"]
+    c = np.concatenate([np.empty((len(x), 0)), *others], axis=1)
+    return x, np.where(np.isnan(c), -1, c).astype(np.intp)
+
+
+def blocks(schema: Schema, x, c, left_out=()) -> dict[str, np.ndarray]:
+    """The way back of `arrays`; what was left out is missing."""
+    result, start = {}, 0
+    for block in schema.blocks:
+        if block.leaf == "gaussian":
+            whole = np.full((len(x), len(block.columns)), np.nan)
+            whole[:, [name not in left_out for name in block.columns]] = x
+            result[block.name] = whole
+        else:
+            stop = start + len(block.columns)
+            result[block.name] = c[:, start:stop]
+            start = stop
+    return result
+
+
+def _matrix(values):
+    return np.asarray(values, float).reshape(len(values), -1)
+
+
+def _numbers(schema, rows):
+    names = numbers(schema)
+    if not names:
+        return np.empty((len(next(iter(rows.values()))), 0))
+    x = _matrix(next(rows[block.name] for block in schema.blocks if block.leaf == "gaussian"))
+    if not (np.fmin.reduce(x, None) < -_LARGEST or np.fmax.reduce(x, None) > _LARGEST):
+        return x
+    row, place = np.argwhere(np.abs(x) > _LARGEST)[0]
+    value = x[row, place]
+    what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
+    raise ValueError(f"column {names[place]!r}: value {value:g} in row {row} is {what}")

@@ -1,0 +1,121 @@
+"""Questions to an averaged classifier: what was averaged, why, how sure, and the posteriors of its members."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.averaging import average, columns, draws, explanation
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.pieces import DENSITIES
+from bayesgen.posterior import generator
+
+_LEAST = 0.01  # weight from which a member's posterior is returned
+
+
+def summary(classifier):
+    """A table of what was averaged, the heaviest member first.
+
+    Parameters
+    ----------
+    classifier : fitted AveragedClassifier
+        Whose members are listed.
+
+    Returns
+    -------
+    DataFrame
+        Columns "kind" (generative, softmax, base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the
+        numbers), "categories", "strength", "exponent", "weight" and "log score", the mean of rows left out.
+
+    Examples
+    --------
+    >>> from bayesgen import AveragedClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> table = summary(AveragedClassifier(components=False).fit(X[::5], y[::5]))
+    >>> float(table["weight"].sum().round(12))
+    1.0
+    """
+    import pandas as pd
+
+    check_is_fitted(classifier)
+    rows = []
+    for a, b in classifier.members_:
+        softmax = a == "softmax"
+        count, member = (None, None) if softmax or a is None else a
+        rows.append(
+            {
+                "kind": "softmax" if softmax else "base rate" if a is None and b is None else "generative",
+                "components": count,
+                "covariance": member and member.structure,
+                "rho": member and member.rho,
+                "kappa": member and member.kappa,
+                "shrinkage": member and member.shrinkage,
+                "categories": None if softmax else b and b[0],
+                "strength": b if softmax else b and b[1],
+            }
+        )
+    frame = pd.DataFrame(rows)
+    frame["exponent"], frame["weight"] = classifier.exponents_, classifier.weights_
+    frame["log score"] = classifier.scores_["members"]
+    return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+
+def averaged_terms(classifier, X):
+    """What `explain` says of an averaged classifier: names, and terms (n, K, terms)."""
+    priors = None if classifier.priors is None else classifier._known(classifier.priors)
+    terms = explanation.terms(classifier.average_, *classifier._read(X), priors)
+    schema, left_out = classifier.schema_, classifier.constant_
+    names = [*columns.numbers(schema, left_out), *columns.categories(schema)]
+    order = [1 + names.index(name) for name in schema.columns if name in names]
+    return [names[j - 1] for j in order] + ["remainder"], [terms[..., j] for j in (0, *order, -1)]
+
+
+def averaged_draws(classifier, X, size: int):
+    """Yield p(k | x_i, m_s, θ_s) of some rows at a time, (size, rows, K): members drawn by weight, θ by posterior."""
+    check_count("size", size)
+    (x, c), fitted = classifier._read(X), classifier.average_
+    ratio = 1.0
+    if classifier.priors is not None:
+        ratio = classifier._known(classifier.priors) / np.exp(fitted.log_class_prior)
+    seed = int(generator(classifier.random_state).integers(1 << 31))
+    step = max(1, DENSITIES // (size * len(classifier.classes_)))
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)  # the same draws for every piece
+        probability = ratio * draws.probabilities(fitted, x[part], c[part], size, np.random.default_rng(seed))
+        yield probability / probability.sum(2, keepdims=True)
+
+
+def member_posteriors(classifier):
+    """Draws of the parameters of each generative member of some weight, an `xarray.DataTree` of posteriors.
+
+    A weighted average of tempered members has no one posterior, so there is one a member: the group "member 0" is the
+    heaviest, and so on to those of weight 0.01. Each holds "posterior" (of the classes' means and covariances, or
+    variances, in the units of the bent columns; of the probabilities of levels; and of classes), untempered, and the
+    attributes "weight" and "exponent". Softmax members are points and have none.
+
+    Parameters
+    ----------
+    classifier : fitted AveragedClassifier
+        Whose posteriors they are.
+    """
+    import xarray as xr
+
+    check_is_fitted(classifier)
+    fitted, rng = classifier.average_, generator(classifier.random_state)
+    names = average.families(fitted.names)
+    heavy = [m for m in np.argsort(-fitted.weights, kind="stable") if fitted.weights[m] >= _LEAST]
+    groups = {}
+    for m in heavy:
+        if fitted.names[m][0] == "softmax":
+            continue
+        own = draws.parameters(fitted, *fitted.names[m], (4, 250), rng)
+        own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}
+        labels = {"class": classifier.classes_.tolist()}
+        numeric = columns.numbers(classifier.schema_, classifier.constant_)
+        labels |= {dim: numeric for dim in ("column", "other column") if any(dim in v[0] for v in own.values())}
+        place = f"member {len(groups) // 2}"
+        groups[f"/{place}"] = xr.Dataset(attrs={"weight": fitted.weights[m], "exponent": fitted.exponents[m]})
+        groups[f"/{place}"].attrs["family"] = names[m]
+        groups[f"/{place}/posterior"] = xr.Dataset(own, coords=labels)
+    result = xr.DataTree.from_dict(groups)
+    result.attrs["inference_library"] = "bayesgen"
+    return result
