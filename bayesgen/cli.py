@@ -79,15 +79,7 @@ def compare(
             def tell(done, total, text):
                 bar.update(task, completed=done, total=total, description=text)
 
-            result = comparison.compare(
-                prepared.X,
-                prepared.y,
-                model,
-                inferences,
-                folds,
-                seed,
-                tell,
-            )
+            result = comparison.compare(prepared.X, prepared.y, model, inferences, folds, seed, tell)
             models = None
             if beside:
                 models = comparison.compare_models(prepared.X, prepared.y, folds=folds, seed=seed, progress=tell)
