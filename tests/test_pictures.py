@@ -71,6 +71,9 @@ PICTURES = {
     "learning_curves": lambda ax: plot.learning_curves(
         [10, 20, 40], {"one": [[3, 2, 1], [2, 2, 1]], "other": [[1, 1, 1], [2, 1.5, 1.2]]}, ax=ax
     ),
+    "models": lambda ax: plot.models(
+        bg.compare_models(X, Y, ["base rate", "naive Bayes", "shared", "full"], folds=3), ax=ax
+    ),
     "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y), X[20], 1, ax=ax),
 }
 
