@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesgen import AveragedClassifier, load, plot
-from bayesgen.averaging import draws, evidence, learning
+from bayesgen.averaging import draws, evidence, learning, numbers
 from bayesgen.averaging.reference import Reference
 from bayesgen.program import same
 
@@ -444,3 +444,14 @@ def test_a_warning_where_no_member_beats_the_class_prior():
     rng = np.random.default_rng(3)
     with pytest.warns(UserWarning, match="no member predicts rows left out better"):
         clone(ONE).fit(rng.normal(size=(20, 3)), np.arange(20) % 2)
+
+
+def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(9000) % 2
+    X = rng.normal(size=(9000, 3)) + y[:, None]
+    fast = AveragedClassifier(components=False, bend=False).fit(X, y)
+    monkeypatch.setattr(numbers, "_LARGE", np.inf)
+    exact = AveragedClassifier(components=False, bend=False).fit(X, y)
+    np.testing.assert_allclose(fast.scores_["members"], exact.scores_["members"], atol=1e-3)
+    assert np.abs(fast.predict_proba(X[:500]) - exact.predict_proba(X[:500])).max() < 0.005

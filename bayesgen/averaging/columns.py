@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bayesgen.numerics.pieces import pieces
 from bayesgen.tables.schema import Schema
 
 WIDEST = 2000  # numeric columns
@@ -32,7 +33,8 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
     if not names:
         return ()
     x = _numbers(schema, blocks)
-    varies = np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)  # no entry at all compares false too
+    varies = _varies(x[:100])
+    varies[~varies] = _varies(x[:, ~varies])
     if varies.sum() > WIDEST:
         raise ValueError(
             f"X has {varies.sum()} numeric columns, and at most {WIDEST} are taken: choose some by "
@@ -44,6 +46,11 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
 def arrays(schema: Schema, blocks, left_out=()) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (n, D), NaN where missing, and codes of categories (n, F), -1 where missing."""
     x = _numbers(schema, blocks)
+    if not _small(x) and (np.fmin.reduce(x, None) < -_LARGEST or np.fmax.reduce(x, None) > _LARGEST):
+        row, place = np.argwhere(np.abs(x) > _LARGEST)[0]
+        value = x[row, place]
+        what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
+        raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} is {what}")
     if left_out:
         x = x[:, [name not in left_out for name in numbers(schema)]]
     others = [_matrix(blocks[block.name]) for block in schema.blocks if block.leaf != "gaussian"]
@@ -71,13 +78,17 @@ def _matrix(values):
 
 
 def _numbers(schema, rows):
-    names = numbers(schema)
-    if not names:
-        return np.empty((len(next(iter(rows.values()))), 0))
-    x = _matrix(next(rows[block.name] for block in schema.blocks if block.leaf == "gaussian"))
-    if not (np.fmin.reduce(x, None) < -_LARGEST or np.fmax.reduce(x, None) > _LARGEST):
-        return x
-    row, place = np.argwhere(np.abs(x) > _LARGEST)[0]
-    value = x[row, place]
-    what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
-    raise ValueError(f"column {names[place]!r}: value {value:g} in row {row} is {what}")
+    own = [rows[block.name] for block in schema.blocks if block.leaf == "gaussian"]
+    return _matrix(own[0]) if own else np.empty((len(next(iter(rows.values()))), 0))
+
+
+def _varies(x):
+    """Whether each column holds two values; no entry at all is none."""
+    return np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)
+
+
+def _small(x) -> bool:
+    """Whether there is neither a gap nor a number whose square is too large, in one read."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = (x[part].ravel() for part in pieces(len(x), x.shape[1]))
+        return bool(np.isfinite(sum(rows @ rows for rows in flat)))

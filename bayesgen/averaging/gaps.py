@@ -4,9 +4,10 @@ A full covariance and rows with gaps have no conjugate posterior. What is taken 
 few steps of EM on the rows, under the prior that `GaussianMember("shared", rho=D)` has; then each row's missing entries
 m are completed from those it has, o, and from its class,
 
-.. math:: \hat x_m = \mu_m + B (x_o - \mu_o), \quad B = \Sigma_{mo} \Sigma_{oo}^{-1}, \quad
-   C = \Sigma_{mm} - B \Sigma_{om}
+.. math:: \hat x_m = \mu_m + \Sigma_{mo} \Sigma_{oo}^{-1} (x_o - \mu_o) = \mu_m - C P_{mo} (x_o - \mu_o), \quad
+   C = \Sigma_{mm} - \Sigma_{mo} \Sigma_{oo}^{-1} \Sigma_{om} = P_{mm}^{-1}, \quad P = \Sigma^{-1}
 
+(of which the forms in P invert matrices of what is missing, not of what is seen),
 and its expected outer product, with C added to the scatter of its class, takes part in the statistics of every member
 (Little and Rubin 2002, *Statistical Analysis with Missing Data*, section 11.2). A completed entry counts as a full
 one in the degrees of freedom. μ_k and Σ are learned without the rows that are left out. What is predicted of a row,
@@ -88,14 +89,21 @@ class Filling(Record):
             rest = np.zeros((len(rows), dim, dim))
             rest[:, np.arange(dim), np.arange(dim)] = ~o * np.diagonal(self.covariance)
             return complete, Missing(rows, rest)
-        matrix = self.covariance * (o[:, :, None] & o[:, None, :])
-        matrix[:, np.arange(dim), np.arange(dim)] += ~o
-        regress = np.linalg.inv(matrix) * (o[:, :, None] & o[:, None, :])
-        cross = self.covariance @ regress  # B, in the rows of what is missing
+        most = int((~o).sum(1).max(initial=0))
+        places = np.argsort(o, axis=1, kind="stable")[:, :most]  # what is missing of each row, then some that is not
+        here = np.arange(len(rows))[:, None]
+        gone = ~o[here, places]
+        precision = np.linalg.inv(self.covariance)
+        own = precision[places[:, :, None], places[:, None, :]] * (gone[:, :, None] & gone[:, None, :])
+        own[:, np.arange(most), np.arange(most)] += ~gone
+        small = np.linalg.inv(own) * (gone[:, :, None] & gone[:, None, :])
         mean = self.mean[codes[rows]]
-        guess = mean + (cross @ (complete[rows] - mean)[:, :, None])[:, :, 0]
-        complete[rows] = np.where(o, complete[rows], guess)
-        rest = (self.covariance - cross @ self.covariance) * (~o[:, :, None] & ~o[:, None, :])
+        pull = (np.where(o, complete[rows] - mean, 0.0) @ precision)[here, places]
+        guess = np.zeros_like(mean)
+        guess[here, places] = (mean[here, places] - (small @ pull[:, :, None])[:, :, 0]) * gone
+        complete[rows] += guess
+        rest = np.zeros((len(rows), dim, dim))
+        rest[here[:, :, None], places[:, :, None], places[:, None, :]] = small
         return complete, Missing(rows, rest)
 
 
@@ -118,5 +126,6 @@ class Missing:
         """Expected moments of the rows by group."""
         result = moments(complete, group, groups, weight, vector=True)
         flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
-        extra = Grouping(group[self.rows], groups, weight[self.rows], (groups,)).membership() @ flat
+        own = None if weight is None else weight[self.rows]
+        extra = Grouping(group[self.rows], groups, own, (groups,)).membership() @ flat
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

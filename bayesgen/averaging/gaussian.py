@@ -176,7 +176,8 @@ def whiten(matrix, vectors, seen=None):
     if len(matrix) == 1 and seen is None:
         root = np.linalg.cholesky(matrix[0])
         inverse = np.linalg.inv(root)
-        return 2 * np.log(np.diagonal(root)).sum()[None], vectors @ inverse.T
+        white = vectors.reshape(-1, dim) @ inverse.T  # one product, not one a row
+        return 2 * np.log(np.diagonal(root)).sum()[None], white.reshape(vectors.shape)
     # The factor of [[A, v'], [v, t I]] holds the whitened v below that of A, whatever t is, if only it is large enough.
     bordered = np.zeros((len(vectors), dim + count, dim + count))
     bordered[:, :dim, :dim] = matrix

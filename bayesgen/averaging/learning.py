@@ -23,6 +23,7 @@ from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.logistic import LogisticMembers
 from bayesgen.averaging.numbers import FittedView
+from bayesgen.numerics.sums import finite
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
@@ -148,7 +149,7 @@ def learn(
     largest = np.bincount(sample.codes, minlength=classes).max()
     counts = [1, *(n for n in COMPONENTS if components and not evidence and largest >= 3 * n)]
     counts = counts[: 0 if not data.x.shape[1] else 1 if data.x.shape[1] > WIDE else None]
-    gaps = bool(np.isnan(data.x).any())
+    gaps = not finite(data.x)
     seeds = rng.integers(1 << 32, size=FOLDS + 1)
     fold = rows.folds(sample.codes, FOLDS, rng) if few else np.zeros(len(sample), np.intp)
     dim = data.x.shape[1]
@@ -193,7 +194,7 @@ def learn(
     if discriminative and not evidence and classes > 1:
         left = left.take(slice(None), scored)
         softmax, more = _discriminative(
-            left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS, rng)
+            left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS // 2, rng)
         )
         density = np.concatenate([density, more])
     result = LeftOut(density, log_prior, left.codes, scored)
@@ -258,17 +259,18 @@ def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, conc
         "base_rate": float(left.own(left.log_prior) @ share),
         "rows": len(left.codes),
     }
-    scores["nested"] = scores["average"] if method == "evidence" else _nested(left, prior, mode, method, exponents)
+    scores["nested"] = scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
     made = Average(numbers, categories, softmax, whole_weight, concentration, exponents, weights, density_weights)
     return made, scores
 
 
-def _choose(left: LeftOut, prior, mode, method, start=None):
-    """Exponents and weights from rows left out."""
-    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, start)
+def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
+    """Exponents and weights from rows left out; those of other rows, where they are known, are where to begin."""
+    last, tolerance = (1e-9, 1e-7) if heavy is None else (1e-3, 1e-5)
+    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     if method == "stacking":
-        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()))
+        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()), heavy, tolerance)
     # All of the score would be too sure of a difference that is known to its standard error alone.
     log_weight = 0.5 * log_q @ left.weight + np.log(prior)
     return exponents, np.exp(log_weight - logsumexp(log_weight))
@@ -281,7 +283,7 @@ def _nested(left: LeftOut, prior, mode, method, start) -> float:
     for j in range(min(5, len(fold))):
         here = fold == j
         rest = left.take(~here if len(fold) > 1 else here)
-        exponents, weights = _choose(rest, prior, mode, method, start)
+        exponents, weights = _choose(rest, prior, mode, method, *start)
         part = left.take(here)
         log_q = part.own(temper.log_probability(part.density, part.log_prior, exponents))
         score[here] = logsumexp(log_q, axis=0, b=weights[:, None])

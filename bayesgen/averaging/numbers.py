@@ -18,6 +18,7 @@ from bayesgen.program import Record
 from bayesgen.statistics import Moments, moments
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
+_LARGE = 1000  # times the columns: weight of a group whose rows are not left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,9 @@ class FittedView(Record):
     def leave_out(self, x, codes, removed, anew) -> np.ndarray:
         """Log p(x_i | k) of rows of the fit without themselves, (M, n, K).
 
+        The density of a row in its own group of n_g rows falls by about D/2n_g for want of it. Where that is less than
+        1/2000 the row is left in: one factorisation then serves all such rows.
+
         Parameters
         ----------
         x : array, shape (n, D)
@@ -91,19 +95,26 @@ class FittedView(Record):
         anew : callable
             ``anew(i)`` gives all rows but row i, (x, codes, weight).
         """
+        y, seen = self.read(x)
+        filling = self.view.filling  # there wherever a row of the fit has a gap
+        whole = y if filling is None or seen is None else filling.complete(y, seen, codes)[0]
+        group = components.assign(whole, codes, self.view.centres, self.view.owner)
         result = np.empty((len(self.members), len(x), self.view.owner[-1] + 1))
-        for part in pieces(len(x), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
-            own = codes[part]
-            y, seen = self.read(x[part])
-            filling = self.view.filling  # there wherever a row of the fit has a gap
-            whole = y if filling is None or seen is None else filling.complete(y, seen, own)[0]
-            group = components.assign(whole, own, self.view.centres, self.view.owner)
+        large = self.statistics.n[group] > _LARGE * x.shape[1] * removed
+        whole_reference = Reference.of(self.statistics)
+        for part in pieces(int(large.sum()), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+            here = np.flatnonzero(large)[part]
+            rows = y[here], None if seen is None or seen[here].all() else seen[here]
+            result[:, here] = self._classes(self.members, whole_reference, *rows)
+        others = np.flatnonzero(~large)
+        for part in pieces(len(others), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+            here = others[part]
 
-            def rest(b, first=part.start):
-                return statistics([self.view], *anew(first + b))[0]
+            def rest(b, here=here):
+                return statistics([self.view], *anew(here[b]))[0]
 
-            reference = Reference.without(self.statistics, whole, group, removed[part], rest)
-            result[:, part] = self._classes(self.members, reference, y, seen)
+            reference = Reference.without(self.statistics, whole[here], group[here], removed[here], rest)
+            result[:, here] = self._classes(self.members, reference, y[here], None if seen is None else seen[here])
         return result
 
     def read(self, x):
@@ -144,10 +155,15 @@ def learn(x, codes, classes: int, weight, *, bend: bool, counts, gaps: bool, see
 
 def statistics(views, x, codes, weight) -> list[Moments]:
     """Moments of the groups of rows, for every one of some views that were learned together."""
-    result: list = [None] * len(views)
     warp, filling = views[0].warp, views[0].filling
+    weight = None if (weight == 1).all() else weight
+    if len(views) == 1 and filling is None and warp.straight and len(views[0].owner) == views[0].owner[-1] + 1:
+        return [warp.moments(moments(x, codes, len(views[0].owner), weight, vector=True))]
+    result: list = [None] * len(views)
+    kind = np.min_scalar_type(views[0].owner[-1])
     for part in pieces(len(x), x.shape[1] ** (1 if filling is None else 2)):
-        y, own, w = warp.forward(x[part]), codes[part], weight[part]
+        order = np.argsort(codes[part].astype(kind), kind="stable") + part.start  # by class, which `assign` wants
+        y, own, w = warp.forward(x[order]), codes[order], None if weight is None else weight[order]
         missing = None
         if filling is not None:
             y, missing = filling.complete(y, ~np.isnan(y), own)

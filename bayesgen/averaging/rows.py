@@ -46,11 +46,13 @@ def folds(codes, count: int, rng) -> np.ndarray:
 
 def sample(codes, size: int, rng) -> np.ndarray:
     """Places of rows drawn without replacement: of each class as many as of any, or all it has."""
-    order = rng.permutation(len(codes))
-    own = [order[codes[order] == k] for k in range(codes.max() + 1)]
-    left, chosen = size, []
-    for turn, k in enumerate(sorted(range(len(own)), key=lambda k: len(own[k]))):
-        take = min(len(own[k]), left // (len(own) - turn))
+    if size >= len(codes):
+        return np.arange(len(codes))
+    order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")
+    count = np.bincount(codes)
+    first, left, chosen = np.cumsum(count) - count, size, []
+    for turn, k in enumerate(np.argsort(count, kind="stable")):
+        take = min(count[k], left // (len(count) - turn))
         left -= take
-        chosen.append(own[k][:take])
+        chosen.append(order[first[k] + rng.choice(count[k], take, replace=False, shuffle=False)])
     return np.sort(np.concatenate(chosen))

@@ -26,7 +26,7 @@ def strength(rows: float) -> float:
     return max(1.0, 50 / rows)
 
 
-def stack(log_score, weight, prior, steps: int = 1000, tolerance: float = 1e-7) -> np.ndarray:
+def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: int = 1000) -> np.ndarray:
     """Weights of the members.
 
     Parameters
@@ -37,6 +37,8 @@ def stack(log_score, weight, prior, steps: int = 1000, tolerance: float = 1e-7) 
         Weight of each row.
     prior : array, shape (M,)
         c a_m, all > 0.
+    start : array, shape (M,), optional
+        Where to begin; by default at the prior.
 
     Returns
     -------
@@ -44,8 +46,8 @@ def stack(log_score, weight, prior, steps: int = 1000, tolerance: float = 1e-7) 
         Weights below 1e-4 are 0, so that prediction need not look at those members.
     """
     score = np.exp(log_score - log_score.max(0))
-    weights = prior / prior.sum()
     total = weight.sum() + prior.sum()
+    weights = prior / prior.sum() if start is None else np.maximum(start, prior / total)
     for _ in range(steps):
         mixture = weights @ score
         new = (weights * (score @ (weight / mixture)) + prior) / total

@@ -52,7 +52,7 @@ def expected(columns: int, rows: float) -> float:
     return (1 + 2 * columns / rows) ** -0.5
 
 
-def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray:
+def exponents(density, log_prior, codes, weight, mode, start=None, tolerance: float = 1e-9) -> np.ndarray:
     """The exponent of every member.
 
     Parameters
@@ -69,6 +69,8 @@ def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray
         The exponent to expect of each member.
     start : array, shape (M,), optional
         Where to begin; by default at the mode.
+    tolerance : float
+        Relative size of the last step.
 
     Returns
     -------
@@ -79,18 +81,21 @@ def exponents(density, log_prior, codes, weight, mode, start=None) -> np.ndarray
     step = max(1, _CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
         part = slice(first, first + step)
-        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part])
+        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part], tolerance)
     return result
 
 
-def _newton(density, log_prior, codes, weight, mode, tau):
+def _newton(density, log_prior, codes, weight, mode, tau, tolerance):
     """Newton's method for several members at once, each within its bracket."""
     own = density[:, np.arange(len(codes)), codes]
     first = np.ascontiguousarray(np.moveaxis(density, 2, 0))
     prior = np.ascontiguousarray(log_prior.T)[:, None]
     low, high = np.zeros(len(tau)), np.full(len(tau), np.inf)
     for _ in range(100):
-        q = np.exp(_normalised(tau[:, None] * first + prior))
+        q = tau[:, None] * first + prior
+        q -= q.max(0)
+        np.exp(q, out=q)
+        q /= q.sum(0)
         mean = (q * first).sum(0)
         slope = (own - mean) @ weight + (1 / tau - 1 / mode) / _SPREAD**2
         q *= (first - mean) ** 2
@@ -99,7 +104,7 @@ def _newton(density, log_prior, codes, weight, mode, tau):
         new = tau + slope / curvature
         middle = np.where(np.isinf(high), 2 * tau, (low + high) / 2)
         new = np.where((low < new) & (new < high), new, middle)
-        done, tau = np.abs(new - tau) <= 1e-9 * tau, new
+        done, tau = np.abs(new - tau) <= tolerance * tau, new
         if done.all():
             break
     return tau

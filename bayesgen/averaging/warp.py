@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.program import Record
+from bayesgen.statistics import Moments
 
 _GRID = np.linspace(0.0, 2.0, 21)
 
@@ -48,13 +49,14 @@ class Warp(Record):
         if not bend:
             return cls(location, scale, np.ones(x.shape[1]))
         z = np.where(seen, (x - location) / scale, 0.0)
+        a = np.log1p(np.abs(z))
         member = np.zeros((classes, len(x)))
         member[codes, np.arange(len(x))] = 1.0
         count = member @ w
         freedom = total - (count > 0).sum(0)
         score = np.empty((len(_GRID), x.shape[1]))
         for place, power in enumerate(_GRID):
-            y, log_slope = _bend(z, power), _log_slope(z, power)
+            y, log_slope = _bend(z, power, a), _log_slope(z, power, a)
             mean = np.divide(member @ (w * y), count, out=np.zeros_like(count), where=count > 0)
             scatter = (w * (y - mean[codes]) ** 2).sum(0)
             _, spread = _mean_and_variance(y, w, total)
@@ -72,6 +74,17 @@ class Warp(Record):
             return _bend(z, self.power)
         z[:, bent] = _bend(z[:, bent], self.power[bent])
         return z
+
+    @property
+    def straight(self) -> bool:
+        """Whether no column is bent."""
+        return bool((self.power == 1).all())
+
+    def moments(self, statistics: Moments) -> Moments:
+        """Moments of columns that are measured in other units but not bent."""
+        scatter = statistics.scatter / (self.scale[:, None] * self.scale)
+        mean = np.where(statistics.n[:, None] > 0, (statistics.mean - self.location) / self.scale, 0.0)
+        return Moments(statistics.n, mean, scatter)
 
     def log_slope(self, x) -> np.ndarray:
         """Log of the Jacobian of each row, 0 for what is missing."""
@@ -92,19 +105,16 @@ def _mean_and_variance(x, weight, total):
     return mean, np.divide(squares, total, out=np.zeros_like(total), where=total > 0)
 
 
-def _bend(z, power):
-    """The transformation."""
-    a = np.log1p(np.abs(z))
-    p = np.where(z < 0, 2 - power, power)
-    straight = p == 0
-    if straight.any():
-        p[straight] = 1e-300  # (e^(p a) - 1)/p is a
-    a *= p
-    np.expm1(a, out=a)
-    a /= p
-    return np.copysign(a, z, out=a)
+def _bend(z, power, a=None):
+    """The transformation; a = log(1 + |z|), where it is known."""
+    p = np.where(z < 0, np.maximum(2 - power, 1e-300), np.maximum(power, 1e-300))  # at 0 (e^(p a) - 1)/p is a
+    y = np.log1p(np.abs(z)) if a is None else a.copy()
+    y *= p
+    np.expm1(y, out=y)
+    y /= p
+    return np.copysign(y, z, out=y)
 
 
-def _log_slope(z, power):
+def _log_slope(z, power, a=None):
     """The log of its slope."""
-    return (np.where(z < 0, 2 - power, power) - 1) * np.log1p(np.abs(z))
+    return (np.where(z < 0, 2 - power, power) - 1) * (np.log1p(np.abs(z)) if a is None else a)
