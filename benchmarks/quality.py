@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from bayesgen import evaluation
-from benchmarks.quality_report import KEYS, Section, picture
-from benchmarks.rivals import DEVELOPMENT, contenders, table
+from benchmarks.quality_report import KEYS, Section, first_screen, picture, put
+from benchmarks.rivals import DEVELOPMENT, ON_DEMAND, contenders, table
 
 KEPT = Path("build/quality.jsonl")
 ROWS = (5, 10, 20, 50, 100, "all")
@@ -70,7 +70,8 @@ def measure(kept: Path, names, sizes, removed, splits: int, models=None) -> None
                     Z = X.mask(gone) if part else X
                     for model, estimator in contenders(X).items():
                         key = cell | {"model": model}
-                        if (models and model not in models) or tuple(map(str, key.values())) in done:
+                        wanted = model in models if models else model not in ON_DEMAND
+                        if not wanted or tuple(map(str, key.values())) in done:
                             continue
                         with kept.open("a") as file:
                             file.write(json.dumps(key | _one(estimator, Z, y, *places)) + "\n")
@@ -104,8 +105,19 @@ def run(quick: bool = False) -> list[Section]:
         kept = KEPT
         measure(kept, DEVELOPMENT, ROWS, (0.0,), SPLITS)
         measure(kept, DEVELOPMENT, (20, 50), REMOVED[1:], SPLITS)
-        picture(read(kept), FIGURE)
-    return [Section(read(kept), SPLITS, NOTES.read_text())]
+        return [show(read(kept))]
+    return [Section(read(kept), SPLITS)]
+
+
+def show(frame: pd.DataFrame) -> Section:
+    """Draw the picture, and renew what README and the site show; returns the section of `results.md`."""
+    root, section = FIGURE.parents[2], Section(frame, SPLITS, NOTES.read_text())
+    for path in (FIGURE, root / "docs" / "pictures" / "quality.png"):
+        picture(frame, path)
+    put(root / "README.md", first_screen(frame, SPLITS, "docs/pictures/quality.png"))
+    put(root / "docs" / "index.md", first_screen(frame, SPLITS, "pictures/quality.png"))
+    put(root / "docs" / "comparison.md", section.page("pictures/quality.png"))
+    return section
 
 
 def main() -> None:
@@ -117,13 +129,14 @@ def main() -> None:
     parser.add_argument("--removed", nargs="+", type=float, default=[0.0])
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--models", nargs="+")
-    parser.add_argument("--write", action="store_true", help="measure nothing; write results.md and the picture")
+    parser.add_argument(
+        "--write", action="store_true", help="measure nothing; write results.md, the picture, README and the site"
+    )
     arguments = parser.parse_args()
     if arguments.write:
         from benchmarks.__main__ import write
 
-        picture(read(arguments.kept), FIGURE)
-        write("quality", Section(read(arguments.kept), SPLITS, NOTES.read_text()).markdown())
+        write("quality", show(read(arguments.kept)).markdown())
         return
     sizes = [rows if rows == "all" else int(rows) for rows in arguments.rows]
     measure(arguments.kept, arguments.data, sizes, arguments.removed, arguments.splits, arguments.models)

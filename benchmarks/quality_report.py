@@ -179,7 +179,15 @@ class Section:
         self.frame, self.planned, self.notes = frame, planned, notes
 
     def markdown(self) -> str:
-        """The section."""
+        """The section of `results.md`."""
+        return "\n".join(["## Probabilities\n", self.page(), "Log loss by cell, complete tables:\n", self.cells()])
+
+    def cells(self) -> str:
+        """The table of cells."""
+        return markdown(by_cell(self.frame))
+
+    def page(self, place: str = "figures/quality.png") -> str:
+        """All but the table of cells, with the picture at ``place``."""
         frame = pairs_long(self.frame)
         ours = frame[frame.model == OURS]
         counts = (
@@ -188,11 +196,10 @@ class Section:
         ran = ", ".join(f"{count} at {rows}" for rows, count in counts.items())
         complete = frame[frame.removed == 0]
         parts = [
-            "## Probabilities\n",
             WHAT,
             f"**Splits that were run, of {self.planned} planned: {ran}** (rows a class). With so few, single cells are "
             "noisy; the intervals are those of the mean over cells.\n",
-            "![log loss and calibration error against rows a class](figures/quality.png)\n",
+            f"![log loss and calibration error against rows a class]({place})\n",
             f"Complete tables, {complete.groupby(CELL).ngroups} cells; the last column has 95 % intervals:\n",
             markdown(summary(complete)),
             markdown(promises(frame)),
@@ -203,8 +210,53 @@ class Section:
                 f"Entries removed: mean log loss over {count} cells and splits that have every part.\n",
                 markdown(gaps),
             ]
-        parts += [self.notes, "Log loss by cell, complete tables:\n", markdown(by_cell(frame))]
-        return "\n".join(parts)
+        return "\n".join([*parts, self.notes])
+
+
+def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
+    """What README and the landing page show: the picture, few rows, gaps, and how to get it again."""
+    frame = pairs_long(frame)
+    complete, sizes = frame[frame.removed == 0], [rows for rows in ROWS if rows != "all"]
+    found = complete.groupby("data").rows.agg(set)
+    have = [name for name, own_sizes in found.items() if set(sizes) <= own_sizes]
+    shown = complete[complete.data.isin(have)]
+    loss = cells(shown).groupby("rows").mean().loc[sizes, list(FIRST)]
+    error = cells(shown, "calibration").groupby("rows").mean().loc[sizes, list(FIRST)].mean()
+    columns = {rows: loss.loc[rows].map("{:.2f}".format) for rows in sizes}
+    if (frame.removed > 0).any():
+        gaps = by_gaps(frame)[0].set_index("model")["30% removed"]
+        at = " and ".join(rows for rows in ROWS if rows in set(frame[frame.removed > 0].rows))
+        columns[f"{at}, 30 % of the entries removed"] = gaps.reindex(list(FIRST)).astype(float).map("{:.2f}".format)
+    columns["calibration error"] = error.map("{:.3f}".format)
+    table = pd.DataFrame(columns).rename(index=FIRST).rename_axis("log loss, rows a class:").reset_index()
+    ours = complete[complete.model == OURS].groupby("rows").split.nunique()
+    ran = f"{ours.min()}" if ours.min() == ours.max() else f"{ours.min()} or {ours.max()}"
+    return f"""\
+![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
+
+{markdown(table)}
+Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned; removed entries: all
+{frame[frame.removed > 0].data.nunique()} data sets. The rivals are scikit-learn's, the penalty of logistic regression
+cross-validated, gaps imputed. `python -m benchmarks quality` measures them (`pip install -e ".[bench]"`; some hours).
+Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was missed.
+"""
+
+
+FIRST = {
+    "bayesgen averaged": "**bayesgen, averaged**",
+    "logistic": "logistic regression",
+    "forest": "random forest",
+    "boosting": "gradient boosting",
+    "LDA, shrinkage": "LDA, shrinkage",
+    "bayesgen naive Bayes": "naive Bayes (bayesgen)",
+}
+
+
+def put(path: Path, text: str) -> None:
+    """Put a text between the marks in a page."""
+    before, rest = path.read_text().split("<!-- quality -->\n")
+    after = rest.split("<!-- end of quality -->\n")[1]
+    path.write_text(f"{before}<!-- quality -->\n{text}<!-- end of quality -->\n{after}")
 
 
 def markdown(frame: pd.DataFrame) -> str:
