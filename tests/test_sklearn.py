@@ -30,6 +30,7 @@ IRIS, SPECIES = load_iris(return_X_y=True)
 ESTIMATORS = [
     NB(),
     NB(inference="map"),
+    NB(exponent="loo"),
     NB("categorical"),
     NB("poisson"),
     GD(),

@@ -259,7 +259,9 @@ def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, conc
         "base_rate": float(left.own(left.log_prior) @ share),
         "rows": len(left.codes),
     }
-    scores["nested"] = scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
+    scores["nested"] = (
+        scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
+    )
     made = Average(numbers, categories, softmax, whole_weight, concentration, exponents, weights, density_weights)
     return made, scores
 

@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import inspection
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import resolve
+from bayesgen.inspection import strength
 from bayesgen.inspection.probabilities import warn_of_lost
+from bayesgen.inspection.tempering import tempered
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
@@ -29,7 +31,7 @@ from bayesgen.models import (
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.structures import structure
 from bayesgen.models.weak import WeakGaussian, WeakPoisson
-from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.checks import check_count, check_positive
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
@@ -58,10 +60,14 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         self
         """
         with self._whole():
-            table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
-            self.classes_, codes = class_codes(y)
+            labels = class_labels(y)
+            table, own, weight = existing(self._table(X, reset=True), labels, sample_weight)
+            self.classes_, codes = class_codes(own)
             schema = self._learn_schema(table)
-            self._learn(schema, *self._summarise(schema, table, codes, weight))
+            template, statistics = self._summarise(schema, table, codes, weight)
+            template = self._strengthened(template, statistics, table, codes, weight)
+            self._learn(schema, template, statistics)
+            self._temper(X, labels, sample_weight)
         return self
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -105,6 +111,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             schema = self._learn_schema(table) if first else self.schema_
             template, statistics = self._summarise(schema, table, codes, weight)
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
+            self._temper()
         return self
 
     def fit_statistics(self, schema: Schema, statistics: ClassStatistics, classes):
@@ -149,6 +156,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             if len(statistics.classes.sums) != len(self.classes_):
                 raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(self.classes_)}")
             self._learn(schema, template, statistics)
+            self._temper()
         return self
 
     def summarise(self, X, y, sample_weight=None) -> ClassStatistics:
@@ -181,7 +189,17 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
-    # What the two classifiers differ in: how columns form blocks, which model they make, which rows it takes.
+    # What the two classifiers differ in: how columns form blocks, which model they make, which rows it takes, and
+    # whether the strength of priors, or an exponent of the features, is learned from rows.
+
+    exponent_ = 1.0
+
+    def _strengthened(self, template, statistics, table, codes, weight):
+        """The model with priors whose strength the rows of fit choose, where one is asked for."""
+        return template
+
+    def _temper(self, *rows) -> None:
+        """Learn the exponent of the features from the rows of fit, where there are any."""
 
     @abc.abstractmethod
     def _learn_schema(self, table) -> Schema:
@@ -242,6 +260,9 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         if priors is not None:
             posterior = posterior.with_class_prior(self._known(priors))
         joint = posterior.log_predictive(rows)
+        if self.exponent_ != 1:
+            prior = posterior.log_predictive(self._shape(self.schema_.nothing()))
+            joint = tempered(joint, prior, self.exponent_)
         top = joint.max(1)
         lost = np.isneginf(top)
         if lost.any():
@@ -357,6 +378,13 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     unseen : {"missing", "error"}, default "missing"
         What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
         names such values, or refused. In ``partial_fit`` it is refused.
+    exponent : float or "loo", default 1.0
+        The class probabilities are in proportion to p(t = k) p(x | t = k)^exponent. Below 1 it takes back that naive
+        Bayes counts columns that say the same more than once; "loo" chooses it by exact leave-one-out
+        (`inspection.best_exponent`), which needs all rows in one ``fit`` and ``inference="exact"``. What is tempered is
+        ``predict_proba`` and what is made of it, intervals and ``explain``: such probabilities belong to no posterior
+        and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``, ``leave_one_out`` and
+        ``to_arviz`` are those of the model as it is.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -370,6 +398,8 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         Sufficient statistics of the rows.
     posterior_ : Posterior
         What the inference returned.
+    exponent_ : float
+        The exponent of the features, given or chosen.
 
     Examples
     --------
@@ -387,6 +417,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         priors=None,
         inference="exact",
         unseen="missing",
+        exponent=1.0,
         random_state=None,
     ):
         self.features = features
@@ -394,6 +425,7 @@ class NaiveBayesClassifier(_GenerativeClassifier):
         self.priors = priors
         self.inference = inference
         self.unseen = unseen
+        self.exponent = exponent
         self.random_state = random_state
 
     def _learn_schema(self, table):
@@ -404,6 +436,17 @@ class NaiveBayesClassifier(_GenerativeClassifier):
     def _template(self, schema):
         leaves = {block.name: _leaf(block) for block in schema.blocks}
         return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
+
+    def _temper(self, *rows):
+        if self.exponent != "loo":
+            if isinstance(self.exponent, str):
+                raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
+            check_positive("exponent", self.exponent)
+            self.exponent_ = float(self.exponent)
+        elif not rows:
+            raise ValueError("exponent='loo' is chosen by leaving out rows: give all of them to fit, or a number")
+        else:
+            self.exponent_ = inspection.best_exponent(self, *rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -442,9 +485,11 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
         Structure of the covariance matrix: "full" is QDA, "diagonal" Gaussian naive Bayes.
     shared : bool, default False
         Whether the classes share it: with "full" LDA, with "isotropic" the nearest mean.
-    prior : "weak" or model
+    prior : "weak", "loo" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
-        SeparationPrior (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale.
+        SeparationPrior (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale; "loo"
+        (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out finds best
+        for the log score of the classes, see `bayesgen.inspection.strength`.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -493,8 +538,12 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
 
     def _learn_schema(self, table):
         structure(self.covariance)
-        if isinstance(self.prior, str) and self.prior != "weak":
-            raise ValueError(f"prior must be 'weak' or a model such as NormalInverseWishart(...), got {self.prior!r}")
+        if isinstance(self.prior, str) and self.prior not in ("weak", "loo"):
+            raise ValueError(
+                f"prior must be 'weak', 'loo' or a model such as NormalInverseWishart(...), got {self.prior!r}"
+            )
+        if isinstance(self.prior, str) and self.prior == "loo":
+            strength.candidates(self.covariance, bool(self.shared))
         if table.sparse:
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
         return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),))
@@ -514,3 +563,16 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
             prior = own.template(bool(self.shared))
         classes = self._class_prior()
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})
+
+    def _strengthened(self, template, statistics, table, codes, weight):
+        if not (isinstance(self.prior, str) and self.prior == "loo"):
+            return template
+        own = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
+        x = table.numbers(table.columns)
+        log_class = np.log(template.classes.update(statistics.classes).mean)
+        prior = strength.best_prior(log_class, x, own, self.covariance, bool(self.shared))
+        return GaussianDiscriminant(template.classes, prior, self.covariance, self.shared, columns=template.columns)
+
+    def _temper(self, *rows):
+        if not rows and isinstance(self.prior, str) and self.prior == "loo":
+            raise ValueError("prior='loo' is chosen by leaving out rows: give all of them to fit, or a prior")

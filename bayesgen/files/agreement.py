@@ -63,7 +63,8 @@ def _check_schema(schema, width) -> None:
 
 
 def _check_generative(estimator, width) -> None:
-    schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
+    schema, model, posterior, exponent = estimator.schema_, estimator.model_, estimator.posterior_, estimator.exponent_
+    require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
     _check_schema(schema, width)
     labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
     for each in (model, posterior.model):

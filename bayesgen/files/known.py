@@ -14,7 +14,7 @@ _GENERATIVE = (*_ALWAYS, "classes_", "schema_")
 _SCALED = (*_ALWAYS, "centre_", "scale_", "coef_", "intercept_")
 
 FITTED = {  # attributes of a fitted estimator; "feature_names_in_" too, where the fit had names
-    NaiveBayesClassifier: _GENERATIVE,
+    NaiveBayesClassifier: (*_GENERATIVE, "exponent_"),
     GaussianDiscriminantClassifier: _GENERATIVE,
     LinearRegressor: (*_SCALED, "variance_"),
     LogisticClassifier: (*_SCALED, "classes_"),

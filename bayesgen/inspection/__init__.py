@@ -8,9 +8,11 @@ from bayesgen.inspection.averaged import member_posteriors, summary
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
+from bayesgen.inspection.tempering import best_exponent
 
 __all__ = [
     "LeaveOneOut",
+    "best_exponent",
     "explain",
     "leave_one_out",
     "member_posteriors",

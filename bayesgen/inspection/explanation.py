@@ -71,7 +71,8 @@ def _bayes_terms(classifier, rows):
             places = np.arange(own.shape[1])
             parts = {c: np.where(places == j, own, np.nan) for j, c in enumerate(block.columns)}
         names += parts
-        terms += [posterior.log_predictive(blank | {block.name: part}) - prior for part in parts.values()]
+        own = (posterior.log_predictive(blank | {block.name: part}) for part in parts.values())
+        terms += [classifier.exponent_ * (joint - prior) for joint in own]
     return names, terms
 
 

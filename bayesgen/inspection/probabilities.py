@@ -7,6 +7,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.averaged import averaged_draws
+from bayesgen.inspection.tempering import tempered
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import DENSITIES, split_rows
 
@@ -70,6 +71,9 @@ def _by_pieces(classifier, X, size):
     model, params = classifier.posterior_.model, classifier.posterior_.draws(classifier.random_state, (size,))
     for rows in split_rows(model.check(classifier._read(X)), max(1, DENSITIES // (size * len(classifier.classes_)))):
         density = possible(model.log_likelihood_rows(params, rows), params)
+        if (exponent := getattr(classifier, "exponent_", 1.0)) != 1:
+            with np.errstate(divide="ignore"):
+                density = tempered(density, np.log(params["classes.probability"])[..., None], exponent)
         yield softmax(np.moveaxis(density, 1, -1), axis=-1)
 
 

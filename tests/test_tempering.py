@@ -1,0 +1,188 @@
+"""Naive Bayes whose features are tempered: the exponent against brute force, and what it changes."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+
+import bayesgen as bg
+from bayesgen.averaging import evidence, temper
+from bayesgen.averaging.reference import Reference
+from bayesgen.inspection import strength, tempering
+from bayesgen.models import DirichletCategorical, NormalInverseGamma, NormalInverseWishart
+from bayesgen.statistics import moments
+
+NB = bg.NaiveBayesClassifier
+IRIS, SPECIES = load_iris(return_X_y=True)
+X, Y = IRIS[::6], SPECIES[::6]
+
+
+def pieces_of(classifier, rows):
+    """Log class prior and log p(x | k) of rows."""
+    posterior = classifier.posterior_
+    prior = posterior.log_predictive(classifier.schema_.nothing())
+    return prior, posterior.log_predictive(classifier.schema_.read(classifier._table(rows, reset=False))) - prior
+
+
+def test_the_exponent_is_that_of_refits_without_each_row():
+    prior, density = np.empty((2, len(X), 3))
+    for i in range(len(X)):
+        rest = NB().fit(np.delete(X, i, 0), np.delete(Y, i))
+        prior[i], density[i] = (part[0] for part in pieces_of(rest, X[i : i + 1]))
+
+    mode = temper.expected(4, len(X))
+
+    def loss(tau):
+        score = log_softmax(prior + tau * density, axis=1)[np.arange(len(X)), Y].sum()
+        return -(score + (np.log(tau) - tau / mode) / 0.25)
+
+    best = minimize_scalar(loss, bounds=(1e-3, 10), method="bounded", options={"xatol": 1e-10}).x
+    assert NB(exponent="loo").fit(X, Y).exponent_ == pytest.approx(best, rel=1e-5)
+
+
+def test_features_alone_are_tempered():
+    plain, half = NB().fit(X, Y), NB(exponent=0.5).fit(X, Y)
+    prior, density = pieces_of(plain, IRIS)
+    np.testing.assert_allclose(half.predict_proba(IRIS), softmax(prior + 0.5 * density, axis=1), rtol=1e-10)
+    np.testing.assert_allclose(
+        half.predict_proba(np.full((1, 4), np.nan)), plain.predict_proba(np.full((1, 4), np.nan))
+    )
+    given = np.array([0.7, 0.2, 0.1])
+    expected = softmax(np.log(given) + 0.5 * density, axis=1)
+    np.testing.assert_allclose(half.predict_proba(IRIS, priors=given), expected, rtol=1e-9)
+    assert half.posterior_ == plain.posterior_ and half.log_evidence_ == plain.log_evidence_
+    np.testing.assert_array_equal(half.score_samples(IRIS), plain.score_samples(IRIS))
+    np.testing.assert_array_equal(NB(exponent=1.0).fit(X, Y).predict_proba(IRIS), plain.predict_proba(IRIS))
+
+
+def test_explanations_and_intervals_are_those_of_the_tempered_probability():
+    half = NB(exponent=0.5, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(softmax(half.explain(IRIS[::30]).sum("term"), axis=1), half.predict_proba(IRIS[::30]))
+    drawn, plain = (c.predict_proba_draws(IRIS[::30], 50) for c in (half, NB(random_state=0).fit(X, Y)))
+    prior = half.posterior_.draws(0, (50,))["classes.probability"][:, None]
+    expected = softmax(np.log(prior) + 0.5 * (np.log(plain) - np.log(prior)), axis=2)
+    np.testing.assert_allclose(drawn, expected, rtol=1e-9)
+
+
+def test_correlated_columns_are_counted_once():
+    wine, kinds = load_wine(return_X_y=True)
+    fit, test = np.arange(178) % 3 == 0, np.arange(178) % 3 > 0
+    twice = np.tile(wine, (1, 4))
+    loss = {}
+    for exponent in (1.0, "loo"):
+        classifier = NB(exponent=exponent).fit(twice[fit], kinds[fit])
+        loss[exponent] = bg.evaluation.log_loss(kinds[test], classifier.predict_proba(twice[test]))
+    assert classifier.exponent_ < 0.5 and loss["loo"] < 0.7 * loss[1.0]
+
+
+def test_a_weight_of_two_is_two_rows():
+    weight = np.arange(len(X)) % 3
+    weighted = NB(exponent="loo").fit(X, Y, weight)
+    repeated = NB(exponent="loo").fit(np.repeat(X, weight, 0), np.repeat(Y, weight))
+    assert weighted.exponent_ == pytest.approx(repeated.exponent_, rel=1e-9)
+
+
+def test_many_rows_are_sampled(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = (rng.random(1500) < 0.2).astype(int)
+    x = np.tile(rng.normal(size=(1500, 1)) + y[:, None], (1, 3))
+    part = NB(exponent="loo").fit(x, y).exponent_
+    monkeypatch.setattr(tempering, "_MOST", 10**6)
+    assert part == pytest.approx(NB(exponent="loo").fit(x, y).exponent_, rel=0.1)
+
+
+@pytest.mark.parametrize("exponent", [0.4, "loo"])
+def test_saved_and_loaded(tmp_path, exponent):
+    fitted = NB(exponent=exponent).fit(X, Y)
+    fitted.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    assert again.exponent == exponent and again.exponent_ == fitted.exponent_
+    np.testing.assert_array_equal(again.predict_proba(IRIS), fitted.predict_proba(IRIS))
+
+
+def test_a_plug_in_that_rules_classes_out_is_tempered_too():
+    classifier = NB({"x0": DirichletCategorical(1.0, ["a", "b"])}, inference="ml", exponent=0.5)
+    classifier.fit(np.array([["a"], ["a"], ["b"], ["a"]], object), [0, 0, 1, 1])
+    np.testing.assert_allclose(classifier.predict_proba(np.array([["b"]], object)), [[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("exponent", "error", "words"),
+    [
+        (0.0, ValueError, "finite number > 0"),
+        ("best", ValueError, "number > 0 or 'loo'"),
+        (None, TypeError, "a number"),
+    ],
+)
+def test_bad_exponents_are_named(exponent, error, words):
+    with pytest.raises(error, match=words):
+        NB(exponent=exponent).fit(X, Y)
+
+
+def test_where_rows_are_not_there_they_cannot_be_left_out():
+    with pytest.raises(ValueError, match="give all of them to fit"):
+        NB(exponent="loo").partial_fit(X, Y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="needs inference='exact'"):
+        NB(exponent="loo", inference="map").fit(X, Y)
+    stream = clone(NB(exponent=0.5)).partial_fit(X, Y, classes=[0, 1, 2])
+    np.testing.assert_allclose(stream.predict_proba(IRIS), NB(exponent=0.5).fit(X, Y).predict_proba(IRIS), rtol=1e-9)
+
+
+# -- the strength of a prior
+
+
+GD = bg.GaussianDiscriminantClassifier
+
+
+def prior_of(member, statistics):
+    p = evidence.posterior(member, Reference.of(statistics), prior=True)
+    if "diagonal" in member.structure:
+        return NormalInverseGamma(p.mean[0], p.kappa[0], p.nu[0] / 2, p.scale[0] / 2)
+    return NormalInverseWishart(p.mean[0], p.kappa[0], p.nu[0], p.scale[0])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_the_prior_is_the_best_of_all_when_each_row_is_left_out_by_a_refit(covariance, shared):
+    x, y = IRIS[::6, :2] + 50.0, SPECIES[::6]
+    members = strength.candidates(covariance, shared)
+    log_class = np.log(np.full(3, 1 / 3))
+    score = np.zeros(len(members))
+    for i in range(len(x)):
+        rest, own = np.delete(x, i, 0), np.delete(y, i)
+        moved = moments(rest, own, 3, vector=True)
+        for m, member in enumerate(members):
+            refit = GD(covariance, shared, prior=prior_of(member, moved)).fit(rest, own).posterior_.model
+            density = refit.leaves["gaussian"].log_predictive(x[i : i + 1])
+            score[m] += log_softmax(np.ravel(density) + log_class)[y[i]]
+    best = prior_of(members[score.argmax()], moments(x, y, 3, vector=True))
+    found = GD(covariance, shared, prior="loo").fit(x, y)
+    for name, value in vars(best).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_allclose(getattr(found.model_.leaves["gaussian"], name), value, rtol=1e-8, err_msg=name)
+
+
+def test_a_strength_that_is_chosen_is_better_than_a_weak_one_where_rows_are_few(tmp_path):
+    wine, kinds = load_wine(return_X_y=True)
+    fit, test = np.arange(178) % 4 == 0, np.arange(178) % 4 > 0
+    chosen, weak = (GD(prior=prior).fit(wine[fit], kinds[fit]) for prior in ("loo", "weak"))
+    losses = [bg.evaluation.log_loss(kinds[test], c.predict_proba(wine[test])) for c in (chosen, weak)]
+    assert losses[0] < losses[1]
+    chosen.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    np.testing.assert_array_equal(again.predict_proba(wine), chosen.predict_proba(wine))
+
+
+def test_a_strength_is_chosen_from_weighted_and_whole_rows():
+    weight = np.arange(len(X)) % 3
+    weighted = GD(prior="loo").fit(X, Y, weight)
+    repeated = GD(prior="loo").fit(np.repeat(X, weight, 0), np.repeat(Y, weight))
+    np.testing.assert_allclose(weighted.predict_proba(IRIS), repeated.predict_proba(IRIS), rtol=1e-8)
+    with pytest.raises(ValueError, match="complete rows"):
+        GD(prior="loo", inference="map").fit(np.where(X == X[0, 0], np.nan, X), Y)
+    with pytest.raises(ValueError, match="for covariance='full' and 'diagonal', got 'isotropic'"):
+        GD("isotropic", prior="loo").fit(X, Y)
+    with pytest.raises(ValueError, match="give all of them to fit"):
+        GD(prior="loo").partial_fit(X, Y, classes=[0, 1, 2])
