@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen import evaluation
-from benchmarks.quality_report import KEYS, Section, first_screen, picture, put
+from benchmarks.quality_report import KEYS, Section, first_screen, markdown, picture, put, summary
 from benchmarks.rivals import DEVELOPMENT, ON_DEMAND, contenders, table
 
 KEPT = Path("build/quality.jsonl")
@@ -140,7 +140,7 @@ def main() -> None:
         return
     sizes = [rows if rows == "all" else int(rows) for rows in arguments.rows]
     measure(arguments.kept, arguments.data, sizes, arguments.removed, arguments.splits, arguments.models)
-    print(Section(read(arguments.kept), SPLITS).markdown())
+    print(markdown(summary(read(arguments.kept))))
 
 
 if __name__ == "__main__":

@@ -235,8 +235,8 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
 ![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
 
 {markdown(table)}
-Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned; removed entries: all
-{frame[frame.removed > 0].data.nunique()} data sets. The rivals are scikit-learn's, the penalty of logistic regression
+Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned; removed entries:
+all {frame[frame.removed > 0].data.nunique()} data sets. The rivals are scikit-learn's, the penalty of logistic regression
 cross-validated, gaps imputed. `python -m benchmarks quality` measures them (`pip install -e ".[bench]"`; some hours).
 Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was missed.
 """
