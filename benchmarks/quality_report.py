@@ -236,8 +236,8 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
 
 {markdown(table)}
 Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned; removed entries:
-all {frame[frame.removed > 0].data.nunique()} data sets. The rivals are scikit-learn's, the penalty of logistic regression
-cross-validated, gaps imputed. `python -m benchmarks quality` measures them (`pip install -e ".[bench]"`; some hours).
+all {frame[frame.removed > 0].data.nunique()}. The rivals are scikit-learn's, the penalty of logistic regression is
+cross-validated, gaps are imputed. `python -m benchmarks quality` measures them (`pip install -e ".[bench]"`; some hours).
 Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was missed.
 """
 
