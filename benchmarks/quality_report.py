@@ -155,21 +155,23 @@ def pairs_long(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame.set_index(KEYS[:4]).index.isin(done)]
 
 
-def by_gaps(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Mean log loss by part removed, over the cells and splits that have every part."""
+def by_gaps(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Mean log loss by part removed, over the sizes and splits where every data set has every part; and which."""
     frame = pairs_long(frame)
-    parts = sorted(frame.removed.unique())
-    whole = frame[frame.model == OURS].groupby(["data", "rows", "split"]).removed.nunique()
-    same = whole.index[whole == len(parts)]
-    frame = frame[frame.set_index(["data", "rows", "split"]).index.isin(same)]
-    loss = frame.pivot_table("log_loss", ["data", "rows", "split"], ["removed", "model"])
-    models = [
-        m for m in frame.model.unique() if all(loss[part].get(m, pd.Series(np.nan)).notna().all() for part in parts)
-    ]
-    table = pd.DataFrame({f"{part:.0%} removed": loss[part][models].mean() for part in parts}).sort_values(
-        "30% removed" if 0.3 in parts else "0% removed"
-    )
-    return table.map("{:.3f}".format).rename_axis("model").reset_index(), len(same)
+    parts, ours = sorted(frame.removed.unique()), frame[frame.model == OURS]
+    found = ours.groupby(["rows", "split", "data"]).removed.nunique().eq(len(parts))
+    count, every = found.groupby(level=["rows", "split"]).sum(), ours.groupby("rows").data.nunique()
+    whole = count[count.to_numpy() == every[count.index.get_level_values("rows")].to_numpy()].index
+    if not len(whole):
+        return pd.DataFrame(), ""
+    frame = frame[frame.set_index(["rows", "split"]).index.isin(whole)]
+    loss = frame.pivot_table("log_loss", ["data", "rows", "split"], ["removed", "model"]).dropna(axis=1)
+    models = [m for m in frame.model.unique() if all((part, m) in loss for part in parts)]
+    table = pd.DataFrame({f"{part:.0%} removed": loss[part][models].mean() for part in parts})
+    table = table.sort_values(table.columns[-1]).map("{:.3f}".format).rename_axis("model").reset_index()
+    sizes = whole.get_level_values("rows").tolist()
+    told = [f"{rows} rows a class (splits: {sizes.count(rows)})" for rows in ROWS if rows in sizes]
+    return table, ", ".join(told)
 
 
 class Section:
@@ -204,12 +206,9 @@ class Section:
             markdown(summary(complete)),
             markdown(promises(frame)),
         ]
-        if (frame.removed > 0).any():
-            gaps, count = by_gaps(frame)
-            parts += [
-                f"Entries removed: mean log loss over {count} cells and splits that have every part.\n",
-                markdown(gaps),
-            ]
+        gaps, which = by_gaps(frame)
+        if which and (frame.removed > 0).any():
+            parts += [f"Entries removed: mean log loss over all data sets, {which}.\n", markdown(gaps)]
         return "\n".join([*parts, self.notes])
 
 
@@ -223,10 +222,10 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
     loss = cells(shown).groupby("rows").mean().loc[sizes, list(FIRST)]
     error = cells(shown, "calibration").groupby("rows").mean().loc[sizes, list(FIRST)].mean()
     columns = {rows: loss.loc[rows].map("{:.2f}".format) for rows in sizes}
-    if (frame.removed > 0).any():
-        gaps = by_gaps(frame)[0].set_index("model")["30% removed"]
-        at = " and ".join(rows for rows in ROWS if rows in set(frame[frame.removed > 0].rows))
-        columns[f"{at}, 30 % of the entries removed"] = gaps.reindex(list(FIRST)).astype(float).map("{:.2f}".format)
+    gaps, which = by_gaps(frame)
+    if which and (frame.removed > 0).any():
+        gone = gaps.set_index("model")[gaps.columns[-1]].reindex(list(FIRST)).astype(float)
+        columns[f"{gaps.columns[-1]}*"] = gone.map("{:.2f}".format)
     columns["calibration error"] = error.map("{:.3f}".format)
     table = pd.DataFrame(columns).rename(index=FIRST).rename_axis("log loss, rows a class:").reset_index()
     ours = complete[complete.model == OURS].groupby("rows").split.nunique()
@@ -235,10 +234,11 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
 ![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
 
 {markdown(table)}
-Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned; removed entries:
-all {frame[frame.removed > 0].data.nunique()}. The rivals are scikit-learn's, the penalty of logistic regression is
-cross-validated, gaps are imputed. `python -m benchmarks quality` measures them (`pip install -e ".[bench]"`; some hours).
-Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was missed.
+Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned (*: all data sets,
+{which or "not run"}; gaps in the rows of fit and of test). The rivals are scikit-learn's, the penalty of logistic
+regression is cross-validated, gaps are imputed. `python -m benchmarks quality` measures them again, in hours, after
+`pip install -e ".[bench]"`. Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was
+missed.
 """
 
 

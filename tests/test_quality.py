@@ -66,12 +66,13 @@ def test_only_splits_that_ours_was_measured_on_count():
     assert "| one | 20 | 0.405 | 0.305 (full) | 0.505 (forest) | 0.505 | 0.605 |" in text
 
 
-def test_gaps_are_compared_where_every_part_was_removed():
+def test_gaps_are_compared_where_every_data_set_has_every_part():
     frame = lines(LOSS, removed=(0.0, 0.1, 0.3))
-    frame = frame[(frame.data == "one") | (frame.removed == 0)]
-    table, count = quality_report.by_gaps(frame)
-    assert count == 6
-    assert table.iloc[0].tolist() == ["bayesgen full", "0.310", "0.410", "0.610"]
+    table, which = quality_report.by_gaps(frame[(frame.removed == 0) | (frame.rows == "20") & (frame.split < 2)])
+    assert which == "20 rows a class (splits: 2)"
+    assert table.columns.tolist() == ["model", "0% removed", "10% removed", "30% removed"]
+    assert table.iloc[0].tolist() == ["bayesgen full", "0.305", "0.405", "0.605"]
+    assert quality_report.by_gaps(frame[(frame.removed == 0) | (frame.data == "one")])[1] == ""
 
 
 def test_what_is_kept_is_not_measured_again(tmp_path, monkeypatch):
