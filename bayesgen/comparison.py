@@ -323,13 +323,13 @@ def compare_models(
     chosen, remarks = candidates(X, models, seed)
     blank = np.full((len(y), len(classes)), np.nan)
     result = ModelComparison(
-        classes,
-        truth,
-        np.zeros(len(y), int),
-        {name: blank.copy() for name in chosen},
-        dict.fromkeys(chosen, 0.0),
-        [],
-        {name: candidate.note for name, candidate in chosen.items() if candidate.note}
+        classes=classes,
+        y_true=truth,
+        fold=np.zeros(len(y), int),
+        probability={name: blank.copy() for name in chosen},
+        seconds=dict.fromkeys(chosen, 0.0),
+        notes=[],
+        remarks={name: candidate.note for name, candidate in chosen.items() if candidate.note}
         | {name: f"left out: {why}" for name, why in remarks.items()},
     )
 

@@ -1,6 +1,7 @@
 """Every picture beside its baseline, text removed since fonts differ; `python tests/test_pictures.py` draws them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.text import Text
 
 import bayesgen as bg
 from bayesgen import plot
+from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
 BASELINE = Path(__file__).parent / "baseline"
@@ -42,6 +44,15 @@ def boundaries(ax):
     plot.boundaries({label: fit.fit(*OUTLIER) for label, fit in fits.items()}, *OUTLIER, ax=ax)
 
 
+AVERAGED = SimpleNamespace(
+    members_=[
+        ((1, GaussianMember("full", 2.0, 0.1)), None),
+        ((3, GaussianMember("full", 2.0, 0.1)), None),
+        (None, None),
+    ],
+    weights_=np.array([0.5, 0.3, 0.2]),
+    exponents_=np.array([0.8, 0.5, 1.0]),
+)
 PICTURES = {
     "beta_densities": lambda ax: plot.beta_densities([(1, 1), (2, 2), (0.5, 0.5), (8, 3)], ax=ax),
     "coin": lambda ax: plot.coin(BetaBernoulli(2, 2), [1, 1], [1, 1, 0] * 20, ax=ax),
@@ -71,7 +82,7 @@ PICTURES = {
     "learning_curves": lambda ax: plot.learning_curves(
         [10, 20, 40], {"one": [[3, 2, 1], [2, 2, 1]], "other": [[1, 1, 1], [2, 1.5, 1.2]]}, ax=ax
     ),
-    "members": lambda ax: plot.members(bg.AveragedClassifier(components=False).fit(X, Y), ax=ax),
+    "members": lambda ax: plot.members(AVERAGED, ax=ax),
     "models": lambda ax: plot.models(
         bg.compare_models(X, Y, ["base rate", "naive Bayes", "shared", "full"], folds=3), ax=ax
     ),

@@ -74,9 +74,9 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
 
     Notes
     -----
-    A row left out leaves by one unit of its weight, so that a weight of 2 is two rows. Beyond 1,000 rows (fewer of many
-    columns or classes) a stratified sample is left out of all; beyond 5,000, bends and components are learned from a
-    stratified sample. Missing entries are integrated out at prediction; at fit a full covariance has no conjugate
+    A row left out leaves by one unit of its weight, so that a weight of 2 is two rows; beside a group of 1,000 rows a
+    column it would hardly be missed, and stays. Beyond 1,000 rows (fewer of many columns or classes) a stratified sample
+    is left out of all; beyond 5,000, bends and components are learned from a stratified sample. Missing entries are integrated out at prediction; at fit a full covariance has no conjugate
     posterior given rows with gaps, and takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric
     columns the generative members take them as independent given the class, in one component; more than 2,000 are
     refused.

@@ -488,8 +488,8 @@ class GaussianDiscriminantClassifier(_GenerativeClassifier):
     prior : "weak", "loo" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
         SeparationPrior (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale; "loo"
-        (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out finds best
-        for the log score of the classes, see `bayesgen.inspection.strength`.
+        (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out says, see
+        `bayesgen.inspection.strength`.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional

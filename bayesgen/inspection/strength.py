@@ -1,7 +1,13 @@
-"""How strong the prior of a Gaussian discriminant should be: what exact leave-one-out chooses."""
+"""How strong the prior of a Gaussian discriminant should be: what exact leave-one-out says.
+
+Each of a few strengths has a log score of the classes of rows left out. The best of them is best by chance as much as
+by merit where rows are few: taken alone it did worse than the weak prior in 9 of 10 cells of wine, breast cancer and
+iris. So the strengths are averaged, log rho and log kappa, under weights in proportion to the exponential of half their
+score; that did as well as the weak prior, and a little better where columns are many.
+"""
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from bayesgen.averaging.evidence import posterior
 from bayesgen.averaging.gaussian import GaussianMember
@@ -28,7 +34,7 @@ def candidates(covariance: str, shared: bool) -> list[GaussianMember]:
 
 
 def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
-    """The prior whose predictive of the classes of rows left out has the best log score.
+    """The prior of the strength that predicts best the classes of rows left out, on average; see the module.
 
     The priors follow the pooled covariance and the mean of the rows (`bayesgen.averaging.reference`), and are worked
     out anew without each row, which leaves by one unit of its weight. Of more than 1,000 rows a stratified sample is
@@ -68,9 +74,17 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
     density = fitted.leave_out(x[places], own, np.minimum(1.0, chosen), anew)
     score = log_softmax(density + log_class, axis=2)[:, np.arange(len(own)), own]
     share = statistics.n / np.bincount(own, chosen, len(log_class)).clip(1e-300)
-    member = fitted.members[(score @ (chosen * share[own])).argmax()]
+    member = mean_strength(fitted.members, score @ (chosen * share[own]))
     p = posterior(member, Reference.of(fitted.statistics), prior=True)
     mean = warp.location + warp.scale * p.mean[0]
     if p.scale.ndim == 2:
         return NormalInverseGamma(mean, p.kappa[0], p.nu[0] / 2, p.scale[0] * warp.scale**2 / 2)
     return NormalInverseWishart(mean, p.kappa[0], p.nu[0], p.scale[0] * np.outer(warp.scale, warp.scale))
+
+
+def mean_strength(members, score) -> GaussianMember:
+    """Members of one structure, averaged under weights in proportion to the exponential of half their log scores."""
+    weights = softmax(np.asarray(score) / 2)
+    rho, kappa = (float(np.exp(weights @ np.log([getattr(m, name) for m in members]))) for name in ("rho", "kappa"))
+    shrinkage = min(1.0, float(weights @ np.array([m.shrinkage for m in members])))
+    return GaussianMember(members[0].structure, rho, kappa, shrinkage)
