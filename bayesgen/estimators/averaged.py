@@ -75,11 +75,11 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     Notes
     -----
     A row left out leaves by one unit of its weight, so that a weight of 2 is two rows; beside a group of 1,000 rows a
-    column it would hardly be missed, and stays. Beyond 1,000 rows (fewer of many columns or classes) a stratified sample
-    is left out of all; beyond 5,000, bends and components are learned from a stratified sample. Missing entries are integrated out at prediction; at fit a full covariance has no conjugate
-    posterior given rows with gaps, and takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric
-    columns the generative members take them as independent given the class, in one component; more than 2,000 are
-    refused.
+    column it would hardly be missed, and stays. Beyond 1,000 rows (fewer of many columns or classes) a stratified
+    sample is left out of all; beyond 5,000, bends and components are learned from a stratified sample. Missing entries
+    are integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and
+    takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take them
+    as independent given the class, in one component; more than 2,000 are refused.
 
     There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and sums of earlier
     rows do not tell them. There is no ``n_jobs``: a fit takes about a second, much of it in small array operations that
@@ -143,7 +143,11 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
             self.average_, self.scores_ = learn(
-                Rows(*self._arrays(blocks), codes, np.ones(len(codes)) if weight is None else weight),
+                Rows(
+                    *columns.arrays(self.schema_, blocks, self.constant_),
+                    codes,
+                    np.ones(len(codes)) if weight is None else weight,
+                ),
                 columns.levels(self.schema_),
                 len(self.classes_),
                 method=self.weights,
@@ -192,12 +196,10 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             )
         return value
 
-    def _arrays(self, blocks):
-        return columns.arrays(self.schema_, blocks, self.constant_)
-
     def _read(self, X):
         check_is_fitted(self)
-        return self._arrays(self.schema_.read(self._table(X, reset=False), self.unseen))
+        blocks = self.schema_.read(self._table(X, reset=False), self.unseen)
+        return columns.arrays(self.schema_, blocks, self.constant_)
 
     @property
     def members_(self):
@@ -222,10 +224,7 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     @property
     def log_evidence_(self):
         """An AttributeError: tempered members have no evidence, and priors and bends follow the data."""
-        raise AttributeError(
-            "log_evidence_ does not exist: tempered members have no joint density of rows and classes, and the priors "
-            "and bends of all members follow the data"
-        )
+        raise AttributeError("no log_evidence_: tempered members have no joint density, and priors follow the data")
 
     def summary(self):
         """A table of what was averaged, the heaviest member first; see `inspection.summary`."""

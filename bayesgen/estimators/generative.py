@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
@@ -40,6 +41,14 @@ from bayesgen.tables.schema import Block, Schema, side_by_side
 from bayesgen.tables.table import SPARSE_FAMILIES
 
 
+def _sums_suffice(classifier) -> bool:
+    """Whether statistics are all that a fit needs; where not, the classifier has no ``partial_fit``."""
+    for name in ("exponent", "prior"):
+        if isinstance(value := getattr(classifier, name, None), str) and value == "loo":
+            raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
+    return True
+
+
 class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
     """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
 
@@ -70,6 +79,7 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             self._temper(X, labels, sample_weight)
         return self
 
+    @available_if(_sums_suffice)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from more rows: pieces of the data, in any order, teach what the whole would.
 
