@@ -2,7 +2,7 @@
 
 from bayesgen import boundary, data, decision, evaluation, models
 from bayesgen.calibration import check_calibration
-from bayesgen.comparison import compare_evidence
+from bayesgen.comparison import compare_evidence, compare_models
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
@@ -32,6 +32,7 @@ __all__ = [
     "cache_compilation",
     "check_calibration",
     "compare_evidence",
+    "compare_models",
     "data",
     "decision",
     "evaluation",

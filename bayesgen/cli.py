@@ -41,19 +41,27 @@ def _main():
 def compare(
     file: str = _FILE,
     target: str = _TARGET,
-    model: str = _MODEL,
-    inference: str = typer.Option("ml,map,exact,nuts", help="What to compare, with commas between."),
+    model: str = typer.Option(
+        "all",
+        help="all: naive Bayes by every inference, and then the models beside each other; nb or gda: one model by "
+        "every inference.",
+    ),
+    inference: str = typer.Option("ml,map,exact,nuts", help="Inferences to compare, with commas between."),
     folds: int = typer.Option(5, help="Folds of the stratified cross-validation."),
     output: Path | None = typer.Option(None, help="Folder for pictures, predictions.csv and posterior.nc."),
     missing: list[str] = _MISSING,
     categories: list[str] = _CATEGORIES,
     seed: int = typer.Option(0, help="Seed of the folds and of NUTS."),
 ):
-    """Compare ways of inference on a table: ML, MAP, the exact posterior, and NUTS (4 chains of 1000 draws)."""
+    """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen import comparison
+    from bayesgen.tables.cleaning import MODELS
 
     out, err = report.consoles()
     with _one_line(err):
+        if model not in (known := ("all", *MODELS)):
+            raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
+        beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: _inference(name) for name in _split([inference.lower()])}
         read, prepared = _prepared(file, target, model, missing, categories)
         with warnings.catch_warnings():
@@ -67,15 +75,14 @@ def compare(
         report.tell_table(out, read, target, prepared, whole.schema_)
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
             task = bar.add_task("")
-            result = comparison.compare(
-                prepared.X,
-                prepared.y,
-                model,
-                inferences,
-                folds,
-                seed,
-                lambda done, total, text: bar.update(task, completed=done, total=total, description=text),
-            )
+
+            def tell(done, total, text):
+                bar.update(task, completed=done, total=total, description=text)
+
+            result = comparison.compare(prepared.X, prepared.y, model, inferences, folds, seed, tell)
+            models = None
+            if beside:
+                models = comparison.compare_models(prepared.X, prepared.y, folds=folds, seed=seed, progress=tell)
             if output:
                 bar.update(task, total=None, description="posterior of all rows")
                 with warnings.catch_warnings():
@@ -84,8 +91,10 @@ def compare(
         if not any(result.learned(name).any() for name in inferences):
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
         report.tell_result(out, result, folds)
+        if models is not None:
+            report.tell_models(out, models)
         if output:
-            report.write(out, output, result, prepared, whole)
+            report.write(out, output, result, models, prepared, whole)
 
 
 @app.command()

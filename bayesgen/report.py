@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bayesgen.tables.messages import MOST, counted, named, quoted
 
-FILES = ("calibration.png", "probabilities.png", "predictions.csv", "posterior.nc")
+FILES = ("calibration.png", "probabilities.png", "models.png", "predictions.csv", "posterior.nc")
 
 
 def escape() -> None:
@@ -69,19 +69,7 @@ def tell_result(out: Console, result, folds) -> None:
 
     if result.folds < folds:
         say(out, f"{result.folds} folds, not {folds}: the smallest class has no more rows", indent=2)
-    scores = {name: _scores(result, name) for name in result.probability}
-    table = Table("inference", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in next(iter(scores.values())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, values in scores.items():
-        table.add_row(name, *values.values())
-    if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
-        out.print(table)
-    else:
-        for name, values in scores.items():
-            say(out, name)
-            for heading, value in values.items():
-                say(out, f"{heading.replace(chr(10), ' '):<{_WIDEST}} {value}", indent=2)
+    _columns(out, "inference", {name: _scores(result, name) for name in result.probability})
     for note in _notes(result):
         out.print(Text(note), overflow="fold")
     if {"nuts", "exact"} <= result.probability.keys() and (apart := result.difference("nuts", "exact")).size:
@@ -93,7 +81,48 @@ def tell_result(out: Console, result, folds) -> None:
             say(out, "their probabilities are rough, and exact ones, where they exist, are not.")
 
 
-_WIDEST = len("largest |p-exact|")
+def tell_models(out: Console, result) -> None:
+    """Print the scores of every model, the best first, and what was done for its sake."""
+    rows = {}
+    for name, row in result.table.iterrows():
+        values = {
+            "log\nloss": f"{row['log_loss']:.4f}",
+            "std.\nerror": f"{row['standard_error']:.4f}",
+            "above\nbest": "-" if name == result.best else f"{row['difference']:.4f}",
+            "error\nof it": "-" if name == result.best else f"{row['difference_error']:.4f}",
+            "Brier\nscore": f"{row['brier_score']:.4f}",
+            "calib.\nerror": f"{row['calibration_error']:.4f}",
+            "accuracy": f"{row['accuracy']:.4f}",
+        }
+        values = values if row["folds"] else dict.fromkeys(values, "-")
+        rows[str(name)] = values | {"seconds": f"{row['seconds']:.2f}"}
+    _columns(out, "model", rows)
+    told = defaultdict(list)
+    for name, remark in result.remarks.items():
+        told[remark].append(name)
+    for remark, names in told.items():
+        out.print(Text(f"{', '.join(names)}: {remark}"), overflow="fold")
+    for note in _notes(result):
+        out.print(Text(note), overflow="fold")
+    say(out, "Above best: mean difference in log loss, row by row, with its standard error.")
+
+
+def _columns(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
+    """Print rows of values by heading, side by side where the terminal is wide enough, else below each other."""
+    table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    headings = list(next(iter(rows.values())))
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, values in rows.items():
+        table.add_row(name, *values.values())
+    if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
+        out.print(table)
+        return
+    widest = max(map(len, headings))
+    for name, values in rows.items():
+        say(out, name)
+        for heading, value in values.items():
+            say(out, f"{heading.replace(chr(10), ' '):<{widest}} {value}", indent=2)
 
 
 def _scores(result, name) -> dict[str, str]:
@@ -129,20 +158,26 @@ def _notes(result):
         yield f"The scores of {', '.join(some)} are means over the rows of the other folds only."
 
 
-def write(out: Console, folder: Path, result, prepared, whole) -> None:
-    """Write predictions, pictures and the posterior of all rows."""
+def write(out: Console, folder: Path, result, models, prepared, whole) -> None:
+    """Write predictions, pictures and the posterior of all rows; ``models`` is None where none were compared."""
     import numpy as np
     import pandas as pd
 
     columns = {"row": prepared.rows, "fold": result.fold, "truth": prepared.y}
-    for name, probability in result.probability.items():
-        learned = result.learned(name)
+    others = {} if models is None else models.probability  # of the same folds
+    for name, probability in (result.probability | others).items():
+        learned = np.isfinite(probability.sum(1))
+        name = name.replace(" ", "_")
         columns[f"{name}_class"] = np.where(learned, result.classes[probability.argmax(1)].astype(object), None)
         columns |= {f"{name}_p_{c}": p for c, p in zip(result.classes.tolist(), probability.T, strict=True)}
     pd.DataFrame(columns).to_csv(folder / "predictions.csv", index=False)
     _draw(folder, result)
-    written = [file for file in FILES if file != "posterior.nc"]
-    (folder / "posterior.nc").unlink(missing_ok=True)
+    written = [file for file in FILES if file not in ("posterior.nc", "models.png")]
+    for file in ("posterior.nc", "models.png"):
+        (folder / file).unlink(missing_ok=True)  # of an earlier run
+    if models is not None:
+        _draw_models(folder / "models.png", models)
+        written.append("models.png")
     try:
         whole.to_arviz().to_netcdf(folder / "posterior.nc", engine="h5netcdf")
         written.append("posterior.nc")
@@ -177,3 +212,16 @@ def _draw(folder: Path, result):
             ax.label_outer()
             ax.set_title(f"{name}, {len(set(result.fold[rows]))} of {result.folds} folds", fontsize=10)
         figure.savefig(folder / f"{file}.png", dpi=150)
+
+
+def _draw_models(path: Path, models):
+    """Draw the models side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from bayesgen import plot
+
+    figure = Figure(figsize=(6.4, 0.8 + 0.42 * len(models.probability)), layout="constrained")
+    FigureCanvasAgg(figure)
+    plot.models(models, ax=figure.subplots())
+    figure.savefig(path, dpi=150)

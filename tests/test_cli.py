@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen import data
+from bayesgen.candidates import CANDIDATES
 from bayesgen.cli import app
 from bayesgen.comparison import compare
 from bayesgen.tables import files
@@ -33,9 +34,8 @@ def test_compare_prints_a_table_and_writes_its_files(tmp_path):
     table = data.load("penguins").iloc[::3]
     table.to_csv(tmp_path / "few.csv", index=False)
     folder = tmp_path / "deep" / "report"
-    code, out, err = run(
-        tmp_path / "few.csv", "--target", "species", "--inference", "ml,map,exact", "--folds", 4, "--output", folder
-    )
+    arguments = ("--target", "species", "--model", "nb", "--inference", "ml,map,exact", "--folds", 4)
+    code, out, err = run(tmp_path / "few.csv", *arguments, "--output", folder)
     assert (code, err) == (0, "")
     assert f"few.csv: {len(table)} rows, 8 columns; {len(table)} rows used" in out
     assert "species, 3 classes: Adelie 51, Chinstrap 23, Gentoo 41" in out
@@ -64,9 +64,35 @@ def test_compare_prints_a_table_and_writes_its_files(tmp_path):
         assert mean["feature"].values.tolist()[-1] == "year"
 
 
+def test_all_models_stand_below_the_inferences_and_in_the_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    table = data.load("penguins").iloc[::6]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    arguments = ["few.csv", "--target", "species", "--inference", "exact", "--folds", "2", "--output", "report"]
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["compare", *arguments])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    first = [line.split("  ")[0].strip() for line in lines]
+    assert first.index("exact") < min(first.index(name) for name in CANDIDATES)
+    assert "Written to report: calibration.png, probabilities.png, predictions.csv, models.png" in lines[-1]
+    assert max(map(len, lines[:-1])) <= 80
+    assert "shared, full: numbers only, island, sex left out" in lines
+    assert (tmp_path / "report" / "models.png").read_bytes().startswith(b"\x89PNG")
+    predictions = pd.read_csv(tmp_path / "report" / "predictions.csv")
+    names = [f"{name.replace(' ', '_')}_p_Gentoo" for name in CANDIDATES]
+    assert set(names) <= set(predictions.columns)
+    np.testing.assert_allclose(predictions["naive_Bayes_p_Gentoo"], predictions["exact_p_Gentoo"], rtol=1e-12)
+    # without the models, a picture of an earlier run goes
+    assert CliRunner().invoke(app, ["compare", *arguments, "--model", "nb"]).exit_code == 0
+    assert not (tmp_path / "report" / "models.png").exists()
+
+
 def test_a_table_of_80_columns_is_whole(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    result = CliRunner().invoke(app, ["compare", "anes96", "--target", "vote", "--inference", "ml,exact"])
+    result = CliRunner().invoke(
+        app, ["compare", "anes96", "--target", "vote", "--model", "nb", "--inference", "ml,exact"]
+    )
     assert "…" not in result.stdout
     assert max(map(len, result.stdout.splitlines()[4:])) <= 80
     assert "0 551, 1 393" in result.stdout
@@ -74,7 +100,9 @@ def test_a_table_of_80_columns_is_whole(monkeypatch):
 
 def test_ml_that_fails_in_a_fold_is_told_and_the_rest_goes_on(tmp_path):
     mixed().to_parquet(tmp_path / "mixed.parquet")
-    code, out, _ = run(tmp_path / "mixed.parquet", "--target", "t", "--inference", "ml,exact", "--output", tmp_path)
+    code, out, _ = run(
+        tmp_path / "mixed.parquet", "--target", "t", "--model", "nb", "--inference", "ml,exact", "--output", tmp_path
+    )
     assert code == 0
     assert "ml 4 of 5" in out
     assert "exact 5 of 5" in out
@@ -98,7 +126,7 @@ def test_gda_takes_the_numbers_and_says_what_it_leaves_out(tmp_path):
 
 
 def test_few_rows_of_a_class_make_fewer_folds():
-    code, out, _ = run("penguins", "--target", "island", "--inference", "ml", "--folds", 60)
+    code, out, _ = run("penguins", "--target", "island", "--model", "nb", "--inference", "ml", "--folds", 60)
     assert code == 0
     assert "52 folds, not 60: the smallest class has no more rows" in out
 
@@ -106,7 +134,7 @@ def test_few_rows_of_a_class_make_fewer_folds():
 def test_a_file_wins_over_a_built_in_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mixed().to_csv("penguins", index=False)
-    code, out, _ = run("penguins", "--target", "t", "--inference", "exact", "--folds", 2)
+    code, out, _ = run("penguins", "--target", "t", "--model", "nb", "--inference", "exact", "--folds", 2)
     assert code == 0
     assert "penguins: 60 rows" in out
 
@@ -114,7 +142,9 @@ def test_a_file_wins_over_a_built_in_name(tmp_path, monkeypatch):
 def test_classes_and_names_of_any_kind(tmp_path):
     table = mixed().rename(columns={"colour": "[bold]a/b", "z": "größe"})
     table.to_csv(tmp_path / "odd.csv", index=False)
-    code, out, err = run(tmp_path / "odd.csv", "--target", "flag", "--inference", "exact", "--output", tmp_path)
+    code, out, err = run(
+        tmp_path / "odd.csv", "--target", "flag", "--inference", "exact", "--folds", 2, "--output", tmp_path
+    )
     assert (code, err) == (0, "")
     assert "False" in out
     assert "[bold]a/b" in out
@@ -155,7 +185,7 @@ FILES = {
         ("ragged.csv --target t", "ragged.csv: not readable as CSV"),
         ("junk.parquet --target t", "junk.parquet: not readable as Parquet"),
         ("good.csv --target y", "no column 'y'; there are: x, t"),
-        ("good.csv --target t --model lda", "model must be one of nb, gda; got 'lda'"),
+        ("good.csv --target t --model lda", "--model must be one of all, nb, gda; got 'lda'"),
         ("good.csv --target t --inference ml,vb", "no inference 'vb'; there are: exact, map, ml, nuts"),
         ("good.csv --target t --folds 1", "folds must be an integer >= 2, got 1"),
         ("good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),
@@ -355,7 +385,9 @@ def test_numbers_that_are_categories(tmp_path):
 @pytest.mark.parametrize("width", [20, 40, 60])
 def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    result = CliRunner().invoke(app, ["compare", "anes96", "--target", "vote", "--inference", "ml,map,exact"])
+    result = CliRunner().invoke(
+        app, ["compare", "anes96", "--target", "vote", "--model", "nb", "--inference", "ml,map,exact"]
+    )
     assert "…" not in result.stdout
     below = result.stdout.split("\nml\n")[1]
     assert below.count("accuracy") == 3 and below.count("log loss") == 3 and below.count("5 of 5") == 3
@@ -372,7 +404,7 @@ def test_signs_that_the_terminal_lacks_are_escaped(tmp_path):
         call = [sys.executable, "-c", "from bayesgen.cli import app; app()", *arguments]
         return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False)
 
-    result = ask("compare", "odd.csv", "--target", "классы", "--inference", "exact")
+    result = ask("compare", "odd.csv", "--target", "классы", "--model", "nb", "--inference", "exact")
     assert (result.returncode, result.stderr) == (0, b"")
     assert rb"gr\xf6\xdfe" in result.stdout and b"accuracy" in result.stdout
     for arguments in (["compare", "odd.csv", "--target", "größe?"], ["fit", "--größe"]):

@@ -1,8 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from sklearn.dummy import DummyClassifier
+from sklearn.naive_bayes import GaussianNB
 
-from bayesgen import NUTS, Exact, data, evaluation
+from bayesgen import NUTS, Exact, compare_models, data, evaluation, plot
+from bayesgen.candidates import CANDIDATES
 from bayesgen.comparison import compare, usable_folds
 from bayesgen.tables.cleaning import prepare
 
@@ -174,3 +178,102 @@ def test_nuts_agrees_with_exact_on_penguins(model):
     difference = compare(ready.X, ready.y, model, ["exact", "nuts"]).difference()
     assert difference.mean() < 0.005
     assert difference.max() < 0.05
+
+
+def test_models_of_a_mixed_table_with_gaps_are_compared_on_the_same_rows():
+    ready = prepare(mixed(), "t")
+    result = compare_models(ready.X, ready.y, folds=3)
+    table = result.table
+    assert set(table.index) == set(CANDIDATES) == set(result.probability)
+    assert table["folds"].eq(3).all()
+    assert table["log_loss"].is_monotonic_increasing
+    assert result.best == table.index[0]
+    assert table["difference"].iloc[0] == table["difference_error"].iloc[0] == 0
+    for name, p in result.probability.items():
+        np.testing.assert_allclose(p.sum(1), 1)
+        own, best = result.log_losses(name), result.log_losses(result.best)
+        assert table["log_loss"][name] == pytest.approx(evaluation.log_loss(result.y_true, p))
+        assert table["standard_error"][name] == pytest.approx(own.std(ddof=1) / 60**0.5)
+        assert table["difference"][name] == pytest.approx((own - best).mean())
+        assert table["difference_error"][name] == pytest.approx((own - best).std(ddof=1) / 60**0.5)
+        assert table["brier_score"][name] == pytest.approx(evaluation.brier_score(result.y_true, p))
+    numbers = "numbers only, colour, flag, score, size left out; gaps filled with the means of the columns"
+    assert result.remarks == {
+        "shared": numbers,
+        "full": numbers,
+        "logistic": "gaps filled with the means of the columns",
+    }
+    exact = compare(ready.X, ready.y, inferences=["exact"], folds=3)  # the same model on the same folds
+    np.testing.assert_array_equal(result.fold, exact.fold)
+    np.testing.assert_allclose(result.probability["naive Bayes"], exact.probability["exact"], rtol=1e-13)
+    half = [(result.y_true[result.fold != k] == 1).mean() for k in result.fold]
+    np.testing.assert_allclose(result.probability["base rate"][:, 1], half)
+
+
+def test_of_categories_alone_the_discriminants_are_left_out_unless_asked_for():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice(["u", "v", "w"], (24, 2)), columns=["a", "b"])
+    X.loc[3, "a"] = None
+    y = np.arange(24) % 2
+    result = compare_models(X, y, folds=2)
+    assert list(result.probability) == ["base rate", "naive Bayes", "averaged", "logistic"]
+    assert result.remarks == {
+        "shared": "left out: it takes numbers only, and there are none",
+        "full": "left out: it takes numbers only, and there are none",
+        "logistic": "gaps filled with the most frequent category",
+    }
+    with pytest.raises(ValueError, match="full: it takes numbers only"):
+        compare_models(X, y, ["full"])
+
+
+def test_classifiers_of_ones_own_and_what_fails_is_noted():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
+    X[0, 0] = np.nan
+    result = compare_models(X, y, {"mine": GaussianNB(), "prior": DummyClassifier()}, folds=3)
+    assert result.best == "prior"
+    failed = [note for note in result.notes if note.failed]  # one fold fails to predict the gap, two to learn from it
+    assert [note.inference for note in failed] == ["mine"] * 3
+    assert "NaN" in failed[0].text
+    assert result.table["folds"].to_dict() == {"prior": 3, "mine": 0}
+
+
+def test_a_probability_of_zero_has_no_standard_error():
+    y = np.arange(12) % 2
+
+    class Sure(DummyClassifier):
+        def predict_proba(self, X):
+            return np.tile([1.0, 0.0], (len(X), 1))
+
+    result = compare_models(np.zeros((12, 1)), y, {"sure": Sure(), "prior": DummyClassifier()}, folds=2)
+    row = result.table.loc["sure"]
+    assert row["log_loss"] == row["difference"] == np.inf
+    assert np.isnan(row["standard_error"])
+    ax = plot.models(result, ax=Figure().subplots())
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["prior  0.693"]
+
+
+def test_the_picture_of_models_has_them_from_best_to_worst():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    X[:, 0] += 3 * y
+    result = compare_models(X, y, ["base rate", "full", "shared", "naive Bayes"], folds=2)
+    ax = plot.models(result, ax=Figure().subplots())
+    names = [label.get_text().split("  ")[0] for label in ax.get_yticklabels()]
+    assert names == [name for name in result.table.index if name != "base rate"]
+    assert ax.yaxis_inverted()
+    assert ax.get_xlim()[0] <= 0
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (["lda"], "no model 'lda'; there are: base rate, naive Bayes, shared, full, averaged, logistic"),
+        ([], "at least one model"),
+        ({}, "at least one model"),
+        ({"one": 1}, "'one' is no scikit-learn estimator, but 1"),
+    ],
+)
+def test_errors_of_models(models, words):
+    with pytest.raises(ValueError, match=words):
+        compare_models([[0.0], [1.0], [2.0], [3.5]], ["a", "b", "a", "b"], models)

@@ -35,5 +35,5 @@ def test_begins_with_the_question_and_ends_with_exercises(path):
     assert text.rindex("\n## Exercises\n") == text.rindex("\n## ")
 
 
-def test_there_are_eight():
-    assert len(NOTEBOOKS) == 8
+def test_there_are_nine():
+    assert len(NOTEBOOKS) == 9

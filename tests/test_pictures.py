@@ -83,6 +83,9 @@ PICTURES = {
         [10, 20, 40], {"one": [[3, 2, 1], [2, 2, 1]], "other": [[1, 1, 1], [2, 1.5, 1.2]]}, ax=ax
     ),
     "members": lambda ax: plot.members(AVERAGED, ax=ax),
+    "models": lambda ax: plot.models(
+        bg.compare_models(X, Y, ["base rate", "naive Bayes", "shared", "full"], folds=3), ax=ax
+    ),
     "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y), X[20], 1, ax=ax),
 }
 

@@ -2,6 +2,7 @@
 
 from bayesgen.plot.calibration import calibration
 from bayesgen.plot.coin import beta_densities, coin
+from bayesgen.plot.comparison import models
 from bayesgen.plot.evidence import evidence, feature_evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
 from bayesgen.plot.members import members
@@ -33,6 +34,7 @@ __all__ = [
     "learning_curves",
     "mean_and_predictive",
     "members",
+    "models",
     "predictive_densities",
     "probabilities",
     "regression",

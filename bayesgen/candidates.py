@@ -1,0 +1,160 @@
+"""The models that `compare_models` puts side by side, and the rows as each of them takes them.
+
+What a model cannot take is made good for it, and said: columns that a Gaussian cannot describe are left out, gaps that
+a model has no answer to are filled with what the rows of fit have. Levels of categories are those of all rows, since a
+fold may lack some.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from bayesgen.estimators.averaged import AveragedClassifier
+from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.estimators.regression import LogisticClassifier
+from bayesgen.models import DirichletCategorical
+from bayesgen.tables.messages import named
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A classifier, not fitted, with the rows it takes and what was done to them."""
+
+    classifier: Any
+    rows: Any
+    note: str = ""
+
+
+class _Parts:
+    """A table divided: numbers with NaN where missing, and codes of categories with their levels."""
+
+    def __init__(self, X):
+        self.X, self.table = X, Table(X)
+        families = {name: self.table.family(name) for name in self.table.columns}
+        self.numeric = tuple(name for name, family in families.items() if family == "gaussian")
+        self.other = tuple(name for name in families if name not in self.numeric)
+        self.levels = [self.table.categories(name) for name in self.other]
+        size = len(self.table)
+        self.numbers = np.asarray(self.table.numbers(self.numeric), float) if self.numeric else np.empty((size, 0))
+        codes = [self.table.codes((name,), own) for name, own in zip(self.other, self.levels, strict=True)]
+        self.codes = np.hstack(codes).astype(float) if codes else np.empty((size, 0))
+
+    def frame(self):
+        """The columns as pandas has them, every category with all its levels."""
+        import pandas as pd
+
+        columns = dict(zip(self.numeric, self.numbers.T, strict=True))
+        for name, own, code in zip(self.other, self.levels, self.codes.T, strict=True):
+            columns[name] = pd.Categorical.from_codes(np.where(np.isnan(code), -1, code).astype(int), list(own))
+        return pd.DataFrame({name: columns[name] for name in self.table.columns})
+
+
+def naive_bayes(X, inference: Any = "exact", seed: Any = 0) -> NaiveBayesClassifier:
+    """Return naive Bayes, not fitted, whose categories are those of all rows of ``X``."""
+    leaves = {
+        column: DirichletCategorical(np.ones(len(block.categories)), block.categories)
+        for block in Schema.learn(Table(X), "auto").blocks
+        if block.categories
+        for column in block.columns
+    }
+    return NaiveBayesClassifier(leaves or "auto", inference=inference, random_state=seed)
+
+
+def _base_rate(parts: _Parts, seed) -> Candidate:
+    return Candidate(DummyClassifier(strategy="prior"), np.zeros((len(parts.table), 1)))
+
+
+def _naive_bayes(parts: _Parts, seed) -> Candidate:
+    return Candidate(naive_bayes(parts.X, seed=seed), parts.X)
+
+
+def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
+    def candidate(parts: _Parts, seed) -> Candidate:
+        if not parts.numeric:
+            raise ValueError("it takes numbers only, and there are none")
+        notes, model = [], GaussianDiscriminantClassifier(shared=shared, random_state=seed)
+        if parts.other:
+            notes.append(f"numbers only, {named(parts.other)} left out")
+        if np.isnan(parts.numbers).any():
+            notes.append("gaps filled with the means of the columns")
+            model = make_pipeline(SimpleImputer(keep_empty_features=True), model)
+        return Candidate(model, parts.numbers, "; ".join(notes))
+
+    return candidate
+
+
+def _averaged(parts: _Parts, seed) -> Candidate:
+    return Candidate(AveragedClassifier(random_state=seed), parts.frame())
+
+
+def _logistic(parts: _Parts, seed) -> Candidate:
+    numbers = list(range(len(parts.numeric)))
+    categories = list(range(len(numbers), len(numbers) + len(parts.other)))
+    gaps = [bool(np.isnan(values).any()) for values in (parts.numbers, parts.codes)]
+    levels = [np.arange(len(own), dtype=float) for own in parts.levels]
+    encoded = make_pipeline(
+        SimpleImputer(strategy="most_frequent", keep_empty_features=True),
+        OneHotEncoder(categories=levels, drop="first", sparse_output=False),
+    )
+    columns = ColumnTransformer(
+        [("numbers", SimpleImputer(keep_empty_features=True), numbers), ("categories", encoded, categories)]
+    )
+    ways = [way for gap, way in zip(gaps, ("means of the columns", "most frequent category"), strict=True) if gap]
+    note = f"gaps filled with the {' or the '.join(ways)}" if ways else ""
+    model = LogisticClassifier(inference="map", random_state=seed)
+    return Candidate(make_pipeline(columns, model), np.hstack([parts.numbers, parts.codes]), note)
+
+
+CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
+    "base rate": _base_rate,
+    "naive Bayes": _naive_bayes,
+    "shared": _discriminant(shared=True),
+    "full": _discriminant(shared=False),
+    "averaged": _averaged,
+    "logistic": _logistic,
+}
+
+
+def candidates(X, models, seed) -> tuple[dict[str, Candidate], dict[str, str]]:
+    """Return candidates by name, and why some that were not asked for by name are left out.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    models : None, sequence of names, or mapping from name to classifier
+        As `bayesgen.compare_models` has it.
+    seed : int
+        Random state of all that takes one.
+    """
+    if models is not None and not isinstance(models, str) and hasattr(models, "items"):
+        result = {str(name): Candidate(classifier, X) for name, classifier in models.items()}
+        if unfit := [name for name, c in result.items() if not isinstance(c.classifier, BaseEstimator)]:
+            raise ValueError(f"models: {unfit[0]!r} is no scikit-learn estimator, but {result[unfit[0]].classifier!r}")
+        if not result:
+            raise ValueError("models must name at least one model")
+        return result, {}
+    names = list(CANDIDATES) if models is None else [models] if isinstance(models, str) else list(models)
+    if unknown := [name for name in names if name not in CANDIDATES]:
+        raise ValueError(f"no model {unknown[0]!r}; there are: {', '.join(CANDIDATES)}")
+    if not names:
+        raise ValueError("models must name at least one model")
+    parts, result, without = _Parts(X), {}, {}
+    for name in names:
+        try:
+            result[name] = CANDIDATES[name](parts, seed)
+        except ValueError as error:
+            if models is not None:
+                raise ValueError(f"{name}: {error}") from None
+            without[name] = str(error)
+    return result, without

@@ -1,0 +1,302 @@
+"""The section on probabilities of `results.md`: tables, promises kept and not, and the picture."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+KEYS = ["data", "rows", "removed", "split", "model"]
+CELL = KEYS[:3]
+ROWS = ("5", "10", "20", "50", "100", "all")
+OURS = "bayesgen averaged"
+WHAT = """\
+Every cell is a data set, a number of rows a class, and a part of the entries removed from the rows of fit and of test
+alike; all models have the same rows. Measures are means over new rows, splits and then cells. Rivals get imputed gaps
+(mean, most frequent category), scaled numbers and a column a category. Seconds are of one core, for the fit and for the
+prediction of up to 1,000 rows; the median.
+"""
+MEASURES = {"log_loss": "log loss", "brier": "Brier score", "calibration": "calibration error", "accuracy": "accuracy"}
+
+
+def cells(frame: pd.DataFrame, measure: str = "log_loss") -> pd.DataFrame:
+    """Means over splits: a row for each data set, size and part removed, a column for each model."""
+    return frame.pivot_table(measure, CELL, "model")
+
+
+def own(models) -> list[str]:
+    """Our own single models."""
+    return [m for m in models if m.startswith("bayesgen") and "averaged" not in m]
+
+
+def rivals(models) -> list[str]:
+    """The models that are not ours."""
+    return [m for m in models if not m.startswith("bayesgen")]
+
+
+def pairs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The splits that our model has been measured on, a row each, and (measure, model) columns."""
+    one = frame.pivot_table([*MEASURES, "cpu"], KEYS[:4], "model")
+    return one.dropna(subset=[("log_loss", OURS)])
+
+
+def interval(difference: pd.Series) -> tuple[float, float]:
+    """Mean over cells of a paired difference, and its standard error: cells are what is sampled."""
+    by_cell = difference.groupby(level=CELL).mean()
+    return by_cell.mean(), by_cell.sem()
+
+
+def summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every model over the cells that it and ours have: means over cells, and in log loss ours less it."""
+    one, rows = pairs(frame), {}
+    for model in one["log_loss"].columns:
+        both = one[one["log_loss"][model].notna()]
+        mean, error = interval(both["log_loss"][OURS] - both["log_loss"][model])
+        by_cell = both.groupby(level=CELL).mean()
+        rows[model] = {
+            "cells": str(len(by_cell)),
+            **{name: f"{by_cell[measure][model].mean():.3f}" for measure, name in MEASURES.items()},
+            "seconds": f"{both['cpu'][model].median():.2g}" if both["cpu"][model].notna().any() else "",
+            "ours there": f"{by_cell['log_loss'][OURS].mean():.3f}",
+            "ours less it": "" if model == OURS else f"{mean:+.3f} ± {1.96 * error:.3f}",
+        }
+    table = pd.DataFrame(rows).T
+    order = [float(f"{interval(one['log_loss'][OURS] - one['log_loss'][m])[0]}") for m in table.index]
+    return table.iloc[np.argsort(order)[::-1]].rename_axis("model").reset_index()
+
+
+def promises(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is aimed at, on complete tables, and what came out."""
+    complete = frame[frame.removed == 0]
+    one = pairs(complete)
+    loss = one["log_loss"].groupby(level=CELL).mean()
+    margins = {}
+    for model in rivals(loss):
+        both = loss[[OURS, model]].dropna()
+        margins[model] = 1 - both[OURS].mean() / both[model].mean()
+    everywhere = [m for m in margins if loss[m].notna().all()]
+    first, least = (min(names, key=margins.__getitem__) for names in (everywhere, margins))
+    best = loss[rivals(loss)].min(axis=1)
+    near = loss[OURS] <= np.maximum(1.05 * best, best + 0.01)
+    singles = one["log_loss"][own(loss)]
+    behind = singles.rsub(one["log_loss"][OURS], axis=0)
+    error = behind.groupby(level=CELL).sem()
+    behind = behind.groupby(level=CELL).mean() > 0.02 + 2 * error
+    calibration = one["calibration"].groupby(level=CELL).mean()
+    apart = {m: (calibration[OURS] - calibration[m]).mean() for m in margins if "calibrated" not in m}
+    sound = max(apart, key=apart.__getitem__)
+    rows = [
+        (
+            "mean log loss below that of the best rival with all cells",
+            "15 %",
+            f"{margins[first]:.1%} ({first})",
+            margins[first] >= 0.15,
+        ),
+        (
+            "the same against every rival on the cells it has",
+            "15 %",
+            f"{margins[least]:.1%} ({least})",
+            margins[least] >= 0.15,
+        ),
+        (
+            "cells within 5 % or .01 of the best rival of the cell",
+            "80 %",
+            f"{near.mean():.0%} of {len(near)}",
+            near.mean() >= 0.8,
+        ),
+        (
+            "cells behind one of our own single models by .02 and two errors",
+            "0",
+            _named(behind),
+            not behind.to_numpy().any(),
+        ),
+        (
+            "calibration error below that of every rival that is not recalibrated, on the cells it has",
+            "below 0",
+            f"{apart[sound]:+.4f} ({sound})",
+            apart[sound] < 0,
+        ),
+    ]
+    table = pd.DataFrame(rows, columns=["aim", "goal", "came out", "met"])
+    return table.assign(met=["yes" if met else "**no**" for met in table["met"]])
+
+
+def _named(behind: pd.DataFrame) -> str:
+    """How many cells, and which."""
+    places = [
+        f"{data} {rows} ({model.removeprefix('bayesgen ')})"
+        for (data, rows, _), row in behind.iterrows()
+        for model in row.index[row]
+    ]
+    return f"{behind.any(axis=1).sum()} of {len(behind)}" + (f": {', '.join(places)}" if places else "")
+
+
+def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    """Log loss in every cell of complete tables: ours, the best of our single models and of the rivals."""
+    loss = cells(pairs_long(frame[frame.removed == 0])).reset_index()
+    rows = []
+    for _, row in loss.iterrows():
+        entry = {"data": row["data"], "rows a class": row["rows"], "averaged": f"{row[OURS]:.3f}"}
+        for heading, names in (
+            ("our best single", own(loss)),
+            ("best rival", rivals(loss.columns.drop(["data", "rows", "removed"]))),
+        ):
+            values = row[names].dropna().astype(float)
+            entry[heading] = f"{values.min():.3f} ({values.idxmin().removeprefix('bayesgen ')})"
+        entry["forest"], entry["logistic"] = f"{row['forest']:.3f}", f"{row['logistic']:.3f}"
+        rows.append(entry)
+    table = pd.DataFrame(rows)
+    place = table["rows a class"].map({rows: place for place, rows in enumerate(ROWS)})
+    return table.assign(place=place).sort_values(["data", "place"]).drop(columns="place")
+
+
+def pairs_long(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lines of the splits that our model has been measured on."""
+    done = frame[frame.model == OURS].set_index(KEYS[:4]).index
+    return frame[frame.set_index(KEYS[:4]).index.isin(done)]
+
+
+def by_gaps(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Mean log loss by part removed, over the sizes and splits where every data set has every part; and which."""
+    frame = pairs_long(frame)
+    parts, ours = sorted(frame.removed.unique()), frame[frame.model == OURS]
+    found = ours.groupby(["rows", "split", "data"]).removed.nunique().eq(len(parts))
+    count, every = found.groupby(level=["rows", "split"]).sum(), ours.groupby("rows").data.nunique()
+    whole = count[count.to_numpy() == every[count.index.get_level_values("rows")].to_numpy()].index
+    if not len(whole):
+        return pd.DataFrame(), ""
+    frame = frame[frame.set_index(["rows", "split"]).index.isin(whole)]
+    loss = frame.pivot_table("log_loss", ["data", "rows", "split"], ["removed", "model"]).dropna(axis=1)
+    models = [m for m in frame.model.unique() if all((part, m) in loss for part in parts)]
+    table = pd.DataFrame({f"{part:.0%} removed": loss[part][models].mean() for part in parts})
+    table = table.sort_values(table.columns[-1]).map("{:.3f}".format).rename_axis("model").reset_index()
+    sizes = whole.get_level_values("rows").tolist()
+    told = [f"{rows} rows a class (splits: {sizes.count(rows)})" for rows in ROWS if rows in sizes]
+    return table, ", ".join(told)
+
+
+class Section:
+    """What `results.md` gets of the lines that are kept."""
+
+    def __init__(self, frame: pd.DataFrame, planned: int, notes: str = ""):
+        self.frame, self.planned, self.notes = frame, planned, notes
+
+    def markdown(self) -> str:
+        """The section of `results.md`."""
+        return "\n".join(["## Probabilities\n", self.page(), "Log loss by cell, complete tables:\n", self.cells()])
+
+    def cells(self) -> str:
+        """The table of cells."""
+        return markdown(by_cell(self.frame))
+
+    def page(self, place: str = "figures/quality.png") -> str:
+        """All but the table of cells, with the picture at ``place``."""
+        frame = pairs_long(self.frame)
+        ours = frame[frame.model == OURS]
+        counts = (
+            ours[ours.removed == 0].groupby("rows").split.nunique().reindex([r for r in ROWS if r in set(ours.rows)])
+        )
+        ran = ", ".join(f"{count} at {rows}" for rows, count in counts.items())
+        complete = frame[frame.removed == 0]
+        parts = [
+            WHAT,
+            f"**Splits that were run, of {self.planned} planned: {ran}** (rows a class). With so few, single cells are "
+            "noisy; the intervals are those of the mean over cells.\n",
+            f"![log loss and calibration error against rows a class]({place})\n",
+            f"Complete tables, {complete.groupby(CELL).ngroups} cells; the last column has 95 % intervals:\n",
+            markdown(summary(complete)),
+            markdown(promises(frame)),
+        ]
+        gaps, which = by_gaps(frame)
+        if which and (frame.removed > 0).any():
+            parts += [f"Entries removed: mean log loss over all data sets, {which}.\n", markdown(gaps)]
+        return "\n".join([*parts, self.notes])
+
+
+def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
+    """What README and the landing page show: the picture, few rows, gaps, and how to get it again."""
+    frame = pairs_long(frame)
+    complete, sizes = frame[frame.removed == 0], [rows for rows in ROWS if rows != "all"]
+    found = complete.groupby("data").rows.agg(set)
+    have = [name for name, own_sizes in found.items() if set(sizes) <= own_sizes]
+    shown = complete[complete.data.isin(have)]
+    loss = cells(shown).groupby("rows").mean().loc[sizes, list(FIRST)]
+    error = cells(shown, "calibration").groupby("rows").mean().loc[sizes, list(FIRST)].mean()
+    columns = {rows: loss.loc[rows].map("{:.2f}".format) for rows in sizes}
+    gaps, which = by_gaps(frame)
+    if which and (frame.removed > 0).any():
+        gone = gaps.set_index("model")[gaps.columns[-1]].reindex(list(FIRST)).astype(float)
+        columns[f"{gaps.columns[-1]}*"] = gone.map("{:.2f}".format)
+    columns["calibration error"] = error.map("{:.3f}".format)
+    table = pd.DataFrame(columns).rename(index=FIRST).rename_axis("log loss, rows a class:").reset_index()
+    ours = complete[complete.model == OURS].groupby("rows").split.nunique()
+    ran = f"{ours.min()}" if ours.min() == ours.max() else f"{ours.min()} or {ours.max()}"
+    return f"""\
+![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
+
+{markdown(table)}
+Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned (*: all data sets,
+{which or "not run"}; gaps in the rows of fit and of test). The rivals are scikit-learn's, the penalty of logistic
+regression is cross-validated, gaps are imputed. `python -m benchmarks quality` measures them again, in hours, after
+`pip install -e ".[bench]"`. Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was
+missed.
+"""
+
+
+FIRST = {
+    "bayesgen averaged": "**bayesgen, averaged**",
+    "logistic": "logistic regression",
+    "forest": "random forest",
+    "boosting": "gradient boosting",
+    "LDA, shrinkage": "LDA, shrinkage",
+    "bayesgen naive Bayes": "naive Bayes (bayesgen)",
+}
+
+
+def put(path: Path, text: str) -> None:
+    """Put a text between the marks in a page."""
+    before, rest = path.read_text().split("<!-- quality -->\n")
+    after = rest.split("<!-- end of quality -->\n")[1]
+    path.write_text(f"{before}<!-- quality -->\n{text}<!-- end of quality -->\n{after}")
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A table."""
+    lines = [list(frame.columns), ["---"] * frame.shape[1], *frame.to_numpy().tolist()]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+SHOWN = {
+    "bayesgen averaged": ("#D55E00", 3.0),
+    "bayesgen naive Bayes": ("#CC79A7", 1.2),
+    "logistic": ("#0072B2", 1.2),
+    "forest": ("#009E73", 1.2),
+    "boosting": ("#56B4E9", 1.2),
+    "LDA, shrinkage": ("#000000", 1.2),
+    "GaussianNB, calibrated": ("#E69F00", 1.2),
+}
+
+
+def picture(frame: pd.DataFrame, path: Path) -> None:
+    """Draw log loss and calibration error against rows a class, over the data sets that have every size."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    frame = pairs_long(frame[frame.removed == 0])
+    sizes = [rows for rows in ROWS if rows != "all"]
+    sizes_of = frame.groupby("data").rows.agg(set)
+    have = [name for name, found in sizes_of.items() if set(sizes) <= found]
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    for ax, measure in ((left, "log_loss"), (right, "calibration")):
+        mean = cells(frame[frame.data.isin(have)], measure).groupby("rows").mean().loc[sizes]
+        for model, (colour, width) in SHOWN.items():
+            name = model.removeprefix("bayesgen ")
+            ax.plot(range(len(sizes)), mean[model], color=colour, lw=width, marker="o", ms=3, label=name)
+        ax.set_xticks(range(len(sizes)), sizes)
+        ax.set(xlabel="rows a class")
+    left.set(ylabel="log loss of new rows", ylim=(0.2, 1.3))
+    right.set(ylabel="calibration error", ylim=(0, None))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=9, frameon=False)
+    figure.suptitle(f"Means over {len(have)} data sets; lower is better", fontsize=10)
+    figure.savefig(path, dpi=150)
