@@ -183,13 +183,15 @@ PLOTS = {
     "plot_khat": lambda c: azp.plot_khat(azs.loo(c.tree, pointwise=True), **ON),
     "plot_lm": lambda c: azp.plot_lm(c.tree, x="x0", y="y", **ON),
     "plot_loo_pit": on_target(azp.plot_loo_pit, **ON),
-    "plot_pair_focus": lambda c: azp.plot_pair_focus(c.tree, c.latent, focus(c), [c.latent], **ON),
+    "plot_pair_focus": lambda c: azp.plot_pair_focus(
+        c.tree, c.latent, focus_var_coords=focus(c), var_names=[c.latent], **ON
+    ),
     "plot_parallel": lambda c: azp.plot_parallel(c.tree, **ON),
     "plot_ppc_pava": on_target(azp.plot_ppc_pava, **ON),
     "plot_ppc_pava_residuals": on_target(azp.plot_ppc_pava_residuals, x_var="x0", **ON),
     "plot_ppc_rootogram": on_target(azp.plot_ppc_rootogram, **ON),
 }
-OF_SEEN = ("plot_ppc_dist", "plot_ppc_interval", "plot_ppc_pit", "plot_ppc_tstat")
+OF_SEEN = ("plot_ppc_dist", "plot_ppc_dist_pit", "plot_ppc_interval", "plot_ppc_pit", "plot_ppc_tstat")
 _REFIT = "asks for a wrapper that fits anew: `leave_one_out` of an exact posterior needs none, `cross_val_score` refits"
 _CENSORED = "nothing here is censored"
 _LINE = "of a regression alone: a mean of each row that its columns predict"
@@ -207,6 +209,7 @@ LEFT_OUT = {  # function: (kinds it is called on, why on no other)
     "plot_ecdf_pit": (("leaf",), "of simulation-based calibration, not of a fit: `check_calibration` of a model"),
     "plot_lm": (("regression",), _LINE),
     "plot_ppc_censored": ((), _CENSORED),
+    "plot_loo_pava": (("classifier",), _CLASSES),
     "plot_ppc_pava": (("classifier",), _CLASSES),
     "plot_ppc_pava_residuals": (("classifier",), _CLASSES),
     "plot_ppc_rootogram": (("classifier", "function"), "of counts alone"),
@@ -232,6 +235,12 @@ def public(module):
     return {n for n in dir(module) if n[0] != "_" and callable(getattr(module, n))} - NOT_OF_A_FIT
 
 
+_NEW = {  # plots of ArviZ 1 alone
+    "plot_loo_interval": lambda c: on_target(azp.plot_loo_interval, **ON)(c),
+    "plot_loo_pava": lambda c: on_target(azp.plot_loo_pava, **ON)(c),
+    "plot_ppc_dist_pit": lambda c: on_seen(azp.plot_ppc_dist_pit, **ON)(c),
+}
+PLOTS |= _NEW
 for _name in public(azp):
     if _name not in LEFT_OUT or LEFT_OUT[_name][0]:
         PLOTS.setdefault(_name, (on_seen if _name in OF_SEEN else on_latent)(getattr(azp, _name), **ON))

@@ -26,9 +26,9 @@ def loo_given_x(data):
 
     Examples
     --------
-    >>> import arviz_stats, numpy as np
+    >>> from sklearn.datasets import load_iris
     >>> from bayesgen import GaussianDiscriminantClassifier
-    >>> X, y = np.array([[1.0], [1.6], [2.0], [2.9], [3.0], [3.6]]), ["a", "a", "b", "a", "b", "b"]
+    >>> X, y = load_iris(return_X_y=True)
     >>> classifier = GaussianDiscriminantClassifier(random_state=0).fit(X, y)
     >>> estimate = loo_given_x(classifier.to_arviz(X, y)).elpd
     >>> bool(abs(estimate - classifier.leave_one_out(X, y).conditional.sum()) < 0.5)
