@@ -53,7 +53,7 @@ class _Parts:
         """The columns as pandas has them, every category with all its levels."""
         import pandas as pd
 
-        columns = dict(zip(self.numeric, self.numbers.T, strict=True))
+        columns: dict[str, Any] = dict(zip(self.numeric, self.numbers.T, strict=True))
         for name, own, code in zip(self.other, self.levels, self.codes.T, strict=True):
             columns[name] = pd.Categorical.from_codes(np.where(np.isnan(code), -1, code).astype(int), list(own))
         return pd.DataFrame({name: columns[name] for name in self.table.columns})
@@ -101,7 +101,7 @@ def _logistic(parts: _Parts, seed) -> Candidate:
     numbers = list(range(len(parts.numeric)))
     categories = list(range(len(numbers), len(numbers) + len(parts.other)))
     gaps = [bool(np.isnan(values).any()) for values in (parts.numbers, parts.codes)]
-    levels = [np.arange(len(own), dtype=float) for own in parts.levels]
+    levels: Any = [np.arange(len(own), dtype=float) for own in parts.levels]
     encoded = make_pipeline(
         SimpleImputer(strategy="most_frequent", keep_empty_features=True),
         OneHotEncoder(categories=levels, drop="first", sparse_output=False),

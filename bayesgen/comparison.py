@@ -351,7 +351,8 @@ def compare_models(
 
     def fit(name, train):
         candidate = chosen[name]
-        return clone(candidate.classifier).fit(_safe_indexing(candidate.rows, train), y[train])
+        classifier: Any = clone(candidate.classifier)
+        return classifier.fit(_safe_indexing(candidate.rows, train), y[train])
 
     _cross_validate(result, folds, seed, progress, fit, lambda name: chosen[name].rows)
     return result

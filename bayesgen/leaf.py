@@ -175,7 +175,8 @@ class ExponentialFamily(Model):
         """Do the first half of `check`, which looks at types and shapes but not at the entries."""
         owner = type(self).__name__
         x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
-        features = x.shape[1 : x.ndim - self.event_dim]
+        shape: Any = x.shape
+        features = shape[1 : x.ndim - self.event_dim]
         own = self.batch_shape[len(self.batch_shape) - len(features) :]
         if len(own) == len(features) and any(a not in (1, b) for a, b in zip(own, features, strict=True)):
             raise DataError(f"rows have {features} features where the model has {own}")

@@ -17,6 +17,7 @@ from bayesgen.model import Conjugate, Model, Params
 from bayesgen.numerics.averages import chain_efficiency, log_mean_density, mean_density
 from bayesgen.program import same
 from bayesgen.statistics import Statistics
+from bayesgen.tree import tree
 
 
 class Posterior(abc.ABC):
@@ -33,7 +34,8 @@ class Posterior(abc.ABC):
     def __eq__(self, other):
         if type(self) is not type(other):
             return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        compared = (f.name for f in fields(self) if f.compare)  # type: ignore[arg-type]
+        return all(same(getattr(self, name), getattr(other, name)) for name in compared)
 
     __hash__ = None  # type: ignore[assignment]  # its arrays may be large
 
@@ -69,9 +71,24 @@ class Posterior(abc.ABC):
         """Mean and variance of a regression's target at each row of x (n, D)."""
         return self.model.moments_of_draws(self.as_draws().flat, x)
 
-    def to_arviz(self, seed=None):
-        """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords."""
-        return tree(self.as_draws(seed))
+    def to_arviz(self, seed=None, data=None):
+        """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords.
+
+        Parameters
+        ----------
+        seed : int, Generator or JAX key, optional
+            Source of randomness, where the posterior is drawn from.
+        data : rows, optional
+            Of a single feature, or of a NumPyro function its arguments, as `bayesgen.fit` takes them. They add the
+            groups "log_likelihood", "log_prior", "observed_data", "posterior_predictive" and "prior".
+        """
+        rng = generator(seed)
+        draws = self.as_draws(rng)
+        if data is None:
+            return tree(draws)
+        from bayesgen.inspection.single import with_data
+
+        return with_data(draws, getattr(self, "prior", self.model), data, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +159,18 @@ class ParameterDraws(Posterior):
         What the sampler said of each draw, in ArviZ's names.
     distance : mapping from site to float
         Where an exact posterior exists and the draws are a sampler's: how far their mean is from it, see `distance`.
+    run : mapping from name to number
+        What a sampler says of its run as a whole, in ArviZ's names: "sampling_time" (seconds), "tuning_steps".
+    warmup : ParameterDraws, optional
+        The draws of the warm-up, where they were asked for.
     """
 
     model: Model
     samples: Params
     sample_stats: Mapping[str, np.ndarray] = field(default_factory=dict)
     distance: Mapping[str, float] = field(default_factory=dict)
+    run: Mapping[str, float] = field(default_factory=dict, compare=False)  # seconds differ from run to run
+    warmup: "ParameterDraws | None" = None
 
     kind = "draws"
 
@@ -281,26 +304,3 @@ def generator(seed) -> np.random.Generator:
     if words.dtype.kind not in "iu" or (words < 0).any():
         raise ValueError(f"a seed is None, an int >= 0, a Generator, a RandomState or a JAX key; got {seed!r}")
     return np.random.default_rng(seed if words.ndim == 0 else words.ravel().astype(np.uint32))
-
-
-def tree(draws: ParameterDraws, groups: Mapping[str, Mapping[str, np.ndarray]] | None = None, name: str = "posterior"):
-    """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
-
-    ``groups`` are more groups, whose arrays have the axes (chain, draw, "obs"), or ("obs") in "observed_data".
-    """
-    from arviz_base import from_dict
-
-    def safe(name):
-        return name.replace("/", "_")  # netCDF and DataTree keep "/" for groups
-
-    model = draws.model
-    content: dict[str, Any] = {name: {safe(site): np.asarray(v) for site, v in draws.samples.items()}}
-    if draws.sample_stats:
-        content["sample_stats"] = dict(draws.sample_stats)
-    dims = {safe(site): [safe(dim) for dim in model.dims(site)] for site in draws.samples}
-    dims |= {variable: ["obs"] for group in (groups or {}).values() for variable in group}
-    coords = {safe(dim): labels for dim, labels in model.coords().items()}
-    result = from_dict(content | dict(groups or {}), dims=dims, coords=coords)
-    result[name].attrs.update({f"distance to exact, {safe(site)}": d for site, d in draws.distance.items()})
-    result.attrs["inference_library"] = "bayesgen"
-    return result

@@ -1,6 +1,7 @@
 """ArviZ's own functions on what `to_arviz` gives, called as its documentation calls them."""
 
 import arviz_base as azb
+import arviz_functions as functions
 import arviz_plots as azp
 import arviz_stats as azs
 import matplotlib
@@ -57,15 +58,112 @@ def test_summary(lda):
     assert (table["r_hat"].astype(float) < 1.05).all()
 
 
-def test_loo(lda):
-    joint, conditional = (azs.loo(lda, var_name=name) for name in ("joint", "conditional"))
-    assert joint.elpd < conditional.elpd < 0
+def test_loo_is_of_whole_rows(lda):
+    assert set(lda.log_likelihood.data_vars) == {"joint"}
+    assert azs.loo(lda).elpd < bg.inspection.loo_given_x(lda).elpd < 0
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_loo_of_classes_given_columns_is_what_leaving_out_gives(shared):
+    classifier = bg.GaussianDiscriminantClassifier(shared=shared, random_state=0).fit(X, Y)
+    data, exact = classifier.to_arviz(X, Y), classifier.leave_one_out(X, Y)
+    estimate = bg.inspection.loo_given_x(data)
+    assert abs(estimate.elpd - exact.conditional.sum()) < 0.15
+    np.testing.assert_allclose(estimate.elpd_i, exact.conditional, atol=0.05)
+    np.testing.assert_allclose(estimate.se, np.sqrt(150) * exact.conditional.std(), rtol=0.05)
+    assert 0 < estimate.p < 10
+    given = data.conditional_log_likelihood["t"]
+    assert (given.values < 0).all()  # none is rounded to 0, of rows that are sure either
+
+
+def test_attributes_and_statistics_of_a_sampler():
+    data = bg.fit(bg.models.BetaBernoulli(1, 1), [1, 0], bg.NUTS(60, 70, 2, keep_warmup=True), seed=0).to_arviz()
+    assert data.posterior.attrs["tuning_steps"] == 70 and data.posterior.attrs["sampling_time"] > 0
+    for group in data.children.values():
+        assert group.attrs["inference_library"] == "bayesgen"
+        assert group.attrs["inference_library_version"] == bg.__version__
+    steps = data.sample_stats["n_steps"].values
+    np.testing.assert_array_equal(data.sample_stats["tree_depth"], np.log2(steps).astype(int) + 1)
+    assert not data.sample_stats["reached_max_tree_depth"].any()
+    assert data.warmup_posterior["probability"].sizes == {"chain": 2, "draw": 70}
+    assert "diverging" in data.warmup_sample_stats
+
+
+def test_keeping_the_warmup_changes_no_draw():
+    model = bg.models.BetaBernoulli(1, 1)
+    kept, plain = (bg.fit(model, [1, 0], bg.NUTS(60, 70, 2, keep_warmup=k), seed=0) for k in (True, False))
+    assert plain.warmup is None
+    np.testing.assert_array_equal(kept.samples["probability"], plain.samples["probability"])
+
+
+def test_log_prior_is_the_density_of_what_is_sampled(lda):
+    mean, sd = lda.log_prior["gaussian.mean"], lda.log_prior["classes.probability"]
+    assert mean.dims == sd.dims == ("chain", "draw")
+    posterior = bg.fit(bg.models.BetaBernoulli(2, 3), [1, 0, 1])
+    data = posterior.to_arviz(0, [1, 0, 1])
+    p = data.posterior["probability"]
+    np.testing.assert_allclose(data.log_prior["probability"], stats.beta(2, 3).logpdf(p), rtol=1e-6)
+    np.testing.assert_allclose(data.log_likelihood["x"].isel(obs=1), np.log1p(-p), rtol=1e-9)
+    assert abs(data.posterior_predictive["x"].values.mean() - 4 / 8) < 0.03
+    assert abs(data.prior_predictive["x"].values.mean() - 2 / 5) < 0.05
+
+
+def test_a_users_function_with_its_data():
+    counts = np.array([2, 3, 1, 4])
+    data = bg.fit(functions.visits, counts, SHORT, seed=0).to_arviz(0, counts)
+    rate = data.posterior["rate"]
+    expected = stats.poisson(rate.values[..., None]).logpmf(counts)
+    np.testing.assert_allclose(data.log_likelihood["counts"], expected, rtol=1e-9)
+    assert data.posterior_predictive["counts"].dims == ("chain", "draw", "obs")
+    np.testing.assert_array_equal(data.observed_data["counts"], counts)
+    spread, rate = data.posterior["spread"].values, rate.values
+    np.testing.assert_allclose(data.log_prior["rate"], stats.lognorm(spread).logpdf(rate), rtol=1e-6)
+    with pytest.raises(TypeError, match=r"to_arviz\(X, y\)"):
+        bg.NaiveBayesClassifier().fit(X, Y).posterior_.to_arviz(0, X)
+
+
+def test_rows_classes_and_columns_have_their_labels():
+    table = bg.data.load("penguins").sample(40, random_state=0)
+    labels = table.pop("species")
+    classifier = bg.NaiveBayesClassifier(random_state=0).fit(table, labels)
+    data = classifier.to_arviz(table, labels, columns=True)
+    assert list(data.observed_data["obs"].values) == list(table.index)
+    assert list(data.posterior_predictive["t"].attrs["classes"]) == list(classifier.classes_)
+    assert set(data.posterior_predictive.data_vars) == {"t", *table.columns} == set(data.prior_predictive.data_vars)
+    assert list(data.observed_data["sex"].attrs["categories"]) == ["female", "male"]
+    np.testing.assert_array_equal(data.observed_data["bill_length_mm"], table["bill_length_mm"])
+    drawn, codes = data.posterior_predictive["bill_length_mm"].values, data.observed_data["t"].values
+    for k in range(3):
+        seen = table["bill_length_mm"].values[codes == k]
+        assert abs(np.nanmean(seen) - drawn[..., codes == k].mean()) < 1.0
+    assert data.prior_predictive["t"].dims == ("chain", "draw", "obs")
+
+
+def test_a_regressions_columns_and_prior(line):
+    _, x, y, data = line
+    assert set(data.constant_data.data_vars) == {f"x{j}" for j in range(10)}
+    np.testing.assert_allclose(data.constant_data["x2"], x[:, 2], atol=1e-12)
+    assert data.prior["coefficients"].sizes["draw"] == 1000
+    assert data.prior_predictive["y"].sizes["obs"] == len(y) and "coefficients" in data.log_prior
+
+
+def test_logistic_regression_has_a_prior():
+    data = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X, Y).to_arviz(X, Y)
+    assert set(data.prior.data_vars) >= {"intercept", "coefficients"}
+    assert abs(data.prior_predictive["t"].values.mean() - 1) < 0.1 and len(data.log_prior.data_vars)
+
+
+def test_zarr_both_ways(lda, tmp_path):
+    pytest.importorskip("zarr")
+    lda.to_zarr(tmp_path / "lda.zarr")
+    again = xr.open_datatree(tmp_path / "lda.zarr", engine="zarr")
+    xr.testing.assert_equal(again["log_likelihood"].to_dataset(), lda["log_likelihood"].to_dataset())
 
 
 def test_plots(lda, tmp_path):
     azp.plot_trace(lda, var_names=["gaussian.mean"], backend="matplotlib")
     azp.plot_forest(lda, var_names=["gaussian.mean"], backend="matplotlib")
-    azp.plot_ppc_pava(lda, var_names=["t"], data_type="binary", backend="matplotlib").savefig(tmp_path / "pava.png")
+    azp.plot_ppc_pava(lda, data_type="binary", backend="matplotlib").savefig(tmp_path / "pava.png")
     matplotlib.pyplot.close("all")
 
 
@@ -97,11 +195,11 @@ def test_laplace_noise_is_drawn_as_laplace():
 def test_a_softmax_regressions_likelihood():
     logistic = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X, Y)
     data = logistic.to_arviz(X, Y)
-    assert set(data.log_likelihood.data_vars) == {"conditional"}
+    assert set(data.log_likelihood.data_vars) == {"t"}
     draws = data.posterior["coefficients"].values.reshape(-1, 3, 4)
     scores = draws @ X.T + data.posterior["intercept"].values.reshape(-1, 3)[..., None]
     share = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
-    mine = data.log_likelihood["conditional"].values.reshape(-1, 150)
+    mine = data.log_likelihood["t"].values.reshape(-1, 150)
     np.testing.assert_allclose(mine, share[:, Y, np.arange(150)], atol=1e-8)
     with pytest.raises(ValueError, match="X and y together"):
         logistic.to_arviz(X)
@@ -109,7 +207,8 @@ def test_a_softmax_regressions_likelihood():
 
 def test_discriminative_and_generative_models_compare(lda):
     logistic = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X[50:], Y[50:])
-    table = azs.compare({"logistic": logistic.to_arviz(X[50:], Y[50:]), "lda": lda}, var_name="conditional")
+    trees = {"logistic": logistic.to_arviz(X[50:], Y[50:]), "lda": lda}
+    table = azs.compare({name: bg.inspection.loo_given_x(data) for name, data in trees.items()})
     assert set(table.index) == {"logistic", "lda"} and (table["elpd"] < 0).all()
 
 

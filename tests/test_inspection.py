@@ -71,7 +71,7 @@ def test_leave_one_out_agrees_with_pareto_smoothing():
 
     classifier = bg.NaiveBayesClassifier(random_state=0).fit(X, Y)
     exact = classifier.leave_one_out(X, Y)
-    approximate = azs.loo(classifier.to_arviz(X, Y), var_name="joint", pointwise=True)
+    approximate = azs.loo(classifier.to_arviz(X, Y), pointwise=True)
     assert approximate.elpd == pytest.approx(exact.elpd, abs=0.5)
     assert approximate.se == pytest.approx(exact.se, rel=0.02)
     assert np.abs(approximate.elpd_i.values - exact.joint).max() < 0.3
@@ -144,9 +144,10 @@ def test_rows_that_no_class_explains_get_the_class_prior_in_every_draw():
     prior = classifier.posterior_.params["classes.probability"].ravel()
     np.testing.assert_allclose(draws, np.broadcast_to([prior, [1.0, 0.0]], (3, 2, 2)), rtol=1e-12)
     with pytest.warns(UserWarning, match="1 rows"):
-        likelihood = classifier.to_arviz(rows, ["a", "b"])["log_likelihood"]
-    np.testing.assert_array_equal(likelihood["joint"], -np.inf)
-    np.testing.assert_allclose(likelihood["conditional"].values.ravel(), [np.log(prior[0]), -np.inf])
+        data = classifier.to_arviz(rows, ["a", "b"])
+    np.testing.assert_array_equal(data["log_likelihood"]["joint"], -np.inf)
+    conditional = data["conditional_log_likelihood"]["t"].values.ravel()
+    np.testing.assert_allclose(conditional, [np.log(prior[0]), -np.inf])
 
 
 @pytest.mark.parametrize("inference", ["exact", "map", "ml"])
@@ -197,8 +198,9 @@ def test_arviz_groups_with_rows(tmp_path):
     classifier = bg.NaiveBayesClassifier(random_state=0).fit(TABLE, SPECIES)
     data = classifier.to_arviz(TABLE[:40], SPECIES[:40])
     assert set(data.children) == {
-        "posterior", "log_likelihood", "posterior_predictive", "observed_data", "prior", "prior_predictive"
-    }  # fmt: skip
+        *("posterior", "log_likelihood", "conditional_log_likelihood", "posterior_predictive", "observed_data"),
+        *("log_prior", "prior", "prior_predictive"),
+    }
     assert data.log_likelihood["joint"].dims == ("chain", "draw", "obs")
     draws = {site: v.values.reshape(-1, *v.shape[2:]) for site, v in data.posterior.data_vars.items()}
     model = classifier.posterior_.model
@@ -208,7 +210,7 @@ def test_arviz_groups_with_rows(tmp_path):
     np.testing.assert_allclose(data.log_likelihood["joint"].values.reshape(-1, 40), joint, rtol=1e-12)
     share = softmax(density, axis=1)
     conditional = np.log(np.stack([share[:, k, i] for i, k in enumerate(codes)], axis=1))
-    np.testing.assert_allclose(data.log_likelihood["conditional"].values.reshape(-1, 40), conditional, atol=1e-9)
+    np.testing.assert_allclose(data.conditional_log_likelihood["t"].values.reshape(-1, 40), conditional, atol=1e-9)
     drawn = data.posterior_predictive["t"].values.reshape(-1, 40)
     for k in range(3):
         error = (drawn == k).mean(0) - share[:, k].mean(0)
@@ -236,7 +238,7 @@ def test_loo_compares_models():
         name: bg.GaussianDiscriminantClassifier(covariance, random_state=0).fit(X, Y).to_arviz(X, Y)
         for name, covariance in (("full", "full"), ("round", "isotropic"))
     }
-    table = azs.compare(trees, var_name="joint")
+    table = azs.compare(trees)
     assert list(table.index) == ["full", "round"]
 
 

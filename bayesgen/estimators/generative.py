@@ -377,9 +377,9 @@ class _GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         """Predictions of each row of the fit had it not been there; see `inspection.leave_one_out`."""
         return inspection.leave_one_out(self, X, y, sample_weight)
 
-    def to_arviz(self, X=None, y=None):
+    def to_arviz(self, X=None, y=None, columns: bool = False):
         """Return the posterior, and what it says of rows, as an ArviZ `xarray.DataTree`; see `inspection.to_arviz`."""
-        return inspection.to_arviz(self, X, y)
+        return inspection.to_arviz(self, X, y, columns)
 
     def _warn_constant(self, schema, statistics):
         for block in schema.blocks:

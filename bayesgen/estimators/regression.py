@@ -17,16 +17,19 @@ from bayesgen.errors import DataError
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods, row_groups
+from bayesgen.inspection.columns import row_labels
+from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.numerics.checks import check_flag, check_positive
-from bayesgen.posterior import generator, tree
+from bayesgen.posterior import generator
 from bayesgen.statistics import centre_and_scale, moments
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
+from bayesgen.tree import tree
 
 
 class _Regression(Estimator):
@@ -89,16 +92,26 @@ class _Regression(Estimator):
         Parameters
         ----------
         X, y : optional
-            Rows and their target; they add the groups "log_likelihood" (of classes "conditional": log p(t_i | x_i, θ);
-            else "y"), "posterior_predictive" and "observed_data" (of classes "t", as codes; else "y").
+            Rows and their target, "y", or "t" of classes, as codes. They add the groups "log_likelihood",
+            "observed_data" and "posterior_predictive"; "constant_data", the columns; "log_prior", of the
+            standardised columns' sites; "prior" and "prior_predictive". Rows have the labels of a frame's index.
         """
         check_is_fitted(self)
         if (X is None) != (y is None):
             raise ValueError("to_arviz() takes X and y together")
-        rng = generator(self.random_state)
+        rng, model = generator(self.random_state), self.model_
         draws = self.posterior_.as_draws(rng)
-        groups = None if X is None else self._groups(draws, X, y, rng)
-        return tree(replace(draws, samples=self._undo(draws.samples)), groups)
+        if X is None:
+            return tree(replace(draws, samples=self._undo(draws.samples)))
+        groups, obs = self._groups(draws, X, y, rng), row_labels(X)
+        given = self._read(X) * self.scale_ + self.centre_
+        columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
+        more = {"log_prior": log_prior(model, draws), "constant_data": columns}
+        result = tree(replace(draws, samples=self._undo(draws.samples)), groups | more, obs=obs)
+        before = prior_draws(model, rng, draws.samples)
+        predictive = self._groups(before, X, y, rng)["posterior_predictive"]
+        add_prior(result, replace(before, samples=self._undo(before.samples)), {"prior_predictive": predictive}, obs)
+        return result
 
     @abc.abstractmethod
     def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:

@@ -53,6 +53,9 @@ def _check_draws(posterior) -> None:
     require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
     for array in arrays:
         require(array.ndim >= 2 and min(array.shape[:2]) > 0 and array.dtype.kind in "biuf", "the draws are none")
+    if posterior.warmup is not None:
+        require(type(posterior.warmup.model) is type(posterior.model), "the warm-up is that of another model")
+        _check_draws(posterior.warmup)
 
 
 def _check_schema(schema, width) -> None:

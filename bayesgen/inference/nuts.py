@@ -7,6 +7,7 @@ moves, and an interrupt keeps what is done. Nothing global is set: no device cou
 import contextlib
 import os
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class NUTS:
         Acceptance probability the step size is adapted to.
     progress : bool, optional
         Whether to show a bar over all draws; by default where the standard error is a terminal.
+    keep_warmup : bool, default False
+        Whether to keep the draws of the warm-up too; ArviZ then has them as "warmup_posterior".
     """
 
     num_samples: int = 1000
@@ -52,6 +55,7 @@ class NUTS:
     num_chains: int = 4
     target_accept: float = 0.8
     progress: bool | None = None
+    keep_warmup: bool = False
 
     def __post_init__(self):
         for name, least in (("num_samples", 1), ("num_warmup", 0), ("num_chains", 1)):
@@ -63,7 +67,7 @@ class NUTS:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return draws (chains, draws, ...); the same seed gives the same draws, bit for bit, on one machine."""
-        statistics = summarise(model, data)
+        statistics, begun = summarise(model, data), time.perf_counter()
         seeds = generator(seed).integers(2**31, size=self.num_chains)
         total, stop = self.num_warmup + self.num_samples, threading.Event()
         with _bar(self.progress, self.num_chains * total) as advance:
@@ -78,13 +82,13 @@ class NUTS:
                         if stop.is_set():
                             break
                         state, *results = block(state)
-                        if done + BLOCK > self.num_warmup:
+                        if self.keep_warmup or done + BLOCK > self.num_warmup:
                             blocks.append(tree_map(np.asarray, results))
                         advance(min(BLOCK, total - done))
-                if not blocks:
+                skip = self.num_warmup if self.keep_warmup else self.num_warmup % BLOCK
+                if len(blocks) * BLOCK <= skip:
                     return None
-                skip = self.num_warmup % BLOCK
-                own = slice(skip, skip + self.num_samples)
+                own = slice(0 if self.keep_warmup else skip, skip + self.num_samples)
                 return tree_map(lambda *parts: np.concatenate(parts)[own], *blocks)
 
             with ThreadPoolExecutor(min(self.num_chains, os.cpu_count() or 1)) as threads:
@@ -98,13 +102,19 @@ class NUTS:
                     chains = [run.result() for run in runs]
                     if any(c is None for c in chains):
                         raise
-        sites, stats, z = _stack(chains)
+        run = {"sampling_time": time.perf_counter() - begun, "tuning_steps": self.num_warmup}
+        (sites, stats, z), warmup = _stack(chains), None
+        if self.keep_warmup:
+            early, late = slice(self.num_warmup), slice(self.num_warmup, None)
+            before, told = ({k: v[:, early] for k, v in part.items()} for part in (sites, stats))
+            warmup = ParameterDraws(model, before, told) if self.num_warmup else None
+            sites, stats, z = program.jax.tree_util.tree_map(lambda v: v[:, late], (sites, stats, z))
         count = len(z[0])
         if count < self.num_samples:
             _warn(f"interrupted: {count} of {self.num_samples} draws a chain are kept")
         for problem in _problems(self, stats, z):
             _warn(problem)
-        return ParameterDraws(model, sites, stats, _distance(model, statistics, sites))
+        return ParameterDraws(model, sites, stats, _distance(model, statistics, sites), run, warmup)
 
 
 def _distance(model, statistics, sites) -> dict[str, float]:

@@ -6,6 +6,7 @@ Each is a function that takes the classifier; estimators have methods that call 
 from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.averaged import member_posteriors, summary
 from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliability
+from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
@@ -18,6 +19,7 @@ __all__ = [
     "draw_reliability",
     "explain",
     "leave_one_out",
+    "loo_given_x",
     "member_posteriors",
     "probability_draws",
     "probability_interval",

@@ -1,20 +1,25 @@
 """The posterior of a classifier, and what it says of rows and their classes, as ArviZ takes it."""
 
 import math
+from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.averaged import member_posteriors
+from bayesgen.inspection.columns import class_attrs, columns_of, replicate, row_labels
+from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
 from bayesgen.inspection.probabilities import check_draws, possible
 from bayesgen.models.class_conditional import ClassConditional
 from bayesgen.numerics.memory import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
-from bayesgen.posterior import ParameterDraws, generator, tree
+from bayesgen.posterior import ParameterDraws, generator
 from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tree import Variable, tree
 
 
-def to_arviz(classifier, X=None, y=None):
+def to_arviz(classifier, X=None, y=None, columns: bool = False):
     """Return the posterior as an ArviZ `xarray.DataTree`; an exact one is drawn, as chains.
 
     Parameters
@@ -22,9 +27,15 @@ def to_arviz(classifier, X=None, y=None):
     classifier : fitted generative classifier
         Whose posterior it is.
     X, y : optional
-        Rows and their classes; they add the groups "log_likelihood" ("joint": log p(x_i, t_i | θ), "conditional":
-        log p(t_i | x_i, θ)), "observed_data" and "posterior_predictive" ("t": codes drawn given x_i), and, where
-        the prior can be drawn from, "prior" and "prior_predictive" (a row of each draw).
+        Rows and their classes. They add the groups "log_likelihood" ("joint": log p(x_i, t_i | θ), of which ``loo``,
+        ``compare`` and ``psense`` take their weights), "conditional_log_likelihood" ("t": log p(t_i | x_i, θ), which
+        `loo_given_x` takes beside it), "observed_data" and "posterior_predictive" ("t": codes drawn given x_i, their
+        labels in its attribute "classes"), "log_prior" (of every site), "prior" and "prior_predictive" (a row of each
+        draw). Rows have the labels of a frame's index.
+    columns : bool, default False
+        Whether "observed_data" and "posterior_predictive" hold the columns too, for predictive checks: drawn anew
+        given t_i, as large as "log_likelihood" for every column; and "prior_predictive" a whole table for each draw.
+        Categories are codes, labelled by the attribute "categories".
     """
     check_is_fitted(classifier)
     if hasattr(classifier, "average_"):
@@ -37,18 +48,28 @@ def to_arviz(classifier, X=None, y=None):
         check_draws(classifier.posterior_, 4000)
     if X is None:
         return classifier.posterior_.to_arviz(classifier.random_state)
-    from arviz_base import from_dict
-
-    rng, model = generator(classifier.random_state), classifier.model_
+    rng, model, schema = generator(classifier.random_state), classifier.model_, classifier.schema_
     posterior = classifier.posterior_.as_draws(rng)
-    result = tree(posterior, row_groups(classifier, posterior, X, y, rng))
-    if model.conjugate:
-        prior = ParameterDraws(model, model.sample_parameters(rng, (1, 1000)))
-        t, x = model.sample_rows({site: v[0] for site, v in prior.samples.items()}, int(rng.integers(2**31)))
-        new = {"t": t, **classifier.schema_.write(x)}
-        result["prior"] = tree(prior, name="prior")["prior"]
-        predictive = from_dict({"prior_predictive": {name: v[None] for name, v in new.items()}})
-        result["prior_predictive"] = predictive["prior_predictive"]
+    groups = row_groups(classifier, posterior, X, y, rng)
+    obs, labels, codes = row_labels(X), class_attrs(classifier.classes_), groups["observed_data"]["t"].values
+    if columns:
+        lead, blocks = next(iter(posterior.samples.values())).shape[:2], schema.read(classifier._table(X, reset=False))
+        drawn = replicate(model, posterior.flat, codes, int(rng.integers(2**31)))
+        drawn = {name: v.reshape(*lead, *v.shape[1:]) for name, v in drawn.items()}
+        groups["observed_data"] |= columns_of(schema, blocks)
+        groups["posterior_predictive"] |= columns_of(schema, _by_block(schema, drawn), lead)
+    result = tree(posterior, groups | {"log_prior": log_prior(model, posterior)}, obs=obs)
+    before = prior_draws(model, rng, posterior.samples)
+    if columns:
+        share = before.flat[f"{model.CLASSES}.probability"].cumsum(-1)[..., :-1, None]
+        t = (rng.random((share.shape[0], 1, len(codes))) > share).sum(1)
+        x = replicate(model, before.flat, t, int(rng.integers(2**31)))
+        new = columns_of(schema, _by_block(schema, {name: v[None] for name, v in x.items()}), (1, len(t)))
+    else:
+        t, x = model.sample_rows(before.flat, int(rng.integers(2**31)))
+        new = {name: Variable(v[None], ()) for name, v in schema.write(x).items()}
+    own = {"t": Variable(t[None], ("obs",)[: t.ndim - 1], labels)}
+    add_prior(result, before, {"prior_predictive": new | own}, obs)
     return result
 
 
@@ -58,7 +79,7 @@ def check_likelihoods(draws: int, rows: int) -> None:
     check_memory(what, 3 * 8 * draws * rows, "give fewer rows, or of NUTS fewer draws")
 
 
-def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
+def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[str, Any]]:
     """ArviZ's groups that speak of rows and their classes, of any classifier; see `to_arviz`."""
     labels = class_labels(y)
     _, codes = class_codes(labels, classifier.classes_)
@@ -80,12 +101,29 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[s
         top = density.max(1)
         with np.errstate(under="ignore"):
             cumulative = np.exp(density - top[:, None]).cumsum(1)
-        conditional[:, part] = density[own] - top - np.log(cumulative[:, -1])
         t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
-    likelihood = {"joint": joint} if isinstance(draws.model, ClassConditional) else {}
-    likelihood |= {"conditional": conditional}
+        conditional[:, part] = _share(density, own)
+    generative = isinstance(draws.model, ClassConditional)
+    given, joint, t = (v.reshape(*lead, -1) for v in (conditional, joint, t))
+    likelihood = {"log_likelihood": {"joint": joint}} if generative else {}
+    likelihood["conditional_log_likelihood" if generative else "log_likelihood"] = {"t": given}
+    attrs = class_attrs(classifier.classes_)
     return {
-        "log_likelihood": {name: v.reshape(*lead, -1) for name, v in likelihood.items()},
-        "posterior_predictive": {"t": t.reshape(*lead, -1)},
-        "observed_data": {"t": codes},
+        **likelihood,
+        "posterior_predictive": {"t": Variable(t, ("obs",), attrs)},
+        "observed_data": {"t": Variable(codes, ("obs",), attrs)},
     }
+
+
+def _share(density, own):
+    """Log share of one class of each row: -log(1 + others/own), which is not rounded to 0 where the row is sure."""
+    mine = density[own].copy()
+    density[own] = -np.inf
+    with np.errstate(invalid="ignore"):
+        odds = logsumexp(density, axis=1) - mine
+    return np.where(np.isneginf(mine), -np.inf, -np.logaddexp(0.0, odds))
+
+
+def _by_block(schema, x):
+    """Arrays by block of the schema from those by leaf of the model, which are the same but for their names."""
+    return dict(zip((block.name for block in schema.blocks), x.values(), strict=True)) if len(x) == 1 else x

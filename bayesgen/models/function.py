@@ -136,6 +136,12 @@ class FunctionModel(Model):
             arrays = {name: jnp.asarray(np.array(v)) for name, v in latents.items()}
             return np.asarray(jax.vmap(density)(arrays))
 
+    def observed(self, params, x: Arguments):
+        """Names, plates and sites of what the function observes, given one draw of its latents. JAX."""
+        trace = _trace(program.handlers.substitute(self.function, dict(params)), x)
+        seen = ((n, s) for n, s in trace.items() if s["type"] == "sample" and s["is_observed"])
+        return [(name, _plates(site), site) for name, site in seen]
+
     def dims(self, site: str) -> tuple[str, ...]:
         """Names of the leading axes of a site, behind those of the draws: its plates."""
         return dict(self.axes).get(site, ())

@@ -1,6 +1,6 @@
 """The picture of models side by side."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
         Where to draw; default: the current Axes.
     """
     ax, table = axes(ax), result.table
-    table = table[np.isfinite(table["difference"])]
+    table: Any = table[np.isfinite(table["difference"])]
     base = table["difference"].get("base rate")
     table = table.drop(index="base rate", errors="ignore") if len(table) > 1 else table
     worst = table["difference"].max()
