@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesgen.numerics.pieces import DENSITIES, split_rows
+from bayesgen.numerics.pieces import CELLS, DENSITIES, split_rows
 
 
 def log_mean_density(model, params, x) -> np.ndarray:
@@ -45,10 +45,15 @@ def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarr
             top = np.maximum(tops[i], density.max(0))
             anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
             step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
-            density = density - anchor
-            totals[i] = totals[i] * np.exp(tops[i] - anchor) + np.exp(density, out=density).sum(0)
+            totals[i] = totals[i] * np.exp(tops[i] - anchor)
             if effective:
-                squares[i] = squares[i] * np.exp(2 * (tops[i] - anchor)) + np.einsum("s...,s...->...", density, density)
+                squares[i] = squares[i] * np.exp(2 * (tops[i] - anchor))
+            few = max(1, CELLS // (4 * max(density[0].size, 1)))  # draws that stay in the cache from exp to sum
+            for start in range(0, len(density), few):
+                weight = density[start : start + few] - anchor
+                totals[i] = totals[i] + np.exp(weight, out=weight).sum(0)
+                if effective:
+                    squares[i] = squares[i] + np.einsum("s...,s...->...", weight, weight)
             tops[i] = top
     with np.errstate(divide="ignore"):
         result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
