@@ -46,8 +46,8 @@ def loo_given_x(data):
     def flat(values):
         return values.transpose("chain", "draw", "obs").values.reshape(-1, values.sizes["obs"])
 
-    def average(density, weight):
-        return logsumexp(weight + flat(density), axis=0)
+    def average(density, weight) -> np.ndarray:
+        return np.asarray(logsumexp(weight + flat(density), axis=0))
 
     weight = flat(whole.log_weights)
     rows = average(joint, weight) - average(columns, weight)
