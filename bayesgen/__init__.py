@@ -4,7 +4,8 @@ from bayesgen import boundary, data, decision, evaluation, models
 from bayesgen.calibration import check_calibration
 from bayesgen.comparison import compare_evidence, compare_models
 from bayesgen.estimators.averaged import AveragedClassifier
-from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.storage import load
 from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit

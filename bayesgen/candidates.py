@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesgen.estimators.averaged import AveragedClassifier
-from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LogisticClassifier
 from bayesgen.models import DirichletCategorical
 from bayesgen.tables.messages import named

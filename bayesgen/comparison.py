@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from bayesgen import evaluation
 from bayesgen.candidates import candidates, naive_bayes
-from bayesgen.estimators.generative import GaussianDiscriminantClassifier
+from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.draw_reliability import FewDrawsWarning
 from bayesgen.inspection.same_rows import by_column, different_rows

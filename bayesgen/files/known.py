@@ -3,7 +3,8 @@
 from bayesgen import inference, models, posterior, program
 from bayesgen.averaging.average import Average
 from bayesgen.estimators.averaged import AveragedClassifier
-from bayesgen.estimators.generative import GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.files.values import ours
 from bayesgen.models.line_statistics import LineStatistics

@@ -1,0 +1,144 @@
+"""The estimator of naive Bayes: a leaf for every column, or block of columns of one family."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesgen import inspection
+from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.inference import Inference
+from bayesgen.leaf import ExponentialFamily
+from bayesgen.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
+    NaiveBayes,
+    NormalInverseGamma,
+)
+from bayesgen.models.weak import WeakGaussian, WeakPoisson
+from bayesgen.numerics.checks import check_positive
+from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.table import SPARSE_FAMILIES
+
+
+class NaiveBayesClassifier(GenerativeClassifier):
+    """Bayesian naive Bayes over any mixture of features, with missing entries at fit and prediction.
+
+    Parameters
+    ----------
+    features : str or mapping, default "auto"
+        "auto" (by type: float and integer columns Gaussian, bool Bernoulli, category, object and string categorical),
+        one of "gaussian", "bernoulli", "categorical", "poisson" (counts) for all, "multinomial" (all columns one bag of
+        words), or a mapping from column (or tuple of columns) to a leaf such as ``BetaBernoulli(2, 2)`` or to one of
+        these names; columns it leaves out are "auto". A bag of words, and heads with their tosses, are a tuple:
+        ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
+        Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma` and `GammaPoisson`.
+    class_concentration : float or array, shape (K,), default 1.0
+        Dirichlet concentration of the class probabilities.
+    priors : array, shape (K,), optional
+        Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
+    inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
+        How to learn.
+    unseen : {"missing", "error"}, default "missing"
+        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
+        names such values, or refused. In ``partial_fit`` it is refused.
+    exponent : float or "loo", default 1.0
+        The class probabilities are in proportion to p(t = k) p(x | t = k)^exponent. Below 1 it takes back that naive
+        Bayes counts columns that say the same more than once; "loo" chooses it by exact leave-one-out
+        (`inspection.best_exponent`), which needs all rows in one ``fit`` and ``inference="exact"``. What is tempered is
+        ``predict_proba`` and what is made of it, intervals and ``explain``: such probabilities belong to no posterior
+        and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``, ``leave_one_out`` and
+        ``to_arviz`` are those of the model as it is.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS and for draws.
+
+    Attributes
+    ----------
+    classes_ : array
+        Class labels.
+    model_ : NaiveBayes
+        The model with its prior.
+    statistics_ : ClassStatistics
+        Sufficient statistics of the rows.
+    posterior_ : Posterior
+        What the inference returned.
+    exponent_ : float
+        The exponent of the features, given or chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.2], [1.2, np.nan], [3.1, 0.9], [2.9, 1.1]])
+    >>> classifier = NaiveBayesClassifier().fit(X, ["a", "a", "b", "b"])
+    >>> classifier.predict([[3.0, np.nan]])
+    array(['b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        features: str | Mapping[Any, Any] = "auto",
+        class_concentration: ArrayLike = 1.0,
+        priors: ArrayLike | None = None,
+        inference: str | Inference = "exact",
+        unseen: str = "missing",
+        exponent: float | str = 1.0,
+        random_state: Any = None,
+    ):
+        self.features = features
+        self.class_concentration = class_concentration
+        self.priors = priors
+        self.inference = inference
+        self.unseen = unseen
+        self.exponent = exponent
+        self.random_state = random_state
+
+    def _learn_schema(self, table):
+        if self.unseen not in ("error", "missing"):
+            raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
+        return Schema.learn(table, self.features)
+
+    def _template(self, schema):
+        leaves = {block.name: _leaf(block) for block in schema.blocks}
+        return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
+
+    def _temper(self, *rows):
+        if self.exponent != "loo":
+            if isinstance(self.exponent, str):
+                raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
+            check_positive("exponent", self.exponent)
+            self.exponent_ = float(self.exponent)
+        elif not rows:
+            raise ValueError("exponent='loo' is chosen by leaving out rows: give all of them to fit, or a number")
+        else:
+            self.exponent_ = inspection.best_exponent(self, *rows)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        mixed = not isinstance(self.features, str)
+        tags.input_tags.categorical = True
+        tags.input_tags.string = mixed or self.features in ("auto", "categorical")
+        tags.input_tags.sparse = mixed or self.features in SPARSE_FAMILIES
+        tags.input_tags.positive_only = not mixed and self.features in ("poisson", "multinomial")
+        return tags
+
+
+def _leaf(block: Block) -> ExponentialFamily:
+    """The leaf of a block of columns: the user's own, or that of their family."""
+    leaf: Any = block.leaf  # what is no leaf, the model refuses by name
+    shape = () if block.single else (len(block.columns),)
+    if leaf == "bernoulli":
+        return BetaBernoulli(np.ones(shape), 1.0)
+    if leaf == "categorical":
+        return DirichletCategorical(np.ones((*shape, len(block.categories or ()))), block.categories)
+    if leaf == "multinomial":
+        return DirichletMultinomial(1.0, block.columns)
+    if leaf == "poisson":
+        return WeakPoisson(GammaPoisson.weak)
+    if leaf == "gaussian":
+        return WeakGaussian(NormalInverseGamma.weak)
+    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
+        return leaf.repeated(*shape)
+    return leaf
