@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -277,3 +279,20 @@ def test_the_picture_of_models_has_them_from_best_to_worst():
 def test_errors_of_models(models, words):
     with pytest.raises(ValueError, match=words):
         compare_models([[0.0], [1.0], [2.0], [3.5]], ["a", "b", "a", "b"], models)
+
+
+def test_rows_that_rest_on_few_draws_are_counted_and_reported():
+    from rich.console import Console
+
+    from bayesgen import report
+
+    table = data.load("penguins")[["bill_length_mm", "species"]].iloc[::30]
+    ready = prepare(table, "species")
+    nuts = NUTS(num_samples=200, num_warmup=100, num_chains=2)
+    result = compare(ready.X, ready.y, inferences={"exact": Exact(), "nuts": nuts}, folds=2)
+    count = int(result.doubtful["nuts"].sum())
+    assert 0 < count <= len(ready.y) and not result.doubtful["exact"].any()
+    assert not any("rest on fewer" in note.text for note in result.notes)  # said once, not by fold
+    out = Console(record=True, width=120, file=io.StringIO())
+    report.tell_result(out, result, 2)
+    assert f"nuts: {count} row" in out.export_text()

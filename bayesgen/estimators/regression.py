@@ -79,6 +79,7 @@ class _Regression(Estimator):
         self.posterior_ = inference(model, self.statistics_, seed=self.random_state)
         return self._undo(self.posterior_.mean())
 
+    @np.errstate(under="ignore")
     def _undo(self, sites):
         """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
         coefficients = sites["coefficients"] / self.scale_

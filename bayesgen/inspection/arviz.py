@@ -115,6 +115,7 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[s
     }
 
 
+@np.errstate(under="ignore")
 def _share(density, own):
     """Log share of one class of each row: -log(1 + others/own), which is not rounded to 0 where the row is sure."""
     mine = density[own].copy()

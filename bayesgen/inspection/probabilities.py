@@ -73,7 +73,10 @@ def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) ->
     ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
     check_count("size", size)
-    intervals = [np.quantile(p, ends, axis=0) for p in _by_pieces(classifier, _rows(classifier, X), size)]
+    intervals = []
+    for probability in _by_pieces(classifier, _rows(classifier, X), size):
+        with np.errstate(under="ignore"):
+            intervals.append(np.quantile(probability, ends, axis=0))
     return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
 
 
