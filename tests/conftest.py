@@ -3,3 +3,5 @@
 import pytest
 
 pytest.register_assert_rewrite("laws")
+
+collect_ignore = ["typing"]  # for type checkers; `test_typing` runs what is to be run

@@ -6,12 +6,12 @@ import bayesgen as bg
 
 X = bg.data.load("penguins").sample(frac=1, random_state=0)  # text, numbers and gaps
 y = X.pop("species")
-classifier = bg.NaiveBayesClassifier().fit(X[:100], y[:100])  # the exact posterior; inference="nuts" samples it
-print(classifier.score(X[100:], y[100:]), classifier.log_evidence_)
-probability = classifier.predict_proba(X[100:])  # averaged over the posterior
+classifier = bg.AveragedClassifier().fit(X[:60], y[:60])  # nothing to tune; classifier.summary() tells its members
+probability = classifier.predict_proba(X[60:])
 loss = [[0, 1, 5], [1, 0, 5], [9, 9, 0]]  # rows: the truth; columns: what we do
-print(bg.decision.decide(probability, loss)[:5])
-print(classifier.to_arviz().posterior)  # draws with named dims and labelled coords
+print(classifier.score(X[60:], y[60:]), bg.decision.decide(probability, loss)[:5])
+model = bg.NaiveBayesClassifier().fit(X, y)  # one model alone: the exact posterior; inference="nuts" samples it
+print(model.log_evidence_, model.to_arviz().posterior)  # draws with named dims and labelled coords
 
 
 import jax
@@ -37,7 +37,7 @@ search = GridSearchCV(
 best = search.fit(rows, labels).best_estimator_  # scikit-learn's search over structures ...
 models = {s: bg.GaussianDiscriminantClassifier(shared=s).fit(rows, labels) for s in (False, True)}
 print(bg.compare_evidence(models))  # ... and Bayes' own: posterior probabilities of the structures
-print(best.leave_one_out(rows, labels).elpd, loo(best.to_arviz(rows, labels), var_name="joint").elpd)  # exact; ArviZ's  # pyright: ignore[reportAttributeAccessIssue]  # no tuple here
+print(best.leave_one_out(rows, labels).elpd, loo(best.to_arviz(rows, labels)).elpd)  # exact; ArviZ's  # pyright: ignore[reportAttributeAccessIssue]  # no tuple here
 best.save("best.nc")  # bg.load("best.nc") runs no code
 
 
