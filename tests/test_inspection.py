@@ -322,6 +322,17 @@ def test_leave_one_out_of_a_row_far_out(covariance, shared):
     np.testing.assert_allclose(left.log_joint[3], expected, rtol=1e-12)
 
 
+def test_the_exponent_beside_a_row_far_out():
+    """A column that says nothing holds one row far out: how far does not matter, and no digit of the others is lost."""
+    y, rng = np.arange(60) % 2, np.random.default_rng(0)
+    x = np.column_stack([*[rng.normal(size=60) + y] * 2, rng.normal(size=60)])
+    exponents = []
+    for far in (1e8, 1e9, 1e12):
+        x[0, 2] = far
+        exponents.append(bg.NaiveBayesClassifier(exponent="loo").fit(x, y).exponent_)
+    np.testing.assert_allclose(exponents, exponents[0], rtol=2e-3)  # the row itself moved
+
+
 def test_leave_one_out_of_many_rows_in_any_order():
     """More rows than are summed at once; and their order is no part of what the fit keeps."""
     classifier, order = bg.NaiveBayesClassifier().fit(X, Y), np.random.default_rng(0).permutation(150)

@@ -1,6 +1,5 @@
 """How a classifier does on each row of its fit had the row not been there."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.same_rows import by_column, different_rows
-from bayesgen.numerics.pieces import split_rows
+from bayesgen.numerics.pieces import select_rows, split_rows
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.messages import listed
 
@@ -45,24 +44,28 @@ def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
     >>> leave_one_out(NaiveBayesClassifier().fit(X, y), X, y).probability[:, 0].round(2)
     array([1.  , 0.99, 0.  , 0.01])
     """
-    check_is_fitted(classifier)
-    if classifier.posterior_.kind != "exact":
-        raise ValueError("leave_one_out() is exact: it needs inference='exact'")
-    table, y, weight = existing(classifier._table(X, reset=False), class_labels(y), sample_weight)
-    _, codes = class_codes(y, classifier.classes_)
-    rows = classifier._shape(classifier.schema_.read(table))
+    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
     model, whole = classifier.model_, classifier.statistics_
 
     def summed(own):
-        part = {name: block[own] for name, block in rows.items()} if isinstance(rows, Mapping) else rows[own]
-        return model.statistics(part, codes[own], None if weight is None else weight[own])
+        return model.statistics(select_rows(rows, own), codes[own], None if weight is None else weight[own])
 
     _check_rows(classifier, whole, summed(slice(None)))
     log_joint = np.empty((len(codes), len(classifier.classes_)))
-    others = _all_but_one(summed, np.arange(len(codes)), 0)
+    others = all_but_one(summed, np.arange(len(codes)), 0)
     for i, (row, rest) in enumerate(zip(split_rows(rows, 1), others, strict=True)):
         log_joint[i] = model.update(rest).log_predictive(row)[0]
     return LeaveOneOut(log_joint, codes)
+
+
+def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
+    """The rows as the model takes them, the codes of their classes, and their weights or None."""
+    check_is_fitted(classifier)
+    if classifier.posterior_.kind != "exact":
+        raise ValueError(f"{purpose}: it needs inference='exact'")
+    table, y, weight = existing(classifier._table(X, reset=False), class_labels(y), sample_weight)
+    _, codes = class_codes(y, classifier.classes_)
+    return classifier._shape(classifier.schema_.read(table)), codes, weight
 
 
 def _check_rows(classifier, whole, given) -> None:
@@ -76,7 +79,7 @@ def _check_rows(classifier, whole, given) -> None:
         raise ValueError(f"X and y must be the rows of the fit: {problem}, at the fit and here")
 
 
-def _all_but_one(summed, rows, outside):
+def all_but_one(summed, rows, outside):
     """Yield the statistics of all rows but one, for each of ``rows``, those of all rows beside them being ``outside``.
 
     Of n rows each is summed log2 n times; to subtract each from the sum of all would be as fast, and errs by the whole
@@ -87,8 +90,8 @@ def _all_but_one(summed, rows, outside):
             yield outside + summed(np.delete(rows, i))
         return
     left, right = np.array_split(rows, 2)
-    yield from _all_but_one(summed, left, outside + summed(right))
-    yield from _all_but_one(summed, right, outside + summed(left))
+    yield from all_but_one(summed, left, outside + summed(right))
+    yield from all_but_one(summed, right, outside + summed(left))
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ The predictive of a wrong model is too sure of itself: naive Bayes counts two co
 density of x. See `bayesgen.averaging.temper` for what τ maximises.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import temper
 from bayesgen.averaging.rows import sample
-from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.inspection.leave_one_out import all_but_one, rows_of_fit
+from bayesgen.numerics.pieces import select_rows
 
 _MOST = 1000  # rows that are left out
 
@@ -52,25 +50,29 @@ def best_exponent(classifier, X, y, sample_weight=None) -> float:
     >>> best_exponent(both, twice, y) < 0.7 * best_exponent(once, x[:, None], y)
     True
     """
-    check_is_fitted(classifier)
-    if classifier.posterior_.kind != "exact":
-        raise ValueError("an exponent is chosen by exact leave-one-out: it needs inference='exact'")
-    table, y, weight = existing(classifier._table(X, reset=False), class_labels(y), sample_weight)
-    _, codes = class_codes(y, classifier.classes_)
+    purpose = "an exponent is chosen by exact leave-one-out"
+    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, purpose)
     weight = np.ones(len(codes)) if weight is None else weight
-    rows, nothing = (classifier._shape(r) for r in (classifier.schema_.read(table), classifier.schema_.nothing()))
-    template, whole = classifier._template(classifier.schema_), classifier.statistics_
+    template, nothing = classifier._template(classifier.schema_), classifier._shape(classifier.schema_.nothing())
+
+    def summed(own, weight=weight):
+        return template.statistics(select_rows(rows, own), codes[own], weight[own])
+
     places = sample(codes, _MOST, np.random.default_rng(0))
+    others = all_but_one(summed, places, summed(np.delete(np.arange(len(codes)), places)))
     density, log_prior = np.empty((2, len(places), len(classifier.classes_)))
-    for j, i in enumerate(places):
+    for j, (i, rest) in enumerate(zip(places, others, strict=True)):
         own = slice(i, i + 1)
-        row = {name: part[own] for name, part in rows.items()} if isinstance(rows, Mapping) else rows[own]
-        rest = whole - template.statistics(row, codes[own], np.minimum(1.0, weight[own]))
+        if weight[i] > 1:
+            rest = rest + summed(own, weight - 1)
         model = template.settled(rest).update(rest)
         log_prior[j] = model.log_predictive(nothing)[0]
-        density[j] = model.log_predictive(row)[0] - log_prior[j]
+        density[j] = model.log_predictive(select_rows(rows, own))[0] - log_prior[j]
     codes, own = codes[places], weight[places]
-    scored = own * (whole.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
+    scored = (
+        own
+        * (classifier.statistics_.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
+    )
     scored *= own.sum() / scored.sum()
     mode = temper.expected(len(classifier.schema_.columns), scored.sum())
     return float(temper.exponents(density[None], log_prior, codes, scored, mode)[0])

@@ -46,6 +46,11 @@ def count_rows(x) -> int:
     return (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
 
 
+def select_rows(x, rows):
+    """Select rows, by a slice or by places, of an array, of CSR, or of a mapping to them."""
+    return {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
+
+
 def split_rows(x, size: int):
     """Yield ``size`` rows at a time of an array, of CSR, or of a mapping to them; what is neither stays whole."""
     if not isinstance(x, Mapping) and not hasattr(x, "shape"):
@@ -53,5 +58,4 @@ def split_rows(x, size: int):
         return
     n = count_rows(x)
     for start in range(0, max(n, 1), size):
-        rows = slice(start, start + size)
-        yield {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
+        yield select_rows(x, slice(start, start + size))
