@@ -15,7 +15,7 @@ from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.messages import listed
-from bayesgen.tables.schema import Schema, side_by_side
+from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")
 
@@ -277,12 +277,8 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         average = self._fitted
         check_count("n_samples", n_samples)
         x, c, codes = draws.rows(average, n_samples, generator(self.random_state))
-        written = self.schema_.write(columns.blocks(self.schema_, x, c, self.constant_))
-        if not hasattr(self, "feature_names_in_"):
-            return side_by_side(written.values()), self.classes_[codes]
-        import pandas as pd
-
-        return pd.DataFrame(written), self.classes_[codes]
+        blocks = columns.blocks(self.schema_, x, c, self.constant_)
+        return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
 
     def explain(self, X):
         """What each column of a row says for each class, as terms that add; see `inspection.explain`."""

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from bayesgen import inspection
+from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.table import Table
 
 VERSION = 2  # of the format of saved files and of pickles
@@ -60,6 +61,14 @@ class Estimator(BaseEstimator, abc.ABC):
         table = Table(X)
         validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
         return table
+
+    def _like_fit(self, columns):
+        """Columns by name as rows of the kind the fit took: a DataFrame where it had column names, else an array."""
+        if not hasattr(self, "feature_names_in_"):
+            return side_by_side(columns.values())
+        import pandas as pd
+
+        return pd.DataFrame(columns)
 
 
 class ProbabilityDraws:

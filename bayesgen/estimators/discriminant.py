@@ -82,7 +82,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
             raise ValueError(
                 f"prior must be 'weak', 'loo' or a model such as NormalInverseWishart(...), got {self.prior!r}"
             )
-        if isinstance(self.prior, str) and self.prior == "loo":
+        if self._by_rows:
             strength.candidates(self.covariance, bool(self.shared))
         if table.sparse:
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
@@ -95,6 +95,11 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     def _weak(self):
         return isinstance(self.prior, str)
 
+    @property
+    def _by_rows(self):
+        """Whether rows left out choose the strength of the prior."""
+        return isinstance(self.prior, str) and self.prior == "loo"
+
     def _template(self, schema):
         columns, prior, own = schema.columns, self.prior, structure(self.covariance)
         if isinstance(prior, SeparationPrior):
@@ -105,7 +110,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})
 
     def _strengthened(self, template, statistics, table, codes, weight):
-        if not (isinstance(self.prior, str) and self.prior == "loo"):
+        if not self._by_rows:
             return template
         own = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
         x = table.numbers(table.columns)
@@ -114,5 +119,5 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         return GaussianDiscriminant(template.classes, prior, self.covariance, self.shared, columns=template.columns)
 
     def _temper(self, *rows):
-        if not rows and isinstance(self.prior, str) and self.prior == "loo":
+        if not rows and self._by_rows:
             raise ValueError("prior='loo' is chosen by leaving out rows: give all of them to fit, or a prior")

@@ -24,7 +24,7 @@ from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
-from bayesgen.tables.schema import Schema, side_by_side
+from bayesgen.tables.schema import Schema
 
 _SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
 
@@ -111,6 +111,7 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
 
         Examples
         --------
+        >>> from bayesgen import NaiveBayesClassifier
         >>> classifier = NaiveBayesClassifier().partial_fit([[1.0], [1.4]], ["a", "a"], classes=["a", "b"])
         >>> classifier.partial_fit([[3.1], [2.9]], ["b", "b"]).predict([[3.0]])
         array(['b'], dtype='<U1')
@@ -329,12 +330,7 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         rng = generator(self.random_state)
         params = self.posterior_.draws(rng, (n_samples,))
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
-        columns = self.schema_.write(rows)
-        if not hasattr(self, "feature_names_in_"):
-            return side_by_side(columns.values()), self.classes_[codes]
-        import pandas as pd
-
-        return pd.DataFrame(columns), self.classes_[codes]
+        return self._like_fit(self.schema_.write(rows)), self.classes_[codes]
 
     @property
     def log_evidence_(self) -> float:
