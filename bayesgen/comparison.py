@@ -163,18 +163,8 @@ def compare(
     if not inferences:
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
     y = np.asarray(y)
-    classes, truth = np.unique(y, return_inverse=True)
     folds = usable_folds(y, folds)
-    blank = np.full((len(y), len(classes)), np.nan)
-    result = Comparison(
-        classes,
-        truth,
-        np.zeros(len(y), int),
-        {name: blank.copy() for name in inferences},
-        dict.fromkeys(inferences, 0.0),
-        [],
-        {name: np.zeros(len(y), bool) for name in inferences},
-    )
+    result = Comparison(**_nothing_yet(y, inferences))
     classifier = estimator(X, model, seed=seed)
     _cross_validate(
         result,
@@ -185,6 +175,20 @@ def compare(
         lambda name: X,
     )
     return result
+
+
+def _nothing_yet(y, names) -> dict[str, Any]:
+    """The attributes of a `Comparison` of rows before the first fold."""
+    classes, truth = np.unique(y, return_inverse=True)
+    return {
+        "classes": classes,
+        "y_true": truth,
+        "fold": np.zeros(len(y), int),
+        "probability": {name: np.full((len(y), len(classes)), np.nan) for name in names},
+        "seconds": dict.fromkeys(names, 0.0),
+        "notes": [],
+        "doubtful": {name: np.zeros(len(y), bool) for name in names},
+    }
 
 
 def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, rows) -> None:
@@ -333,18 +337,10 @@ def compare_models(
     {'shared': 0.05, 'naive Bayes': 0.12, 'base rate': 1.1}
     """
     y = np.asarray(y)
-    classes, truth = np.unique(y, return_inverse=True)
     folds = usable_folds(y, folds)
     chosen, remarks = candidates(X, models, seed)
-    blank = np.full((len(y), len(classes)), np.nan)
     result = ModelComparison(
-        classes=classes,
-        y_true=truth,
-        fold=np.zeros(len(y), int),
-        probability={name: blank.copy() for name in chosen},
-        seconds=dict.fromkeys(chosen, 0.0),
-        notes=[],
-        doubtful={name: np.zeros(len(y), bool) for name in chosen},
+        **_nothing_yet(y, chosen),
         remarks={name: candidate.note for name, candidate in chosen.items() if candidate.note}
         | {name: f"left out: {why}" for name, why in remarks.items()},
     )

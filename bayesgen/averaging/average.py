@@ -20,6 +20,7 @@ from bayesgen.averaging.logistic import STRENGTHS, LogisticMembers
 from bayesgen.averaging.numbers import FittedView
 from bayesgen.averaging.stack import BASE_RATE
 from bayesgen.averaging.temper import log_probability
+from bayesgen.numerics.pieces import pieces
 from bayesgen.program import Record
 
 _CELLS = 1 << 22  # densities held at a time: 32 MB
@@ -113,10 +114,8 @@ class Average(Record):
         return result
 
     def pieces(self, rows: int):
-        """Yield slices of rows whose densities fit into memory."""
-        step = max(1, _CELLS // (len(self.weights) * len(self.class_weight)))
-        for start in range(0, rows, step):
-            yield slice(start, min(start + step, rows))
+        """Slices of rows whose densities fit into memory."""
+        return pieces(rows, len(self.weights) * len(self.class_weight), _CELLS, rows)
 
 
 def members_of(numbers, categories, discriminative) -> list[tuple]:
