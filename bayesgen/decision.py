@@ -14,13 +14,23 @@ ValueError, and the message names the argument.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from bayesgen.outcomes import (
+    REJECT,
+    Codes,
+    Floats,
+    Labels,
+    action_codes,
+    class_codes,
+    finite,
+    loss_matrix,
+    mean,
+    probabilities,
+    truth_and_probability,
+)
 
-REJECT = -1
-"""The action code by which `decide` declines to decide."""
+__all__ = ["REJECT", "cross_entropy", "decide", "expected_loss", "risk", "squared_loss", "threshold", "zero_one"]
 
 
 def zero_one(n_classes: int) -> Floats:
@@ -55,8 +65,8 @@ def expected_loss(y_proba: ArrayLike, loss: ArrayLike) -> Floats:
     >>> expected_loss([[0.75, 0.25]], loss=[[0, 1], [10, 0]])
     array([[2.5 , 0.75]])
     """
-    p = _probabilities(y_proba)
-    return p @ _loss_matrix(loss, n_classes=p.shape[1])
+    p = probabilities(y_proba)
+    return p @ loss_matrix(loss, n_classes=p.shape[1])
 
 
 def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: float | None = None) -> Codes:
@@ -87,14 +97,14 @@ def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: fl
     array([ 0, -1])
     """
     if loss is None:
-        p = _probabilities(y_proba)
+        p = probabilities(y_proba)
         action, least = p.argmax(axis=1), 1 - p.max(axis=1)
     else:
         losses = expected_loss(y_proba, loss)
         action, least = losses.argmin(axis=1), losses.min(axis=1)
     if reject_cost is None:
         return action
-    return np.where(_finite(reject_cost) < least, REJECT, action)
+    return np.where(finite(reject_cost) < least, REJECT, action)
 
 
 def threshold(loss: ArrayLike) -> float:
@@ -111,7 +121,7 @@ def threshold(loss: ArrayLike) -> float:
     >>> threshold([[0, 1], [9, 0]])
     0.1
     """
-    matrix = _loss_matrix(loss, n_classes=2)
+    matrix = loss_matrix(loss, n_classes=2)
     if matrix.shape[1] != 2:
         raise ValueError(f"loss must have shape (2, 2); got {matrix.shape}. Use decide instead.")
     false_alarm, miss = matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1]
@@ -129,18 +139,22 @@ def risk(
     loss: ArrayLike,
     *,
     reject_cost: float | None = None,
+    labels: Labels | None = None,
+    actions: Labels | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean realised loss, in the unit of `loss`: sum_n w_n loss[y_true_n, action_n] / sum_n w_n.
 
     Parameters
     ----------
-    y_true : array_like of int, shape (n,)
-        True class codes 0 to K - 1.
-    action : array_like of int, shape (n,)
-        Action codes 0 to A - 1 and `REJECT`, as `decide` returns them.
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    action : array_like, shape (n,)
+        Action codes 0 to A - 1 and `REJECT`, as `decide` returns them; or names of actions.
     loss : array_like, shape (K, A)
         Finite losses.
+    labels, actions : sequence, optional
+        The classes in the order of the rows of `loss`, and names of its columns, where `action` holds names.
     reject_cost : float, optional
         Loss of a rejected row; without it, a rejected row is an error.
     sample_weight : array_like, shape (n,), optional
@@ -150,19 +164,21 @@ def risk(
     --------
     >>> risk(y_true=[0, 1, 1, 0], action=[0, 0, 1, -1], loss=[[0, 1], [10, 0]], reject_cost=2)
     3.0
+    >>> risk(["ill", "well"], ["wait", "treat"], [[9, 0], [0, 1]], labels=["ill", "well"], actions=["wait", "treat"])
+    5.0
     """
-    matrix = _loss_matrix(loss)
-    t = _codes("y_true", y_true, 0, matrix.shape[0])
-    a = _codes("action", action, REJECT, matrix.shape[1], n_rows=len(t))
+    matrix = loss_matrix(loss)
+    t = class_codes("y_true", y_true, matrix.shape[0], labels)
+    a = action_codes(action, actions, matrix.shape[1], len(t))
     realised, rejected = matrix[t, a], a == REJECT
     if reject_cost is not None:
-        realised[rejected] = _finite(reject_cost)
+        realised[rejected] = finite(reject_cost)
     elif rejected.any():
         raise ValueError(f"reject_cost is needed: {rejected.sum()} rows of action are rejected.")
-    return _mean(realised, sample_weight)
+    return mean(realised, sample_weight)
 
 
-def squared_loss(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
+def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
     """Squared loss of reported probabilities q, sum_k (1[y_true = k] - q_k)^2, row by row.
 
     With belief p its expectation is sum_k p_k (1 - p_k) + |p - q|^2, least at q = p alone: under
@@ -170,10 +186,12 @@ def squared_loss(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    y_true : array_like of int, shape (n,)
-        True class codes 0 to K - 1.
-    y_proba : array_like, shape (n, K)
-        Reported class probabilities; every row sums to 1.
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    y_proba : array_like, shape (n, K), or (n,) for two classes
+        Reported class probabilities, every row summing to 1; or those of the second class.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
 
     Returns
     -------
@@ -185,11 +203,11 @@ def squared_loss(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
     >>> squared_loss([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.5, 2. ])
     """
-    t, q = _truth_and_probability(y_true, y_proba)
+    t, q = truth_and_probability(y_true, y_proba, labels)
     return np.square(np.eye(q.shape[1])[t] - q).sum(axis=1)
 
 
-def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
+def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
     """Logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
 
     With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence
@@ -199,90 +217,6 @@ def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike) -> Floats:
     >>> cross_entropy([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.69314718,        inf])
     """
-    t, q = _truth_and_probability(y_true, y_proba)
+    t, q = truth_and_probability(y_true, y_proba, labels)
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(q[np.arange(len(t)), t])  # 0.0 -, since -log(1) prints as -0.0
-
-
-def _numbers(name: str, values: ArrayLike) -> Floats:
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries; leave these rows out.")
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be an array of numbers; got dtype {array.dtype}.")
-    return array.astype(np.float64, copy=False)
-
-
-def _probabilities(values: ArrayLike) -> Floats:
-    p = _numbers("y_proba", values)
-    if p.ndim != 2 or p.shape[1] == 0:
-        raise ValueError(
-            f"y_proba must have shape (rows, classes); got {p.shape}. For two classes give "
-            "both columns: np.column_stack([1 - p, p])."
-        )
-    wrong = np.flatnonzero(~((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= 1e-6)))
-    if wrong.size:
-        raise ValueError(
-            "y_proba must be finite and in [0, 1], every row summing to 1 within 1e-6; not so "
-            f"in {wrong.size} rows, first row {wrong[0]}: {p[wrong[0]]}. Normalise the rows."
-        )
-    return p
-
-
-def _loss_matrix(values: ArrayLike, n_classes: int | None = None) -> Floats:
-    loss = _numbers("loss", values)
-    if loss.ndim != 2 or loss.size == 0 or n_classes not in (None, len(loss)):
-        raise ValueError(
-            f"loss must have shape ({n_classes or 'classes'}, actions), a row for each true class; got {loss.shape}."
-        )
-    if not np.isfinite(loss).all():
-        raise ValueError("loss must be finite; for a forbidden action use a large number.")
-    return loss
-
-
-def _finite(reject_cost: float) -> float:
-    if not np.isfinite(reject_cost):
-        raise ValueError(f"reject_cost must be finite, or None to never reject; got {reject_cost}.")
-    return reject_cost
-
-
-def _codes(name: str, values: ArrayLike, low: int, stop: int, n_rows: int | None = None) -> Codes:
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries; leave these rows out.")
-    codes = np.asarray(values)
-    if codes.dtype.kind not in "biu":
-        raise TypeError(
-            f"{name} must be integer codes; got dtype {codes.dtype}. Turn labels into codes with "
-            "np.searchsorted(sorted_classes, labels)."
-        )
-    if codes.ndim != 1 or n_rows not in (None, len(codes)):
-        rows = "rows" if n_rows is None else n_rows
-        raise ValueError(f"{name} must have shape ({rows},), one code a row; got {codes.shape}.")
-    if codes.size and not low <= codes.min() <= codes.max() < stop:
-        raise ValueError(
-            f"{name} must be codes from {low} to {stop - 1}; got {codes.min()} to {codes.max()}. "
-            "Number classes and actions from 0, in the order of the columns."
-        )
-    return codes.astype(np.intp, copy=False)
-
-
-def _truth_and_probability(t: ArrayLike, p: ArrayLike) -> tuple[Codes, Floats]:
-    p = _probabilities(p)
-    return _codes("y_true", t, 0, p.shape[1], n_rows=len(p)), p
-
-
-def _weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
-    weights = np.ones(n_rows) if sample_weight is None else _numbers("sample_weight", sample_weight)
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), one a row; got {weights.shape}.")
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError("sample_weight must be finite and nonnegative; to leave a row out give it 0.")
-    if not weights.any():
-        raise ValueError("sample_weight must be positive for at least one row; there is none to average.")
-    return weights
-
-
-def _mean(values: NDArray, sample_weight: ArrayLike | None) -> float:
-    weights = _weights(sample_weight, len(values))
-    used = weights > 0  # 0 times infinity: a row of weight zero is absent, whatever its value
-    return float(np.average(values[used], weights=weights[used]))

@@ -1,34 +1,48 @@
 """Evaluation of class probabilities against the true classes.
 
 `log_loss` and `brier_score` are the means of the two proper losses of `bayesgen.decision`: the true
-probabilities alone minimise their expectation. `accuracy` looks at the most probable class only.
-Calibration asks whether what is given probability 0.7 happens in 70 % of the cases:
-`reliability_table` shows it, `expected_calibration_error` and `brier_decomposition` measure it.
+probabilities alone minimise their expectation. `accuracy` looks at the most probable class only, and
+`realised_loss` at the decisions that a loss matrix makes of the probabilities. Calibration asks
+whether what is given probability 0.7 happens in 70 % of the cases: `reliability_table` shows it,
+`expected_calibration_error` and `brier_decomposition` measure it.
+
+All take the arguments of scikit-learn's metrics, and `sklearn.metrics.make_scorer` takes all that
+return a number, with ``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer`
+are ready ones. Two numbers differ from scikit-learn's on purpose: its log loss takes a probability
+of 0 for 2e-16, which makes a certain error cost 36 nats, here it is infinite; and its Brier score
+of two classes is half of this one unless it is told ``scale_by_half=False``.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
+from sklearn.metrics import accuracy_score, make_scorer
 
-from .decision import Codes, Floats, _mean, _truth_and_probability, _weights, cross_entropy, decide, squared_loss
+from bayesgen.decision import cross_entropy, decide, risk, squared_loss
+from bayesgen.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
 
 Strategy = Literal["uniform", "quantile"]
 
 
-def accuracy(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def accuracy(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
+) -> float:
     """Fraction of rows whose most probable class is the true one; ties go to the lowest class.
 
     Parameters
     ----------
-    y_true : array_like of int, shape (n,)
-        True class codes 0 to K - 1.
-    y_proba : array_like, shape (n, K)
-        Predicted class probabilities; every row sums to 1.
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    y_proba : array_like, shape (n, K), or (n,) for two classes
+        Predicted class probabilities, every row summing to 1; or those of the second class.
     sample_weight : array_like, shape (n,), optional
         Nonnegative: an integer weight is a row repeated, zero a row absent.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns, such as ``classifier.classes_``; needed where `y_true` lacks one.
+        Default: whole numbers from 0 to K - 1 are codes, else the distinct labels in `y_true`, sorted.
 
     Raises
     ------
@@ -39,12 +53,16 @@ def accuracy(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike 
     --------
     >>> accuracy([0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
     0.75
+    >>> accuracy(["oak", "ash"], [0.9, 0.8], labels=["ash", "oak"])
+    0.5
     """
-    t, p = _truth_and_probability(y_true, y_proba)
-    return _mean(decide(p) == t, sample_weight)
+    t, p = truth_and_probability(y_true, y_proba, labels)
+    return float(accuracy_score(t, decide(p), sample_weight=weights(sample_weight, len(t))))
 
 
-def log_loss(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def log_loss(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
+) -> float:
     """Mean of -log p(true class), in nats; infinite if a true class was given probability 0.
 
     Parameters and errors as `accuracy`.
@@ -52,10 +70,12 @@ def log_loss(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike 
     >>> round(log_loss([0, 1], [[0.5, 0.5], [0.2, 0.8]]), 4)
     0.4581
     """
-    return _mean(cross_entropy(y_true, y_proba), sample_weight)
+    return mean(cross_entropy(y_true, y_proba, labels=labels), sample_weight)
 
 
-def brier_score(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def brier_score(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
+) -> float:
     """Mean of sum_k (1[y_true = k] - p_k)^2, from 0 to 2, as Brier defined it.
 
     With two classes it is twice the mean squared error of p(t = 1 | x), which some call the Brier
@@ -64,7 +84,37 @@ def brier_score(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLi
     >>> brier_score([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     1.25
     """
-    return _mean(squared_loss(y_true, y_proba), sample_weight)
+    return mean(squared_loss(y_true, y_proba, labels=labels), sample_weight)
+
+
+def realised_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    loss: ArrayLike,
+    *,
+    reject_cost: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    labels: Labels | None = None,
+) -> float:
+    """Mean loss of deciding, in every row, for the action of least expected loss under its probabilities.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, labels
+        As `accuracy`, and so are the errors.
+    loss : array_like, shape (K, A)
+        ``loss[i, j]`` is what action j costs when the truth is class i.
+    reject_cost : float, optional
+        Cost of declining to decide; see `bayesgen.decision.decide`.
+
+    Examples
+    --------
+    >>> realised_loss(["ill", "well", "well"], [0.3, 0.95, 0.8], loss=[[0, 10], [1, 0]])
+    0.3333333333333333
+    """
+    t, p = truth_and_probability(y_true, y_proba, labels)
+    action = decide(p, loss, reject_cost=reject_cost)
+    return risk(t, action, loss, reject_cost=reject_cost, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +151,13 @@ def reliability_table(
     strategy: Strategy = "uniform",
     *,
     sample_weight: ArrayLike | None = None,
+    labels: Labels | None = None,
 ) -> ReliabilityTable:
     """Predicted probability and observed frequency, class by class and bin by bin.
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight
+    y_true, y_proba, sample_weight, labels
         As `accuracy`, and so are the errors.
     bins : int
         Number of bins, at least 1. A bin holds the probabilities above its lower edge and up to its
@@ -121,7 +172,7 @@ def reliability_table(
     >>> table.count[1], table.frequency[1]
     (array([2., 1.]), array([0.5, 1. ]))
     """
-    t, p = _truth_and_probability(y_true, y_proba)
+    t, p = truth_and_probability(y_true, y_proba, labels)
     return _table(_indicator(t, p), p, bins, strategy, sample_weight)
 
 
@@ -133,6 +184,7 @@ def expected_calibration_error(
     *,
     kind: Literal["confidence", "classwise"] = "confidence",
     sample_weight: ArrayLike | None = None,
+    labels: Labels | None = None,
 ) -> float:
     """Mean over rows of |frequency - mean probability| of the bin they fall in, from 0 to 1.
 
@@ -145,7 +197,7 @@ def expected_calibration_error(
     >>> expected_calibration_error([0, 1, 0, 1], y_proba)
     0.25
     """
-    t, p = _truth_and_probability(y_true, y_proba)
+    t, p = truth_and_probability(y_true, y_proba, labels)
     if kind == "confidence":
         event, p = (decide(p) == t)[:, None], p.max(axis=1, keepdims=True)
     elif kind == "classwise":
@@ -155,6 +207,59 @@ def expected_calibration_error(
     table = _table(event, p, bins, strategy, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
+
+
+def loss_scorer(loss: ArrayLike, *, reject_cost: float | None = None, labels: Labels | None = None) -> Any:
+    """A scorer for scikit-learn: minus the `realised_loss` of a classifier's decisions, so that larger is better.
+
+    Parameters
+    ----------
+    loss, reject_cost
+        As `realised_loss`.
+    labels : sequence, shape (K,), optional
+        Every class, in sorted order; needed where the held-out rows of a fold may lack one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> loss = [[0, 1, 1], [1, 0, 5], [1, 1, 0]]
+    >>> cross_val_score(GaussianDiscriminantClassifier(), *load_iris(return_X_y=True), scoring=loss_scorer(loss)).round(
+    ...     2
+    ... )
+    array([-0.  , -0.  , -0.  , -0.07, -0.  ])
+    """
+    settings = {"loss": loss, "reject_cost": reject_cost, "labels": labels}
+    return make_scorer(realised_loss, response_method="predict_proba", greater_is_better=False, **settings)
+
+
+def calibration_scorer(
+    bins: int = 10,
+    strategy: Strategy = "uniform",
+    *,
+    kind: Literal["confidence", "classwise"] = "confidence",
+    labels: Labels | None = None,
+) -> Any:
+    """A scorer for scikit-learn: minus the `expected_calibration_error`, so that larger is better.
+
+    Parameters
+    ----------
+    bins, strategy, kind
+        As `expected_calibration_error`.
+    labels : sequence, shape (K,), optional
+        Every class, in sorted order; needed where the held-out rows of a fold may lack one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> calibration_scorer()(NaiveBayesClassifier().fit(X[::2], y[::2]), X[1::2], y[1::2]) < 0
+    True
+    """
+    settings = {"bins": bins, "strategy": strategy, "kind": kind, "labels": labels}
+    return make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False, **settings)
 
 
 @dataclass(frozen=True)
@@ -175,6 +280,7 @@ def brier_decomposition(
     strategy: Strategy = "uniform",
     *,
     sample_weight: ArrayLike | None = None,
+    labels: Labels | None = None,
 ) -> BrierDecomposition:
     """Split the Brier score into calibration, discrimination and what is in the data.
 
@@ -198,22 +304,22 @@ def brier_decomposition(
     >>> round(terms.reliability, 4), round(terms.resolution, 4), round(terms.uncertainty, 4)
     (0.1667, 0.4444, 0.4444)
     """
-    t, p = _truth_and_probability(y_true, y_proba)
+    t, p = truth_and_probability(y_true, y_proba, labels)
     o = _indicator(t, p)
     table = _table(o, p, bins, strategy, sample_weight)
     cell = np.arange(p.shape[1]), _bin_of(p, table.edges)
     p_bin, o_bin = table.probability[cell], table.frequency[cell]
-    base = np.average(o, axis=0, weights=_weights(sample_weight, len(o)))
+    base = np.average(o, axis=0, weights=weights(sample_weight, len(o)))
 
-    def mean(term: Floats) -> float:
-        return _mean(term.sum(axis=1), sample_weight)
+    def total(term: Floats) -> float:
+        return mean(term.sum(axis=1), sample_weight)
 
     return BrierDecomposition(
-        reliability=mean((p_bin - o_bin) ** 2),
-        resolution=mean((o_bin - base) ** 2),
+        reliability=total((p_bin - o_bin) ** 2),
+        resolution=total((o_bin - base) ** 2),
         uncertainty=float(np.sum(base * (1 - base))),
-        within_bin_variance=mean((p - p_bin) ** 2),
-        within_bin_covariance=2 * mean((p - p_bin) * (o - o_bin)),
+        within_bin_variance=total((p - p_bin) ** 2),
+        within_bin_covariance=2 * total((p - p_bin) * (o - o_bin)),
     )
 
 
@@ -230,19 +336,19 @@ def _table(
     event: NDArray[np.bool_], p: Floats, bins: int, strategy: Strategy, sample_weight: ArrayLike | None
 ) -> ReliabilityTable:
     """Events (n, m), yes or no, against their probabilities p (n, m); m rows of bins."""
-    weights, m = _weights(sample_weight, len(p)), p.shape[1]
+    w, m = weights(sample_weight, len(p)), p.shape[1]
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be an integer of at least 1; got {bins!r}.")
     levels = np.arange(bins + 1) / bins  # linspace gives 0.30000000000000004
     edges = np.tile(levels, (m, 1))
     if strategy == "quantile":
-        edges[:, 1:-1] = np.quantile(p, levels[1:-1], axis=0, weights=weights, method="inverted_cdf").T
+        edges[:, 1:-1] = np.quantile(p, levels[1:-1], axis=0, weights=w, method="inverted_cdf").T
     elif strategy != "uniform":
         raise ValueError(f'strategy must be "uniform" or "quantile"; got {strategy!r}.')
     cell = (_bin_of(p, edges) + bins * np.arange(m)).ravel()
 
     def total(values: NDArray) -> NDArray:
-        weighted = (weights[:, None] * values).ravel()
+        weighted = (w[:, None] * values).ravel()
         return np.bincount(cell, weights=weighted, minlength=m * bins).reshape(m, bins)
 
     count, hits = total(np.ones_like(p)), total(event)

@@ -603,14 +603,23 @@ SCORES = {
     "masked truth": (
         lambda: evaluation.accuracy(np.ma.masked_array([0, 1], mask=[0, 1]), P),
         ValueError,
-        "masked entries",
+        "y_true contains missing labels",
     ),
     "negative probability": (lambda: evaluation.log_loss([0], [[-0.5, 1.5]]), ValueError, r"in \[0, 1\]"),
     "words for probabilities": (lambda: evaluation.accuracy([0], [["a", "b"]]), TypeError, "array of numbers"),
     "complex probability": (lambda: decision.decide([[1j, 1 - 1j]]), TypeError, "array of numbers"),
-    "labels for codes": (lambda: evaluation.accuracy(["a", "b"], P), TypeError, "integer codes"),
-    "floats for codes": (lambda: evaluation.brier_score([0.0, 1.0], P), TypeError, "integer codes"),
-    "code beyond": (lambda: evaluation.log_loss([0, 2], P), ValueError, "codes from 0 to 1; got 0 to 2"),
+    "one label of two": (
+        lambda: evaluation.accuracy(["a", "a"], P),
+        ValueError,
+        r"y_true holds 1 distinct values \['a'\]",
+    ),
+    "numbers for labels": (lambda: evaluation.brier_score([0.3, 1.2], P), ValueError, "continuous"),
+    "code beyond": (lambda: evaluation.log_loss([2, 2], P), ValueError, r"y_true holds 1 distinct values \[2\]"),
+    "label beyond": (
+        lambda: evaluation.log_loss([1, 3], P, labels=[1, 2]),
+        ValueError,
+        r"y_true holds \[3\], not among",
+    ),
     "fewer truths": (lambda: evaluation.log_loss([0], P), ValueError, r"y_true must have shape \(2,\)"),
     "loss of another width": (
         lambda: decision.decide(P, np.eye(3)),

@@ -193,15 +193,17 @@ def test_class_weight_is_refused_with_a_word_on_priors(cls):
 # -- floors ----------------------------------------------------------------------------------------------------------
 
 FLOORS = [  # from the ground up; rooms on one floor do not import each other
-    ("errors", "program", "data", "decision"),
+    ("errors", "program", "data"),
     ("numerics",),
-    ("hyperparameters", "statistics", "evaluation"),
+    ("hyperparameters", "statistics"),
     ("model",),
     ("tree",),
     ("leaf", "posterior"),
     ("models",),
     ("inference", "tables", "boundary"),
-    ("averaging",),
+    ("averaging", "outcomes"),
+    ("decision",),
+    ("evaluation",),
     ("inspection", "calibration"),
     ("estimators",),
     ("files",),

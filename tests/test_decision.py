@@ -84,6 +84,10 @@ def test_risk_by_hand():
     assert risk == pytest.approx((0 + 1 + 10 + 0 + 2) / 5)
     weighted = decision.risk(truth, action, MEDICAL, reject_cost=2, sample_weight=[1, 2, 0, 1, 4])
     assert weighted == pytest.approx((0 + 2 + 0 + 8) / 8)
+    named = np.array(["well", "ill"])[truth], np.array(["home", "bed"])[action[:4]]
+    by_name = decision.risk(named[0][:4], named[1], MEDICAL, labels=["well", "ill"], actions=["home", "bed"])
+    assert by_name == decision.risk(truth[:4], action[:4], MEDICAL)
+    assert decision.risk(truth, action, MEDICAL, reject_cost=2, actions=["home", "bed"]) == risk  # codes all the same
 
 
 def test_bayes_decisions_have_the_least_risk():
@@ -155,11 +159,14 @@ ERRORS = [
     (decision.threshold, ([[1, 1], [2, 2]],), {}, ValueError, "is 0 for class 0 and 0"),
     (decision.risk, ([0], [-1], MEDICAL), {}, ValueError, "reject_cost is needed"),
     (decision.risk, ([0], [2], MEDICAL), {}, ValueError, "action must be codes from -1 to 1"),
-    (decision.risk, ([-1], [0], MEDICAL), {}, ValueError, "y_true must be codes from 0 to 1"),
+    (decision.risk, ([-1], [0], MEDICAL), {}, ValueError, "y_true holds 1 distinct values .* give labels="),
+    (decision.risk, ([0], ["go"], MEDICAL), {}, TypeError, "names of actions as actions="),
+    (decision.risk, ([0], ["go"], MEDICAL), {"actions": ["stay", "run"]}, ValueError, r"action holds \['go'\]"),
+    (decision.risk, (["a"], [0], MEDICAL), {"labels": "abc"}, ValueError, "y_true needs 2 distinct labels"),
     (decision.risk, ([0], [0, 1], MEDICAL), {}, ValueError, r"action must have shape \(1,\)"),
     (decision.risk, ([], [], MEDICAL), {}, TypeError, "integer codes; got dtype float64"),
-    (decision.risk, ([[0]], [0], MEDICAL), {}, ValueError, "y_true must have shape"),
-    (decision.squared_loss, (["a"], GOOD), {}, TypeError, "searchsorted"),
+    (decision.risk, ([[0, 1]], [0], MEDICAL), {}, ValueError, "1d array"),
+    (decision.squared_loss, (["a"], GOOD), {}, ValueError, "such as classifier.classes_"),
     (decision.cross_entropy, ([0, 1], GOOD), {}, ValueError, r"y_true must have shape \(1,\)"),
 ]
 

@@ -1,14 +1,19 @@
 from dataclasses import astuple
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 
-from bayesgen import evaluation
+from bayesgen import decision, evaluation
 
 
 def simulate(seed, n=400, n_classes=3, weighted=True):
@@ -188,12 +193,116 @@ def test_float32_probabilities_are_welcome():
     assert evaluation.log_loss(truth, p.astype(np.float32)) == pytest.approx(evaluation.log_loss(truth, p), rel=1e-5)
 
 
+# -- labels as they are, one column of two classes, scikit-learn's scorers
+
+NAMES = np.array(["ash", "birch", "oak"])
+AS_THEY_COME = {
+    "text": NAMES,
+    "objects": NAMES.astype(object),
+    "numbers": np.array([10, 20, 30]),
+    "floats": np.array([1.0, 2.0, 3.0]),
+    "codes": np.arange(3),
+}
+
+
+@pytest.mark.parametrize("labels", AS_THEY_COME.values(), ids=AS_THEY_COME)
+def test_labels_are_taken_as_they_are(labels):
+    truth, p, weight = simulate(7)
+    np.testing.assert_array_equal(every_number(labels[truth], p, weight), every_number(truth, p, weight))
+    for container in (list, pd.Series, lambda y: pd.Series(y).astype("category"), pl.Series):
+        assert evaluation.log_loss(container(labels[truth]), p) == evaluation.log_loss(truth, p)
+    order = [2, 0, 1]  # columns in another order than the sorted one
+    again = evaluation.log_loss(labels[truth], p[:, order], labels=labels[order])
+    assert again == pytest.approx(evaluation.log_loss(truth, p), rel=1e-14)
+
+
+def test_labels_that_are_not_in_the_truth():
+    rows = [[0.2, 0.3, 0.5], [0.6, 0.1, 0.3]]
+    few = evaluation.accuracy(["oak", "ash"], rows, labels=NAMES)
+    assert few == 1 == evaluation.accuracy([2, 0], rows) == evaluation.accuracy([2, 0], rows, labels=NAMES)
+
+
+def test_bools_and_one_column_are_two_classes():
+    truth, p, weight = simulate(8, n_classes=2)
+    np.testing.assert_allclose(every_number(truth == 1, p[:, 1], weight), every_number(truth, p, weight), atol=1e-14)
+    assert evaluation.log_loss(truth == 1, p[:, 1]) == pytest.approx(metrics.log_loss(truth == 1, p[:, 1]))
+
+
+@pytest.mark.parametrize("labels", [None, NAMES], ids=["codes", "labels"])
+def test_scores_are_those_of_scikit_learn_with_its_arguments(labels):
+    truth, p, weight = simulate(9)
+    y = truth if labels is None else labels[truth]
+    for own, theirs in ((evaluation.log_loss, metrics.log_loss), (evaluation.brier_score, metrics.brier_score_loss)):
+        given = {"sample_weight": weight, "labels": np.unique(y)}
+        scale = {"scale_by_half": False} if own is evaluation.brier_score else {}
+        assert own(y, p, **given) == pytest.approx(theirs(y, p, **given, **scale), rel=1e-13)
+
+
+METRICS = {
+    "accuracy": (evaluation.accuracy, {}),
+    "log loss": (evaluation.log_loss, {}),
+    "Brier": (evaluation.brier_score, {}),
+    "calibration error": (evaluation.expected_calibration_error, {}),
+    "loss": (evaluation.realised_loss, {"loss": 1 - np.eye(3)}),
+}
+
+
+@pytest.mark.parametrize(("metric", "options"), METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_metrics_make_scorers(metric, options, classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes, 2:] + np.random.default_rng(0).normal(size=(50 * classes, 2)), NAMES[y[y < classes]]
+    options = {k: v[:classes, :classes] for k, v in options.items()}
+    scorer = metrics.make_scorer(metric, response_method="predict_proba", greater_is_better=False, **options)
+    scores = cross_val_score(GaussianNB(), X, y, cv=4, scoring=scorer, error_score="raise")
+    p = cross_val_predict(GaussianNB(), X, y, cv=4, method="predict_proba")
+    want = [-metric(y[rows], p[rows], **options) for _, rows in StratifiedKFold(4).split(X, y)]
+    np.testing.assert_allclose(scores, want, rtol=1e-13)
+
+
+def test_ready_scorers_choose_what_is_best_under_the_loss():
+    X, y = load_iris(return_X_y=True)
+    X, y = X + np.random.default_rng(0).normal(size=X.shape), NAMES[y]
+    loss = [[0, 1, 1], [1, 0, 20], [1, 1, 0]]
+    scoring = {
+        "loss": evaluation.loss_scorer(loss, labels=NAMES),
+        "reject": evaluation.loss_scorer(loss, reject_cost=0.1, labels=NAMES),
+        "calibration": evaluation.calibration_scorer(5, kind="classwise", labels=NAMES),
+    }
+    grid = {"var_smoothing": [1e-9, 10.0]}
+    search = GridSearchCV(GaussianNB(), grid, scoring=scoring, refit="loss", error_score="raise", cv=3).fit(X, y)
+    results = search.cv_results_
+    assert search.best_params_ == {"var_smoothing": 1e-9} and (results["mean_test_reject"] >= -0.1).all()
+    held = GaussianNB().fit(X[::2], y[::2])
+    p, rest = held.predict_proba(X[1::2]), y[1::2]
+    action = decision.decide(p, loss)
+    by_hand = decision.risk(rest, NAMES[action], loss, labels=NAMES, actions=NAMES)
+    assert scoring["loss"](held, X[1::2], rest) == -by_hand
+    weight = np.arange(len(rest)) % 3
+    weighed = scoring["calibration"](held, X[1::2], rest, sample_weight=weight)
+    assert weighed == -evaluation.expected_calibration_error(rest, p, 5, kind="classwise", sample_weight=weight)
+    one = rest == "ash"  # rows of a single class
+    assert scoring["loss"](held, X[1::2][one], rest[one]) <= 0
+
+
 P = [[0.5, 0.5], [0.2, 0.8]]
 ERRORS = [
-    (([0, 2], P), {}, ValueError, "y_true must be codes from 0 to 1"),
-    (([0.0, 1.0], P), {}, TypeError, "y_true must be integer codes"),
+    (
+        ([0, 1, 2], [0.5, 0.5, 0.5]),
+        {},
+        ValueError,
+        "y_true holds 3 distinct values .* there are 2 classes: give labels=",
+    ),
+    ((["a", "a"], P), {}, ValueError, r"y_true holds 1 distinct values \['a'\].* such as classifier.classes_"),
+    (([0.5, 1.5], P), {}, ValueError, "Unknown label type: continuous"),
+    (([None, "a"], P), {}, ValueError, "y_true contains missing labels"),
+    (([b"a", b"b"], P), {}, TypeError, "y_true holds bytes"),
     (([0], P), {}, ValueError, r"y_true must have shape \(2,\)"),
-    (([0, 1], [0.5, 0.8]), {}, ValueError, "y_proba must have shape"),
+    (([0, 1], [0.5, 1.8]), {}, ValueError, r"y_proba must be finite and in \[0, 1\]"),
+    (([0, 1], [[P]]), {}, ValueError, "y_proba must have shape"),
+    ((["a", "b"], P), {"labels": ["a", "c"]}, ValueError, r"y_true holds \['b'\], not among \['a', 'c'\]"),
+    ((["a", "b"], P), {"labels": ["a", "b", "c"]}, ValueError, "y_true needs 2 distinct labels, in the order"),
+    ((["a", "b"], P), {"labels": ["a", "a"]}, ValueError, "y_true needs 2 distinct labels"),
     (([0, 1], [[0.5, 0.5], [0.2, 0.2]]), {}, ValueError, "in 1 rows, first row 1"),
     (([0, 1], P), {"sample_weight": [1, -1]}, ValueError, "sample_weight must be finite and nonnegative"),
     (([0, 1], P), {"sample_weight": [1, np.nan]}, ValueError, "sample_weight must be finite and nonnegative"),

@@ -283,6 +283,30 @@ def test_confusion_counts_what_was_done_and_what_it_cost():
         plot.confusion(truth, [0, 1, 1, 0, 3], loss, ax=axes())
 
 
+def test_labels_are_drawn_as_codes_are():
+    truth, probability = simulate()
+    names = np.array(["ash", "birch", "oak"])
+    for draw in (plot.reliability, plot.probabilities):
+        one, other = draw(truth, probability, ax=axes()), draw(names[truth], probability, ax=axes())
+        for mine, theirs in zip(one.lines, other.lines, strict=True):
+            np.testing.assert_array_equal(mine.get_data(), theirs.get_data())
+        for mine, theirs in zip(one.collections, other.collections, strict=True):
+            np.testing.assert_array_equal(mine.get_offsets(), theirs.get_offsets())
+        one, other = (draw(names[truth[:1]], p, labels=names, ax=axes()) for p in (probability[:1], [[1, 0, 0]]))
+    action = probability.argmax(1)
+    loss = [[0, 1, 5], [1, 0, 5], [9, 9, 0]]
+    one, other = (
+        plot.confusion(*given, loss, classes=classes, ax=axes())
+        for given, classes in (((truth, action), None), ((names[truth], names[action]), names))
+    )
+    assert [t.get_text() for t in one.texts] == [t.get_text() for t in other.texts]
+    assert [t.get_text() for t in other.get_yticklabels()] == list(names)
+    unnamed = plot.confusion(names[truth], names[action], loss, ax=axes())
+    assert [t.get_text() for t in unnamed.get_xticklabels()] == list(names)
+    with pytest.raises(ValueError, match="y_true holds 1 distinct values"):
+        plot.reliability(["ash"], [[0.5, 0.5]], ax=axes())
+
+
 def test_learning_curves_are_means_with_two_standard_errors():
     scores = {"one": [[1.0, 0.5], [2.0, 0.7], [3.0, 0.9]], "other": [1.5, 0.2]}
     ax = plot.learning_curves([10, 100], scores, ax=axes())

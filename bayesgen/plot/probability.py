@@ -1,13 +1,13 @@
 """Pictures of class probabilities: calibration, how far they dare to go, what they cost, and what they rest on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.decision import _codes, _loss_matrix
 from bayesgen.evaluation import reliability_table
+from bayesgen.outcomes import Labels, action_codes, class_codes, loss_matrix, truth_and_probability
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, VERMILION, axes
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ RIGHT, WRONG = BLUE, VERMILION
 _FLOOR = 1e-9  # probabilities beyond are drawn at the edge
 
 
-def reliability(y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax: "Axes | None" = None) -> "Axes":
+def reliability(
+    y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, labels: Labels | None = None, ax: "Axes | None" = None
+) -> "Axes":
     """Draw how often the most probable class is the true one, against its probability.
 
     On the diagonal a classifier that says 0.7 is right in 70 % of the cases; below it, it is overconfident. Bars are
@@ -26,18 +28,20 @@ def reliability(y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax
 
     Parameters
     ----------
-    y_true : array_like of int, shape (n,)
-        True class codes 0 to K - 1.
-    probability : array_like, shape (n, K)
-        Predicted class probabilities.
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    probability : array_like, shape (n, K), or (n,) for two classes
+        Predicted class probabilities, or those of the second class.
     bins : int
         Number of bins of equal width.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    probability, ax = np.asarray(probability, float), axes(ax)
+    (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
-    right = probability.argmax(1) == np.asarray(y_true)
+    right = probability.argmax(1) == truth
     table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins)
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
@@ -57,7 +61,12 @@ def reliability(y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, ax
 
 
 def probabilities(
-    y_true: ArrayLike, probability: ArrayLike, reference: ArrayLike | None = None, *, ax: "Axes | None" = None
+    y_true: ArrayLike,
+    probability: ArrayLike,
+    reference: ArrayLike | None = None,
+    *,
+    labels: Labels | None = None,
+    ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the probability given to the true class, row by row, against that of a reference.
 
@@ -67,22 +76,25 @@ def probabilities(
 
     Parameters
     ----------
-    y_true : array_like of int, shape (n,)
-        True class codes 0 to K - 1.
-    probability, reference : array_like, shape (n, K)
-        Predicted class probabilities.
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    probability, reference : array_like, shape (n, K), or (n,) for two classes
+        Predicted class probabilities, or those of the second class.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    y_true, probability, ax = np.asarray(y_true), np.asarray(probability, float), axes(ax)
-    rows = np.arange(len(y_true))
-    right = probability.argmax(1) == y_true
-    y = np.clip(probability[rows, y_true], _FLOOR, 1 - _FLOOR)
+    (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
+    rows = np.arange(len(truth))
+    right = probability.argmax(1) == truth
+    y = np.clip(probability[rows, truth], _FLOOR, 1 - _FLOOR)
     if reference is None:
         x = (y.argsort().argsort() + 0.5) / len(y)
         ax.set(xlabel="fraction of rows")
     else:
-        x = np.clip(np.asarray(reference, float)[rows, y_true], _FLOOR, 1 - _FLOOR)
+        against = truth_and_probability(y_true, reference, labels)[1]
+        x = np.clip(against[rows, truth], _FLOOR, 1 - _FLOOR)
         ax.axline((0, 0), (1, 1), transform=ax.transAxes, color="0.6", linewidth=1, linestyle="--", zorder=1)
         _log_odds(ax, "x")
     _log_odds(ax, "y")
@@ -111,38 +123,40 @@ def confusion(
     action: ArrayLike,
     loss: ArrayLike,
     *,
-    classes: Sequence | None = None,
-    actions: Sequence | None = None,
+    classes: Labels | None = None,
+    actions: Labels | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw how many rows of each class met each action, coloured by what they cost altogether.
 
     Parameters
     ----------
-    y_true : array_like of int, shape (n,)
-        True class codes 0 to K - 1.
-    action : array_like of int, shape (n,)
-        Actions taken, 0 to A - 1; `bayesgen.decision.decide` gives them.
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    action : array_like, shape (n,)
+        Actions taken: codes 0 to A - 1, as `bayesgen.decision.decide` gives them, or their names.
     loss : array_like, shape (K, A)
         Loss of each action under each truth.
     classes, actions : sequence, optional
-        What they are called; default: their codes, and for K actions the classes.
+        The classes in the order of the rows of `loss`, and the actions in that of its columns; default: their codes,
+        and for K actions the classes.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    ax, matrix = axes(ax), _loss_matrix(loss)
+    ax, matrix = axes(ax), loss_matrix(loss)
     count = np.zeros(matrix.shape, int)
-    truth = _codes("y_true", y_true, 0, len(matrix))
-    np.add.at(count, (truth, _codes("action", action, 0, matrix.shape[1], len(truth))), 1)
+    truth = class_codes("y_true", y_true, len(matrix), classes)
+    if classes is None:
+        classes = range(len(matrix)) if np.array_equal(truth, y_true) else np.unique(np.asarray(y_true))
+    if actions is None:
+        actions = classes if len(matrix) == matrix.shape[1] else range(matrix.shape[1])
+    np.add.at(count, (truth, action_codes(action, actions, matrix.shape[1], len(truth), least=0)), 1)
     cost = count * matrix
     reach = np.abs(cost).max() or 1.0
     ax.imshow(cost, cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto")
     for (i, j), n in np.ndenumerate(count):
         ink = "white" if abs(cost[i, j]) > 0.7 * reach else "0.1"
         ax.text(j, i, f"{n}\ncost {cost[i, j]:g}", ha="center", va="center", color=ink)
-    classes = list(range(len(matrix))) if classes is None else list(classes)
-    if actions is None:
-        actions = classes if len(classes) == matrix.shape[1] else range(matrix.shape[1])
     ax.set_xticks(range(matrix.shape[1]), [str(a) for a in actions])
     ax.set_yticks(range(len(matrix)), [str(c) for c in classes])
     ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(truth), 1):.3g}")

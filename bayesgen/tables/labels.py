@@ -37,8 +37,8 @@ def existing(table: Table, y, weight):
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
 
 
-def class_labels(y) -> np.ndarray:
-    """Class labels as an array (n,), or raise what is wrong with them."""
+def class_labels(y, name: str = "y") -> np.ndarray:
+    """Class labels as an array (n,), or raise what is wrong with them; ``name`` is that of the argument."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
         return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
@@ -50,15 +50,15 @@ def class_labels(y) -> np.ndarray:
     import pandas as pd
 
     if masked or pd.isna(y).any():
-        raise ValueError("y contains missing labels; drop these rows (a class label is what is learned from)")
+        raise ValueError(f"{name} contains missing labels; drop these rows (a class label is what is learned from)")
     if y.dtype.kind in "SVO":
-        _check_kinds(y)
-    assert_all_finite(y, input_name="y")
+        _check_kinds(y, name)
+    assert_all_finite(y, input_name=name)
     try:
         check_classification_targets(y)
     except TypeError:  # labels without an order among them
         kinds = sorted({type(label).__name__ for label in y})
-        raise TypeError(f"y mixes labels of the types {kinds}; make them of one type") from None
+        raise TypeError(f"{name} mixes labels of the types {kinds}; make them of one type") from None
     return y
 
 
@@ -69,13 +69,17 @@ def declared_classes(classes) -> np.ndarray:
         return np.unique(class_labels(classes))
 
 
-def _check_kinds(y) -> None:
+def _check_kinds(y, name) -> None:
     """Raise where labels are of a type that is neither text nor a number, and say how to make them text."""
     for kind in dict.fromkeys(map(type, y.tolist())):
         if issubclass(kind, bytes):
-            raise TypeError("y holds bytes, which are no labels; make them text: [label.decode() for label in y]")
+            raise TypeError(
+                f"{name} holds bytes, which are no labels; make them text: [label.decode() for label in {name}]"
+            )
         if not issubclass(kind, str | bool | np.bool_ | int | float | complex | np.number):
-            raise TypeError(f"y holds {kind.__name__} values, which are no labels; make them text: list(map(str, y))")
+            raise TypeError(
+                f"{name} holds {kind.__name__} values, which are no labels; make them text: list(map(str, y))"
+            )
 
 
 def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
