@@ -11,7 +11,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 import bayesgen as bg
-from bayesgen import decision, evaluation, models
+from bayesgen import decision, evaluation, inspection, models
 from bayesgen.cli import app
 from bayesgen.inference import nuts
 
@@ -868,6 +868,49 @@ def test_rows_far_out_keep_their_student_t(covariance, size):
 
 def test_one_class_is_certain():
     np.testing.assert_array_equal(GD().fit(X, ["a"] * 8).predict_proba(X), 1.0)
+
+
+# -- questions to a fitted classifier
+
+
+def fitted(make=GD):
+    return make().fit(X, Y)
+
+
+def discriminative():
+    return LOGIT(inference="map").fit(X, Y)
+
+
+QUESTIONS = {
+    "shares before a fit": (lambda: inspection.estimate_class_prior(GD(), X), ValueError, "not fitted"),
+    "shares by a discriminative model": (
+        lambda: inspection.estimate_class_prior(discriminative(), X),
+        ValueError,
+        "needs a generative classifier",
+    ),
+    "no prior of shares": (
+        lambda: inspection.estimate_class_prior(fitted(), X, concentration=0.0),
+        ValueError,
+        "concentration must be a finite number > 0",
+    ),
+    "no draws of shares": (lambda: inspection.estimate_class_prior(fitted(), X, draws=0), ValueError, "draws must be"),
+    "shares of no rows": (
+        lambda: inspection.estimate_class_prior(fitted(), X[:0]),
+        ValueError,
+        "0 row|0 sample|no row",
+    ),
+    "interval beyond certainty": (
+        lambda: inspection.estimate_class_prior(fitted(), X, draws=5).interval(1.0),
+        ValueError,
+        "level must lie between 0 and 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.filterwarnings("ignore:.*rows without labels")
+def test_a_question_is_refused(kind):
+    refuses(*QUESTIONS[kind])
 
 
 # -- files

@@ -5,6 +5,7 @@ Each is a function that takes the classifier; estimators have methods that call 
 
 from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.averaged import member_posteriors, summary
+from bayesgen.inspection.class_prior import ClassPrior, estimate_class_prior
 from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliability
 from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.explanation import explain
@@ -13,10 +14,12 @@ from bayesgen.inspection.probabilities import probability_draws, probability_int
 from bayesgen.inspection.tempering import best_exponent
 
 __all__ = [
+    "ClassPrior",
     "DrawReliability",
     "LeaveOneOut",
     "best_exponent",
     "draw_reliability",
+    "estimate_class_prior",
     "explain",
     "leave_one_out",
     "loo_given_x",
