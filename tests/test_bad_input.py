@@ -591,6 +591,12 @@ def test_models_refuse(kind):
 
 P = [[0.5, 0.5], [0.2, 0.8]]
 CLASSIFIER = GD().fit(X, Y)
+
+
+def sets(classifier, new=X, y=Y, **options):
+    return bg.inspection.predict_set(classifier, new, X, y, **options)
+
+
 SCORES = {
     "percent": (lambda: decision.decide([[50, 50]]), ValueError, "every row summing to 1"),
     "one column": (lambda: decision.decide([0.5, 0.5]), ValueError, "both columns"),
@@ -681,6 +687,33 @@ SCORES = {
         MemoryError,
         "of 8 rows' probabilities of 2 classes would take 128000 GB of memory, and there are .*: take fewer draws",
     ),
+    "sets of level 1": (lambda: sets(CLASSIFIER, level=1), ValueError, "level must lie between 0 and 1, got 1"),
+    "sets of many levels": (lambda: sets(CLASSIFIER, level=[0.8, 0.9]), ValueError, "level must lie between 0 and 1"),
+    "sets by some class": (lambda: sets(CLASSIFIER, by_class="a"), TypeError, "by_class must be True or False"),
+    "sets by other rows": (lambda: sets(CLASSIFIER, y=Y[::-1]), ValueError, "must be the rows of the fit"),
+    "sets of weighted rows": (
+        lambda: sets(GD().fit(X, Y, np.arange(1.0, 9.0))),
+        ValueError,
+        "Rows with weights are not exchangeable",
+    ),
+    "sets by a prior that rows chose": (lambda: sets(GD(prior="loo").fit(X, Y)), ValueError, "prior='loo' was chosen"),
+    "sets by an exponent that rows chose": (
+        lambda: sets(NB(exponent="loo").fit(X, Y)),
+        ValueError,
+        "exponent='loo' was chosen",
+    ),
+    "sets of a row with gaps": (lambda: sets(CLASSIFIER, put(NAN)), ValueError, "a full covariance has no exact"),
+    "sets by maximum likelihood of its own rows": (
+        lambda: sets(GD(inference="ml").fit(X, Y)),
+        ValueError,
+        "are the rows of the fit, which is not exact",
+    ),
+    "sets by labels of another length": (
+        lambda: bg.inspection.predict_set(GD(inference="ml").fit(X, Y), X, X[:4], Y),
+        ValueError,
+        "X_known has 4 rows and y_known has 8",
+    ),
+    "sets before a fit": (lambda: sets(GD()), ValueError, "not fitted"),
     "reliability of no draws": (lambda: bg.inspection.draw_reliability(CLASSIFIER, X), ValueError, "inference='nuts'"),
     "evidence without prior": (lambda: bg.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]), ValueError, ">= 0"),
 }

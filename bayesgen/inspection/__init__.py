@@ -10,6 +10,7 @@ from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliabili
 from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
+from bayesgen.inspection.prediction_set import PredictionSet, predict_set
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
 from bayesgen.inspection.tempering import best_exponent
 
@@ -17,6 +18,7 @@ __all__ = [
     "ClassPrior",
     "DrawReliability",
     "LeaveOneOut",
+    "PredictionSet",
     "best_exponent",
     "draw_reliability",
     "estimate_class_prior",
@@ -24,6 +26,7 @@ __all__ = [
     "leave_one_out",
     "loo_given_x",
     "member_posteriors",
+    "predict_set",
     "probability_draws",
     "probability_interval",
     "summary",

@@ -50,7 +50,7 @@ def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
     def summed(own):
         return model.statistics(select_rows(rows, own), codes[own], None if weight is None else weight[own])
 
-    _check_rows(classifier, whole, summed(slice(None)))
+    check_rows(classifier, whole, summed(slice(None)))
     log_joint = np.empty((len(codes), len(classifier.classes_)))
     others = all_but_one(summed, np.arange(len(codes)), 0)
     for i, (row, rest) in enumerate(zip(split_rows(rows, 1), others, strict=True)):
@@ -68,7 +68,7 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
     return classifier._shape(classifier.schema_.read(table)), codes, weight
 
 
-def _check_rows(classifier, whole, given) -> None:
+def check_rows(classifier, whole, given) -> None:
     """Raise where the statistics of rows are not those of the fit."""
     counts, fitted = given.classes.sums, whole.classes.sums
     if not np.allclose(counts, fitted, rtol=1e-9):

@@ -104,7 +104,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     def untied(self):
         """Return the posterior with a variance for every class, equal ones where they share it."""
         tied = tuple(name for name in self.tied if name != "class")
-        return replace(self, tied=tied)
+        return self.revised(tied=tied)
 
     @functools.cached_property
     def _normaliser(self):

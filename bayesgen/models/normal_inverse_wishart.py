@@ -150,7 +150,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     def untied(self):
         """Return the posterior with a covariance for every class, equal ones where they share it."""
-        return replace(self, shared=False)
+        return self.revised(shared=False)
 
     def marginal(self, columns) -> Self:
         """Return the model of some of the columns: that of a covariance's block has D - d fewer degrees of freedom."""

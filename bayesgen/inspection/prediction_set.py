@@ -1,0 +1,299 @@
+r"""Sets of classes that hold the truth as often as they promise, whether the model is right or wrong.
+
+A row x is put beside the n rows whose classes are known, under each class k in turn. Every one of the n + 1 rows then
+has a score, the log odds of its own class when all *other* n rows have been learned from,
+
+.. math:: s_i = \log \frac{p(t_i \mid x_i, \text{others})}{1 - p(t_i \mid x_i, \text{others})}, \qquad
+   p_k(x) = \frac{1 + \#\{i : s_i \le s_x\}}{n + 1},
+
+and k is in the set where :math:`p_k(x) > 1 - \text{level}`. Under the true class all n + 1 rows are treated alike, so
+that where they are exchangeable the rank of the new one is uniform, and the set misses the truth with probability
+1 - level at most: marginally, over the rows of fit and the new one together (Vovk, Gammerman and Shafer 2005,
+*Algorithmic Learning in a Random World*, section 2.2). The promise needs that no row has a part of its own in the
+score. So a weak prior is settled anew with the candidate among the rows that it follows; and an exponent or a prior
+that leave-one-out chose from the rows of fit alone is refused.
+
+To learn from all rows but one is to add statistics, so no model is fitted anew: n rows and K classes cost n K densities
+for each class of each new row. Statistics of the other rows are sums, never differences: a row far out loses no digits.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.inspection.leave_one_out import all_but_one, check_rows, rows_of_fit
+from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.gaps import PatternMoments
+from bayesgen.numerics.checks import check_flag
+from bayesgen.numerics.pieces import count_rows, pieces, select_rows
+from bayesgen.numerics.sums import Grouping
+from bayesgen.statistics import SumStatistics
+from bayesgen.tables.labels import class_codes, class_labels
+
+_SAME = 1e-9  # scores as near as this are ties, which count against the new row: rounding breaks no promise
+_CELLS = 1 << 20  # entries of statistics held at a time
+
+
+@dataclass(frozen=True)
+class PredictionSet:
+    """The classes that each row may have.
+
+    Attributes
+    ----------
+    p_value : array, shape (n, K)
+        How large a part of the rows, itself among them, is as strange under its class as the row is under this one.
+    classes : array, shape (K,)
+        Class labels.
+    level : float
+        Probability with which a set holds the true class, at least.
+    """
+
+    p_value: np.ndarray
+    classes: np.ndarray
+    level: float
+
+    @property
+    def contains(self) -> np.ndarray:
+        """Whether a class is in the set of a row, (n, K): where its p-value exceeds 1 - level."""
+        return self.p_value > 1 - self.level + 1e-12
+
+    @property
+    def size(self) -> np.ndarray:
+        """How many classes each set holds, (n,); 0 where a row is strange under all of them."""
+        return self.contains.sum(1)
+
+    @property
+    def labels(self) -> list[list]:
+        """The classes of each row."""
+        return [self.classes[own].tolist() for own in self.contains]
+
+
+def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: bool = False) -> PredictionSet:
+    """Sets of classes that hold the true one with probability ``level`` at least, be the model right or wrong.
+
+    A classifier by ``inference="exact"`` takes the rows of its fit as those whose class is known, and uses each twice:
+    to learn from, and to be compared with (full conformal prediction, see the module). Any other, the averaged
+    classifier among them, takes rows that it has *not* learned from (split conformal prediction): with rows of its fit
+    nothing is promised. The promise is for exchangeable rows, and on average over them: not given x, and not for each
+    class unless ``by_class``.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Without weights of rows, and without priors or an exponent by "loo": their rows are not exchangeable.
+    X : DataFrame or array, shape (n, columns)
+        Rows to predict; gaps as at the fit, so none for full covariances.
+    X_known, y_known : rows and their classes
+        Those of the fit where inference is exact, else others.
+    level : float, default 0.9
+        Between 0 and 1.
+    by_class : bool, default False
+        Whether the promise is to hold within each class: a row is then compared with rows of that class alone. A class
+        of fewer than 1/(1 - level) - 1 known rows is in every set.
+
+    Returns
+    -------
+    PredictionSet
+
+    Raises
+    ------
+    ValueError
+        Where the known rows are not those of an exact fit, or are those of another.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[:, :2], load_iris().target_names[y]
+    >>> classifier = GaussianDiscriminantClassifier().fit(X[::3], y[::3])
+    >>> predict_set(classifier, X[[1, 52, 77]], X[::3], y[::3]).labels
+    [['setosa'], ['virginica'], ['virginica']]
+    """
+    check_is_fitted(classifier)
+    if isinstance(level, bool | str) or np.ndim(level) or not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_flag("by_class", by_class)
+    exact = getattr(getattr(classifier, "posterior_", None), "kind", None) == "exact"
+    return PredictionSet(
+        (_full if exact else _split)(classifier, X, X_known, y_known, by_class), classifier.classes_, level
+    )
+
+
+# -- split: rows that were not learned from ----------------------------------------------------------------------------
+
+
+def _split(classifier, X, X_known, y_known, by_class):
+    _, codes = class_codes(class_labels(y_known), classifier.classes_)
+    known = log_odds(classifier.predict_log_proba(X_known))
+    if len(known) != len(codes):
+        raise ValueError(f"X_known has {len(known)} rows and y_known has {len(codes)}; they must be of one length")
+    if hasattr(classifier, "statistics_"):
+        _refuse_rows_of_fit(classifier, X_known, y_known)
+    new = log_odds(classifier.predict_log_proba(X))
+    own, result = known[np.arange(len(codes)), codes], np.empty(new.shape)
+    for k in range(new.shape[1]):
+        among = own[codes == k] if by_class else own
+        result[:, k] = 1 + np.searchsorted(np.sort(among), new[:, k], side="right")
+        result[:, k] /= len(among) + 1
+    return result
+
+
+def _refuse_rows_of_fit(classifier, X, y) -> None:
+    try:
+        check_rows(classifier, classifier.statistics_, classifier.summarise(X, y))
+    except ValueError:
+        return
+    raise ValueError(
+        "X_known and y_known are the rows of the fit, which is not exact: give rows that it has not learned from, or "
+        "fit by inference='exact'"
+    )
+
+
+def log_odds(log_probability: np.ndarray) -> np.ndarray:
+    """Log p/(1 - p) of each class, (n, K), from log joint densities or log probabilities: 1 - p is a sum of others."""
+    result = np.empty_like(log_probability)
+    for k, (own, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
+        others = np.delete(log_probability, k, axis=1)
+        rest = logsumexp(others, axis=1) if others.size else -np.inf
+        odds[:] = np.where(np.isneginf(own), -np.inf, own - rest)
+    return result
+
+
+# -- full: all n + 1 rows ----------------------------------------------------------------------------------------------
+
+
+def _full(classifier, X, X_known, y_known, by_class):
+    for name in ("prior", "exponent"):
+        if isinstance(value := getattr(classifier, name, None), str) and value == "loo":
+            raise ValueError(
+                f"predict_set() treats all rows alike, and {name}='loo' was chosen by the rows of fit alone: give a "
+                "number, a prior or 'weak', or use an AveragedClassifier with rows set aside"
+            )
+    rows, codes, _ = rows_of_fit(classifier, X_known, y_known, None, "predict_set() takes the rows of an exact fit")
+    template, whole = classifier._template(classifier.schema_), classifier.statistics_
+
+    def summed(own):
+        return template.statistics(select_rows(rows, own), codes[own])
+
+    try:
+        check_rows(classifier, whole, summed(np.arange(len(codes))))
+    except ValueError as error:
+        raise ValueError(f"predict_set(): {error}. Rows with weights are not exchangeable: fit without") from None
+    unknown = classifier._read(X)
+    known, new = _singles(template, rows), _singles(template, unknown)
+    rest = _own_class(all_but_one(summed, np.arange(len(codes)), 0), codes)
+    width = len(classifier.classes_) * sum(a[0].size for s in rest.values() for a in _arrays(s).values())
+    result = np.empty((count_rows(template.blocks(unknown)), len(classifier.classes_)))
+    for i, k in np.ndindex(*result.shape):
+        candidate = _Candidate(template, whole, _take(new, [i]), k, classifier.exponent_)
+        compared = np.flatnonzero(codes == k) if by_class else np.arange(len(codes))
+        stranger = 0
+        for piece in pieces(len(compared), width, _CELLS):
+            own = compared[piece]
+            scores = candidate.scores(_take(rest, own), codes[own], _take(known, own))
+            stranger += (~(scores > candidate.score)).sum()  # what leaves float64, far out, counts against the row
+        result[i, k] = (1 + stranger) / (len(compared) + 1)
+    return result
+
+
+class _Candidate:
+    """A new row put beside the rows of the fit, under some class: what it makes of the scores of all."""
+
+    def __init__(self, template, whole: ClassStatistics, new, k: int, exponent: float):
+        self.new, self.k, self.exponent = new, k, exponent
+        here = np.eye(len(whole.classes.sums))[k]
+        leaves = {name: s + _where(here, new[name]) for name, s in whole.leaves.items()}
+        self.all = ClassStatistics(SumStatistics(whole.classes.sums + here, whole.classes.base), leaves)
+        self.model = template.settled(self.all)
+        before = {name: _each(lambda a: a[:, None], s) for name, s in whole.leaves.items()}
+        score = log_odds(self._log_joint(before, whole.classes.sums[None], new))[0, k]
+        self.score = score + _SAME * max(1.0, abs(score)) if np.isfinite(score) else score
+
+    def scores(self, rest, codes, rows) -> np.ndarray:
+        """Score of some rows of the fit, each without itself and with the candidate, (b,).
+
+        Parameters
+        ----------
+        rest, rows : mapping from leaf to statistics (b, ...)
+            Of all other rows of its class; of the row alone.
+        codes : int array, shape (b,)
+            Its class.
+        """
+        at, statistics = codes == np.arange(len(self.all.classes.sums))[:, None], {}
+        for name, others in rest.items():
+            own = others + _where(codes == self.k, self.new[name])
+            statistics[name] = _each(
+                lambda a, b: np.where(_beside(at, b[None]), b, a[:, None]), self.all.leaves[name], own
+            )
+        joint = self._log_joint(statistics, self.all.classes.sums - at.T, rows)
+        return log_odds(joint)[np.arange(len(codes)), codes]
+
+    def _log_joint(self, statistics, counts, rows) -> np.ndarray:
+        """Log of π_k p(x | k)^τ of rows, each under statistics (K, b, ...) and counts (b, K) of its own: (b, K)."""
+
+        def density(name, leaf):
+            posterior = leaf.update(statistics[name]).untied()
+            terms = posterior.log_evidence_terms(_each(lambda a: a[None], rows[name]))
+            return terms.sum(tuple(range(2, terms.ndim)))
+
+        share = self.model.classes.update(SumStatistics(counts, np.float64(0))).mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(share) + self.exponent * sum(terms.T for terms in self.model._leafwise(density).values())
+
+
+# -- statistics as arrays ----------------------------------------------------------------------------------------------
+
+
+def _arrays(statistics) -> dict[str, Any]:
+    """The arrays of statistics with their names; sums of log h are the same under every class, and stay out."""
+    return {f.name: a for f in fields(statistics) if np.ndim(a := getattr(statistics, f.name))}
+
+
+def _each(function, *statistics):
+    """Statistics whose arrays are ``function`` of those of others."""
+    parts = [_arrays(s) for s in statistics]
+    return replace(statistics[0], **{name: function(*(p[name] for p in parts)) for name in parts[0]})
+
+
+def _take(statistics, rows):
+    """Statistics by leaf, (n, ...), of some rows."""
+    return {name: _each(lambda a: a[rows], s) for name, s in statistics.items()}
+
+
+def _own_class(leave_one_out, codes):
+    """Of the statistics of all rows but each those of that row's class, by leaf: (n, ...)."""
+    own = [
+        {name: _each(lambda a, k=k: a[[k]], s) for name, s in others.leaves.items()}
+        for k, others in zip(codes, leave_one_out, strict=True)
+    ]
+    return {name: _each(lambda *a: np.concatenate(a), *(row[name] for row in own)) for name in own[0]}
+
+
+def _where(present, statistics):
+    """Statistics (groups, ...) of one row (1, ...) in each of several groups, nothing where it is not ``present``."""
+    return _each(lambda a: _beside(present, a) * a, statistics)
+
+
+def _beside(flags, a):
+    """Flags of the first axes with as many axes as ``a``."""
+    return flags.reshape(flags.shape + (1,) * (a.ndim - flags.ndim))
+
+
+def _singles(model, rows):
+    """Statistics of each row alone, (n, ...), by leaf."""
+
+    def single(name, leaf):
+        x = leaf.shaped(model.blocks(rows)[name])
+        statistics = leaf.sum_rows(x, Grouping(np.arange(x.shape[0]), x.shape[0], None, (x.shape[0],)))
+        if isinstance(statistics, PatternMoments):
+            raise ValueError(
+                "X has gaps, and a full covariance has no exact posterior given rows with gaps: use "
+                "covariance='diagonal' or 'isotropic', naive Bayes, or an AveragedClassifier with rows set aside"
+            )
+        return statistics
+
+    return model._leafwise(single)
