@@ -11,6 +11,7 @@ from bayesgen.estimators.storage import load
 from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit
 from bayesgen.inference.compiled import cache_compilation
 from bayesgen.posterior import ExactPosterior, ParameterDraws, PointEstimate
+from bayesgen.tables.rows import RowSchema, summarise
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "ParameterDraws",
     "PointEstimate",
     "ProbitClassifier",
+    "RowSchema",
     "SamplerWarning",
     "boundary",
     "cache_compilation",
@@ -40,4 +42,5 @@ __all__ = [
     "fit",
     "load",
     "models",
+    "summarise",
 ]

@@ -216,6 +216,7 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
 ]
 UPSTAIRS = {  # while it runs, not while it is imported
     ("estimators.base", "estimators.storage"): "an estimator has a method that saves it",
+    ("estimators.batches", "files.checkpoint"): "a fit keeps what it has read in a file",
     ("tree", "posterior"): "for the type of an argument alone",
     ("posterior", "inspection.single"): "a posterior has a method that tells ArviZ of its data",
     ("estimators.storage", "__init__"): "a file holds the version of the package",

@@ -2,6 +2,7 @@
 
 import abc
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
+from bayesgen.estimators import batches
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.draw_reliability import warn_of_few_draws
@@ -24,6 +26,7 @@ from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
+from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
 
 _SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
@@ -165,6 +168,8 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
             self.n_features_in_ = len(schema.columns)
             if schema.columns != tuple(f"x{j}" for j in range(len(schema.columns))):  # names that a table had
                 self.feature_names_in_ = np.asarray(schema.columns, dtype=object)
+            else:
+                vars(self).pop("feature_names_in_", None)  # of an earlier fit
             if not isinstance(statistics, ClassStatistics):
                 raise TypeError(
                     f"statistics must be those that `summarise` returns, or a sum of them; got {statistics!r:.100}"
@@ -177,9 +182,101 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
                 )
             if len(statistics.classes.sums) != len(self.classes_):
                 raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(self.classes_)}")
+            if statistics.schema not in ("", fingerprint(schema, self.classes_)):
+                raise ValueError(
+                    "statistics were summed under another schema: columns, categories or classes are not the same, or "
+                    "come in another order"
+                )
             self._learn(schema, template, statistics)
             self._temper()
         return self
+
+    @available_if(_sums_suffice)
+    def fit_batches(
+        self,
+        source,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        schema: Schema | None = None,
+        classes=None,
+        missing: Sequence[str] = (),
+        checkpoint=None,
+        progress: bool | None = None,
+        workers: int | None = None,
+    ) -> Self:
+        """Learn from rows that come in batches, however many: from files, a stream, a query, an iterator.
+
+        The answer is that of ``fit`` on all rows at once. Memory holds a few batches. The rows are read once where
+        schema and classes are declared or the types of the columns tell all; else a pass before it reads the columns
+        of categories and classes. Where something goes wrong the estimator stays as it was.
+
+        Parameters
+        ----------
+        source : path, Arrow stream, LazyFrame, iterable, or Dask collection
+            The path of a Parquet or CSV file, a folder, a glob, or a list of paths; anything with
+            ``__arrow_c_stream__``, such as tables of pyarrow, pandas and polars, and relations of DuckDB; a polars
+            LazyFrame; an iterable of tables, or of tuples (X, y) or (X, y, weight). An iterator is read once, so it
+            takes declared classes, and a schema where columns are categories. Of Dask a DataFrame, or a list of
+            delayed tables: then the workers of the cluster sum their partitions.
+        target : str
+            Column of the classes; None where the source gives tuples.
+        sample_weight : str, optional
+            Column of row weights >= 0.
+        schema : Schema, optional
+            Of columns and categories, such as ``schema_`` of an earlier fit; columns it does not name are not read.
+        classes : array, shape (K,), optional
+            Every class label there will be.
+        missing : sequence of str
+            What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
+        checkpoint : path, optional
+            File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
+            same source goes on from there. It is removed at the end. A source without files must give the same batches
+            again.
+        progress : bool, optional
+            Whether to show a bar with rows a second; by default where the standard error is a terminal.
+        workers : int, optional
+            Threads that sum; default: all cores.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming file and row group (or rows) and column, where one cannot be read, is not of the schema, or holds a
+            class or category that was not declared.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> table = pa.table({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+        >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
+        array(['b'], dtype='<U1')
+        """
+        options = {"sample_weight": sample_weight, "schema": schema, "classes": classes, "missing": missing}
+        options |= {"checkpoint": checkpoint, "progress": progress, "workers": workers}
+        with self._whole():
+            return batches.fit_batches(self, source, target, **options)
+
+    def row_schema(
+        self,
+        source,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        schema=None,
+        classes=None,
+        missing: Sequence[str] = (),
+    ) -> RowSchema:
+        """Return what a worker needs to `bayesgen.summarise` batches of a source: columns, categories, classes, model.
+
+        The estimator stays as it is. The arguments are those of `fit_batches`; nothing is read where schema and classes
+        are declared.
+        """
+        return batches.row_schema(self, batches.source_of(source, missing), target, sample_weight, schema, classes)
 
     def summarise(self, X, y, sample_weight=None) -> ClassStatistics:
         """Sum the sufficient statistics of rows under the schema and classes of the fit, which stays as it is.
@@ -202,7 +299,8 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         """The model without its weak priors, and statistics of some rows."""
         template = self._template(schema)
         rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
-        return template, template.sum_rows(template.blocks(self._shape(schema.read(table))), rows)
+        statistics = template.sum_rows(template.blocks(self._shape(schema.read(table))), rows)
+        return template, statistics.under(fingerprint(schema, self.classes_))
 
     def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)

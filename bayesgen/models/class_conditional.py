@@ -10,7 +10,7 @@ import abc
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,17 +28,45 @@ from bayesgen.statistics import Statistics, SumStatistics
 
 @dataclass(frozen=True, eq=False)
 class ClassStatistics(Statistics):
-    """Statistics of a classifier: class counts, and each leaf's statistics by class."""
+    """Statistics of a classifier: class counts, and each leaf's statistics by class.
+
+    Attributes
+    ----------
+    classes : SumStatistics
+        Sum of weights of each class.
+    leaves : dict
+        By name of the leaf.
+    squares : array, shape (K,)
+        Sum of squared weights of each class: (Σw)²/Σw² is Kish's effective number of rows.
+    schema : str
+        Fingerprint of the columns, categories and classes that were summed, where they are known. Statistics of two
+        schemas do not add: one code would stand for two categories.
+    decayed : bool
+        Whether some rows were made to count less since they were summed.
+    """
 
     classes: SumStatistics
     leaves: dict[str, Statistics]
+    squares: np.ndarray
+    schema: str = static(default="")
+    decayed: bool = static(default=False)
 
     def _with(self, other, sign):
         if not isinstance(other, ClassStatistics) or self.leaves.keys() != other.leaves.keys():
             return super()._with(other, sign)
+        if self.schema and other.schema and self.schema != other.schema:
+            raise ValueError(
+                "these are statistics of two schemas, which do not add: columns, categories or classes differ, or come "
+                "in another order; sum all pieces under one schema"
+            )
         combine = operator.add if sign > 0 else operator.sub
         leaves = {name: combine(mine, other.leaves[name]) for name, mine in self.leaves.items()}
-        return ClassStatistics(combine(self.classes, other.classes), leaves)
+        classes, squares = combine(self.classes, other.classes), combine(self.squares, other.squares)
+        return ClassStatistics(classes, leaves, squares, self.schema or other.schema, self.decayed or other.decayed)
+
+    def under(self, schema: str) -> "ClassStatistics":
+        """The same statistics with the fingerprint of their schema."""
+        return replace(self, schema=schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +239,9 @@ class ClassConditional(Conjugate):
     def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
         """Do `statistics` of blocks under a grouping by class that is checked already."""
         leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
-        return ClassStatistics(SumStatistics(rows.sizes(), np.float64(0)), leaves)
+        sizes, weight = rows.sizes(), rows.weight
+        squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
+        return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares)
 
     def log_likelihood(self, params: Params, statistics: ClassStatistics):
         """Log p(all rows | params): no rows needed. NumPy or JAX."""

@@ -65,6 +65,27 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
     return pd.Series(values.take(codes)), spelled
 
 
+def kind_of(fields, missing=()) -> str:
+    """What some fields of a column say it holds: "b" bools, "f" numbers, "O" text; "" where all may be gaps.
+
+    Parameters
+    ----------
+    fields : Array of str of pyarrow
+        As they stand in the file.
+    missing : collection of str
+        What is missing beside an empty field.
+    """
+    import pyarrow as pa
+
+    compute = _functions()
+    distinct = compute.utf8_trim_whitespace(compute.unique(fields).cast(pa.large_string()))
+    gaps = _among(distinct, {"", *missing}) | _among(compute.utf8_lower(distinct), GAP_WORDS)
+    parsed = _parsed(distinct.filter(pa.array(~gaps)), padded=False)
+    if gaps.all():
+        return ""
+    return "O" if parsed is None else "b" if parsed.dtype.kind == "b" else "f"
+
+
 def _floats(fields: "pa.Array", padded: bool) -> np.ndarray | None:
     """Floats, where all fields are such, none a gap and some with a fraction: the fast way; else None."""
     import pyarrow as pa

@@ -1,0 +1,235 @@
+"""Fits and predictions of what is larger than memory: batches are read and summed, in their order, by all cores."""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.tables.batches import Job, Source, source_of, told
+from bayesgen.tables.labels import declared_classes
+from bayesgen.tables.rows import RowSchema
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.survey import Survey, Wanted
+
+_KEEP_EVERY = 30.0  # seconds between two writings of a checkpoint
+
+
+def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | None = None) -> Iterator[Any]:
+    """Yield ``work(job)`` of every job in order; some are worked on at a time, on threads, and few wait.
+
+    Jobs are made by the thread that asks, so reading a stream goes on while others are summed.
+    """
+    workers = workers or os.cpu_count() or 1
+    waiting: deque = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(work, job))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def row_schema(estimator, source: Source, target, weight, schema=None, classes=None, progress=None) -> RowSchema:
+    """Return what workers need to sum the rows of a source; it is read where schema or classes are not declared."""
+    labels = None if classes is None else declared_classes(classes)
+    if schema is None or labels is None:
+        schema, labels = _surveyed(estimator, source, target, weight, schema, labels, progress)
+    own: Any = clone(estimator)
+    own.classes_ = labels
+    return RowSchema(schema, labels, own._template(schema), target, weight)
+
+
+def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
+    """Schema and classes, by a pass over what has to be seen of the rows."""
+    types, wanted = source.types(target, weight), []
+    if schema is None and types is not None:
+        schema, wanted = _learned(estimator, types)
+        if labels is not None and not wanted:
+            return schema, labels
+    if not source.again:
+        what = [*(["the classes"] if labels is None else []), *(f"the categories of {c!r}" for c in wanted)]
+        raise ValueError(
+            f"this source is read once, and {' and '.join(what) or 'its columns'} are not known before: declare them "
+            "by classes= and schema=, or give what can be read twice, such as files or a list"
+        )
+    if schema is None:  # objects have to be looked at before it is known what they hold
+        types = _pass(source, None, target, weight, (), progress)
+        schema, wanted = _learned(estimator, types)
+    if wanted or (labels is None and (types is None or not types.labels)):
+        needed = None if target is None else [c for c in (*wanted, target, weight) if c is not None]
+        found = _pass(source, needed, target, weight, wanted, progress)
+        types = Survey(found.kinds if types is None else types.kinds, found.levels, found.labels)
+    if wanted:
+        schema = estimator._learn_schema(types)
+    assert schema is not None
+    if labels is None:
+        assert types is not None
+        labels = types.classes
+    return schema, labels
+
+
+def _learned(estimator, types: Survey) -> tuple[Schema, list[str]]:
+    """Schema of columns, and of which of them the categories are still to be found."""
+    probe = Wanted(types)
+    return estimator._learn_schema(probe), probe.wanted
+
+
+def _pass(source, needed, target, weight, wanted, progress) -> Survey:
+    """Merge what all batches say of types, levels and classes."""
+
+    def survey(job: Job):
+        found = None
+        with told(job.place):
+            for batch in job.read():
+                part = Survey.of(batch, target, weight, wanted)
+                found = part if found is None else found if part is None else found + part
+        return job.place, found
+
+    total: Survey | None = None
+    with bar("reading categories and classes", None, progress):
+        for place, found in in_order(source.jobs(needed), survey):
+            with told(place):
+                total = found if total is None else total if found is None else total + found
+    if total is None:
+        raise ValueError("the source has no rows: at least one is needed")
+    return total
+
+
+def fit_batches(
+    estimator,
+    data,
+    target: str | None = None,
+    *,
+    sample_weight: str | None = None,
+    schema: Schema | None = None,
+    classes=None,
+    missing: Sequence[str] = (),
+    checkpoint=None,
+    progress: bool | None = None,
+    workers: int | None = None,
+):
+    """Do `GenerativeClassifier.fit_batches`, which says what the arguments are."""
+    source = source_of(data, missing)
+    kept = _Checkpoint(checkpoint, estimator, source)
+    if kept.total is not None:
+        schema, classes = kept.schema, kept.classes
+    if schema is not None:
+        source.declare(schema, target, classes)
+    rows = row_schema(estimator, source, target, sample_weight, schema, classes, progress)
+    needed = None if target is None else [c for c in (*rows.schema.columns, target, sample_weight) if c is not None]
+
+    def summed(job: Job):
+        total, count = None, 0
+        with told(job.place):
+            for batch in job.read():
+                found = rows.statistics(batch)
+                total = found if total is None else total if found is None else total + found
+                count += len(batch if target is not None else batch[1])
+        return total, count
+
+    with kept.on_the_way(rows), bar("rows", source.rows, progress) as advance:
+        advance(kept.rows)
+        for found, count in in_order(itertools.islice(source.jobs(needed), kept.done, None), summed, workers):
+            kept.add(found, count)
+            advance(count)
+    if kept.total is None:
+        raise ValueError("the source has no rows: at least one is needed")
+    estimator.fit_statistics(rows.schema, kept.total, rows.classes)
+    if target is not None:
+        estimator.feature_names_in_ = np.asarray(rows.schema.columns, dtype=object)
+    kept.remove()
+    return estimator
+
+
+class _Checkpoint:
+    """The sum so far, in a file where one is asked for."""
+
+    def __init__(self, path, estimator, source: Source):
+        self.path = None if path is None else Path(path)
+        self.total: ClassStatistics | None = None
+        self.schema, self.classes, self.done, self.rows, self._written = None, None, 0, 0, time.monotonic()
+        settings = repr(sorted((k, repr(v)) for k, v in estimator.get_params().items()))
+        self._of = {
+            "estimator": type(estimator).__name__,
+            "settings": hashlib.sha256(settings.encode()).hexdigest(),
+            "source": [list(part) for part in source.identity],
+        }
+        if self.path is not None and self.path.exists():
+            from bayesgen.files import checkpoint
+
+            found = checkpoint.read(self.path)
+            if any(found.get(name) != value for name, value in self._of.items()):
+                raise ValueError(
+                    f"{path}: this checkpoint is of other files, or of a classifier with other settings; remove it to "
+                    "begin anew"
+                )
+            self.total, self.schema, self.classes = found["total"], found["schema"], found["classes"]
+            self.done, self.rows = found["done"], found["rows"]
+
+    def add(self, found: ClassStatistics | None, rows: int) -> None:
+        """Add the statistics of the next part."""
+        self.total = found if self.total is None else self.total if found is None else self.total + found
+        self.done, self.rows = self.done + 1, self.rows + rows
+        if self.path is not None and time.monotonic() - self._written > _KEEP_EVERY:
+            self._write()
+
+    @contextlib.contextmanager
+    def on_the_way(self, rows: RowSchema):
+        """Keep what there is where something goes wrong."""
+        self.schema, self.classes = rows.schema, rows.classes
+        try:
+            yield
+        except BaseException:
+            if self.path is not None and self.total is not None:
+                self._write()
+            raise
+
+    def _write(self) -> None:
+        from bayesgen.files import checkpoint
+
+        values = {name: getattr(self, name) for name in ("total", "schema", "classes", "done", "rows")}
+        checkpoint.write(self.path, self._of | values)
+        self._written = time.monotonic()
+
+    def remove(self) -> None:
+        """All was read: there is nothing to go on from."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def bar(what: str, total: int | None, shown: bool | None):
+    """Show a bar with rows a second on the standard error; gives the function that moves it by some rows."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, force_terminal=shown)
+    if not console.is_terminal:
+        yield lambda rows: None
+        return
+
+    class Rate(ProgressColumn):
+        def render(self, task):
+            from rich.text import Text
+
+            return Text(f"{task.speed or 0:,.0f} rows/s")
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda rows: progress.advance(task, rows)

@@ -1,0 +1,221 @@
+"""Rows with class and weight in one table, as files and engines hold them, and what a worker needs to sum them."""
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen.models.class_conditional import ClassConditional, ClassStatistics
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.sums import Grouping
+from bayesgen.tables.columns import frame_of
+from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.messages import listed, quoted
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.table import Table
+
+
+def fingerprint(schema: Schema, classes) -> str:
+    """What tells schemas apart: columns, the families and categories of their blocks, and classes, all in order."""
+    parts = ["\x1f".join(schema.columns), *map(repr, np.asarray(classes).tolist())]
+    for block in schema.blocks:
+        leaf = block.leaf if isinstance(block.leaf, str) else type(block.leaf).__name__
+        columns = "" if block.columns == schema.columns else "\x1f".join(block.columns)
+        parts += [block.name, columns, leaf, repr(block.single), repr(block.categories)]
+    return hashlib.sha256("\x1e".join(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class RowSchema:
+    """All that a worker needs to sum a batch of rows, and no more: it can be pickled, and holds no row.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns of the features.
+    classes : array, shape (K,)
+        Class labels, in the order of their codes.
+    template : ClassConditional
+        The model whose statistics are summed, its weak priors still to come.
+    target, weight : str or None
+        The columns of classes and weights; None where batches are tuples (X, y) or (X, y, weight).
+    """
+
+    schema: Schema
+    classes: np.ndarray
+    template: ClassConditional
+    target: str | None = None
+    weight: str | None = None
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """What the statistics of this schema carry."""
+        return fingerprint(self.schema, self.classes)
+
+    def codes(self, labels) -> np.ndarray:
+        """Code of each label, (n,)."""
+        distinct, places = distinct_labels(labels)
+        return class_codes(distinct, self.classes)[1][places]
+
+    def statistics(self, batch) -> ClassStatistics | None:
+        """Statistics of a batch of rows; None where it has none."""
+        X, labels, weight = split(batch, self.target, self.weight, self.schema.columns)
+        if not len(labels):
+            return None
+        blocks = self.schema.read(Table(X).renamed(self.schema.columns))
+        rows = Grouping(self.codes(labels), len(self.classes), weight, (len(self.classes),))
+        own = {name: blocks[name] for name in self.template.leaves}
+        return self.template.sum_rows(own, rows).under(self.fingerprint)
+
+
+def summarise(batch, schema: RowSchema) -> ClassStatistics:
+    """Sum the sufficient statistics of a batch of rows: what each worker of a cluster does.
+
+    Statistics add, by ``+`` or ``sum``, in any order and any tree; ``classifier.fit_statistics(schema.schema, total,
+    schema.classes)`` learns from their total.
+
+    Parameters
+    ----------
+    batch : table or tuple
+        Rows, with the columns of the features, of the class and of the weight if there is one: a table of pandas,
+        polars or pyarrow, or a mapping from column to values. Or (X, y) or (X, y, weight), where the schema names no
+        target.
+    schema : RowSchema
+        Of all the data; ``classifier.row_schema(source, target)`` makes one.
+
+    Returns
+    -------
+    ClassStatistics
+        Of size independent of the number of rows; zero where the batch has none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> rows = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+    >>> classifier = NaiveBayesClassifier()
+    >>> schema = classifier.row_schema(rows, "kind")
+    >>> total = summarise(rows[:3], schema) + summarise(rows[3:], schema)
+    >>> classifier.fit_statistics(schema.schema, total, schema.classes).predict([[3.0]])  # doctest: +SKIP
+    array(['b'], dtype='<U1')
+    """
+    found = schema.statistics(batch)
+    return nothing(schema) if found is None else found
+
+
+def nothing(schema: RowSchema) -> ClassStatistics:
+    """Statistics of no row, which change no sum."""
+    count = len(schema.classes)
+    blocks = {name: rows[:0] for name, rows in schema.schema.nothing().items()}
+    rows = Grouping(np.zeros(0, np.intp), count, None, (count,))
+    return schema.template.sum_rows(blocks, rows).under(schema.fingerprint)
+
+
+def arrow_of(batch) -> Any:
+    """A pyarrow Table of a record batch or of a mapping of columns; None of what is neither."""
+    import pyarrow as pa
+
+    if isinstance(batch, pa.RecordBatch):
+        batch = pa.Table.from_batches([batch])
+    if isinstance(batch, dict):
+        batch = pa.table(batch)
+    if not isinstance(batch, pa.Table):
+        return None
+    for place, column in enumerate(batch.schema):
+        if pa.types.is_string_view(column.type):  # few functions of pyarrow take views
+            batch = batch.set_column(place, column.name, batch.column(place).cast(pa.large_string()))
+    return batch
+
+
+def split(batch, target: str | None, weight: str | None, columns=None):
+    """Divide a batch into X, labels and weights (None: all 1); rows of weight 0 are left out, unread.
+
+    Parameters
+    ----------
+    batch : table or tuple
+        See `summarise`.
+    target, weight : str or None
+        Columns of the classes and weights.
+    columns : sequence of str, optional
+        Columns of X; default: all others.
+    """
+    if target is None:
+        if not isinstance(batch, tuple) or not 2 <= len(batch) <= 3:
+            raise TypeError(f"name the column of the classes, target=; got a {type(batch).__name__} and no target")
+        X, y, *rest = batch
+        return _existing(X, class_labels(y), rest[0] if rest else None)
+    table = arrow_of(batch)
+    frame = frame_of(batch if table is None else table)
+    if frame is None:
+        raise TypeError(
+            f"a batch is a table with the column {target!r}, such as a pandas, polars or pyarrow one, got a "
+            f"{type(batch).__name__}; give arrays as tuples (X, y), and no target"
+        )
+    names = [str(name) for name in frame.columns]
+    wanted = [name for name in names if name not in (target, weight)] if columns is None else list(columns)
+    absent = [name for name in (target, weight, *wanted) if name is not None and name not in names]
+    if absent:
+        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(names)}")
+    own = dict(zip(names, frame.columns, strict=True))
+    w = None if weight is None else _weights(frame.get_column(own[weight]).to_numpy(), len(frame), weight)
+    if w is not None and not (w > 0).all():
+        frame, w = frame[np.flatnonzero(w > 0)], w[w > 0]
+        table = None if table is None else frame.to_native()
+    if table is None:
+        return frame.select([own[name] for name in wanted]).to_native(), frame.get_column(own[target]).to_native(), w
+    X = table.select(wanted)
+    numbers = _numbers(X)
+    return X if numbers is None else numbers, table.column(target), w
+
+
+def _existing(X, y, weight):
+    """Rows of a tuple that exist."""
+    if weight is None:
+        return X, y, None
+    weight = _weights(weight, len(y), "sample_weight")
+    seen = weight > 0
+    return (X, y, weight) if seen.all() else (Table(X).rows(seen).native, y[seen], weight[seen])
+
+
+def _weights(values, count: int, name: str) -> np.ndarray:
+    weight = check_weight(values, count, f"the weight {quoted(name)}")
+    assert weight is not None
+    return weight
+
+
+def _numbers(table) -> np.ndarray | None:
+    """Columns of numbers as a view (n, columns) of an array that has them one by one; None where that would round."""
+    import pyarrow as pa
+
+    kinds = set(table.schema.types)
+    for kind in kinds:
+        small = pa.types.is_integer(kind) and (kind.bit_width <= 32 or len(kinds) == 1)
+        if not small and not pa.types.is_floating(kind):
+            return None
+    if any(column.null_count and not pa.types.is_floating(column.type) for column in table.columns):
+        return None
+    return np.stack([column.to_numpy() for column in table.columns]).T if kinds else None
+
+
+def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct labels, checked, and the place of each row's label among them; text of pyarrow is never unpacked."""
+    import pyarrow as pa
+
+    if not isinstance(labels, pa.ChunkedArray | pa.Array) or labels.null_count:
+        labels = class_labels(labels)
+        distinct, places = class_codes(labels)
+        return distinct, places
+    if isinstance(labels, pa.ChunkedArray):
+        labels = labels.combine_chunks()
+    if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):
+        return class_codes(class_labels(labels.to_numpy(zero_copy_only=False)))
+    coded: Any = labels if isinstance(labels, pa.DictionaryArray) else labels.dictionary_encode()
+    places = coded.indices.to_numpy()
+    used = np.unique(places)
+    values = coded.dictionary.take(pa.array(used)).to_numpy(zero_copy_only=False)
+    values = class_labels(np.repeat(values, 3))[::3]  # of labels that differ one and all scikit-learn warns
+    lookup = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.intp)
+    lookup[used] = np.arange(len(used))
+    return values, lookup[places]
