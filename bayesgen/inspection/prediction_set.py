@@ -207,7 +207,8 @@ class _Candidate:
         self.new, self.k, self.exponent = new, k, exponent
         here = np.eye(len(whole.classes.sums))[k]
         leaves = {name: s + _where(here, new[name]) for name, s in whole.leaves.items()}
-        self.all = ClassStatistics(SumStatistics(whole.classes.sums + here, whole.classes.base), leaves)
+        sums = SumStatistics(whole.classes.sums + here, whole.classes.base)
+        self.all = ClassStatistics(sums, leaves, whole.squares + here)
         self.model = template.settled(self.all)
         before = {name: _each(lambda a: a[:, None], s) for name, s in whole.leaves.items()}
         score = log_odds(self._log_joint(before, whole.classes.sums[None], new))[0, k]
