@@ -231,7 +231,14 @@ FIT = {
     "class of a leaf": (NB({"u": models.BetaBernoulli}), X, Y, None, TypeError, "'u' must be a model of a feature"),
     "bag of one word": (NB({"u": "multinomial"}), COUNTS, Y, None, ValueError, "bag of one word"),
     "unknown covariance": (GD("round"), X, Y, None, ValueError, "covariance must be one of"),
-    "unknown prior": (GD(prior="strong"), X, Y, None, ValueError, "prior must be 'weak', 'loo' or a model"),
+    "unknown prior": (
+        GD(prior="strong"),
+        X,
+        Y,
+        None,
+        ValueError,
+        "prior must be 'weak', 'loo', 'reference' or a model",
+    ),
     "prior of another kind": (
         GD("diagonal", prior=models.NormalInverseWishart([0, 0], 1, 4, np.eye(2))),
         X,
@@ -456,7 +463,7 @@ MODELS = {
     "isotropic separation": (
         lambda: models.GaussianDiscriminant(TWO, models.SeparationPrior(), "isotropic"),
         TypeError,
-        "NormalInverseGamma prior",
+        "NormalInverseGamma or ReferenceGaussian prior",
     ),
     "vector prior with one mean": (
         lambda: models.GaussianDiscriminant(TWO, NIG, "diagonal"),
@@ -686,6 +693,66 @@ SCORES = {
         lambda: CLASSIFIER.predict_proba_draws(X, 10**12),
         MemoryError,
         "of 8 rows' probabilities of 2 classes would take 128000 GB of memory, and there are .*: take fewer draws",
+    ),
+    "reference prior of too few rows": (
+        lambda: GD(prior="reference").fit(X[:4], Y[:4]),
+        ValueError,
+        "class 'a'.*2 columns need more rows than 2 in each class",
+    ),
+    "shared reference prior of too few rows": (
+        lambda: GD(prior="reference", shared=True).fit(X[:3], Y[:3]),
+        ValueError,
+        "class 'a'.*as many rows beyond one in each class",
+    ),
+    "reference prior of a constant column": (
+        lambda: GD(prior="reference").fit(X.assign(v=1.0), Y),
+        ValueError,
+        "class 'a', column 'v': .*stays improper here: no two distinct values",
+    ),
+    "reference prior of dependent columns": (
+        lambda: GD(prior="reference", shared=True).fit(X.assign(v=2 * X["u"]), Y),
+        ValueError,
+        "linearly dependent",
+    ),
+    "reference prior of one value": (
+        lambda: NB(prior="reference").fit(X.assign(u=[1.0, 2.0] * 4), Y),
+        ValueError,
+        "class 'a', column 'u': .*fewer than two distinct values",
+    ),
+    "reference prior of rows with gaps": (
+        lambda: GD(prior="reference").fit(put(NAN), Y),
+        ValueError,
+        "column 'v': rows are partly missing: the reference prior",
+    ),
+    "evidence of a reference prior": (
+        lambda: GD(prior="reference").fit(X, Y).log_evidence_,
+        AttributeError,
+        "improper: it has no evidence",
+    ),
+    "NUTS under a reference prior": (
+        lambda: GD(prior="reference", inference="nuts").fit(X, Y),
+        ValueError,
+        "an improper prior has none: use 'exact' or 'map'",
+    ),
+    "a prior of naive Bayes by another name": (
+        lambda: NB(prior="jeffreys").fit(X, Y),
+        ValueError,
+        "prior must be 'weak' or 'reference'",
+    ),
+    "draws of an improper prior": (
+        lambda: models.HaldaneBernoulli().sample_parameters(np.random.default_rng(0)),
+        ValueError,
+        "HaldaneBernoulli is improper: it has no draws",
+    ),
+    "evidence of an improper prior": (
+        lambda: bg.fit(models.ReferenceGaussian(), [1.0, 2.0]).log_evidence,
+        ValueError,
+        "ReferenceGaussian is improper: it has no evidence",
+    ),
+    "a coin that fell on one side": (
+        lambda: bg.fit(models.HaldaneBernoulli(), [1, 1]),
+        ValueError,
+        "Haldane's prior needs a one and a zero",
     ),
     "sets of level 1": (lambda: sets(CLASSIFIER, level=1), ValueError, "level must lie between 0 and 1, got 1"),
     "sets of many levels": (lambda: sets(CLASSIFIER, level=[0.8, 0.9]), ValueError, "level must lie between 0 and 1"),

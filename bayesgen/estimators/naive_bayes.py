@@ -17,6 +17,8 @@ from bayesgen.models import (
     GammaPoisson,
     NaiveBayes,
     NormalInverseGamma,
+    ReferenceGaussian,
+    ReferencePoisson,
 )
 from bayesgen.models.weak import WeakGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_positive
@@ -36,6 +38,10 @@ class NaiveBayesClassifier(GenerativeClassifier):
         these names; columns it leaves out are "auto". A bag of words, and heads with their tosses, are a tuple:
         ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
         Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma` and `GammaPoisson`.
+    prior : {"weak", "reference"}, default "weak"
+        Priors of the columns whose leaf is not given. "reference": for Gaussian columns and counts the improper limits
+        of `bayesgen.models.reference`, which need two distinct values (one count) in each class, and for the others
+        Jeffreys' Beta(1/2, 1/2) and Dirichlet(1/2). There is then no evidence and no NUTS.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -80,6 +86,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     def __init__(
         self,
         features: str | Mapping[Any, Any] = "auto",
+        prior: str = "weak",
         class_concentration: ArrayLike = 1.0,
         priors: ArrayLike | None = None,
         inference: str | Inference = "exact",
@@ -88,6 +95,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         random_state: Any = None,
     ):
         self.features = features
+        self.prior = prior
         self.class_concentration = class_concentration
         self.priors = priors
         self.inference = inference
@@ -98,10 +106,18 @@ class NaiveBayesClassifier(GenerativeClassifier):
     def _learn_schema(self, table):
         if self.unseen not in ("error", "missing"):
             raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
+        if not isinstance(self.prior, str) or self.prior not in _LEAVES:
+            raise ValueError(
+                f"prior must be 'weak' or 'reference' (a prior of a column is given by features=), got {self.prior!r}"
+            )
         return Schema.learn(table, self.features)
 
+    @property
+    def _weak(self):
+        return self.prior == "weak"
+
     def _template(self, schema):
-        leaves = {block.name: _leaf(block) for block in schema.blocks}
+        leaves = {block.name: _leaf(block, self.prior) for block in schema.blocks}
         return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def _temper(self, *rows):
@@ -118,26 +134,41 @@ class NaiveBayesClassifier(GenerativeClassifier):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         mixed = not isinstance(self.features, str)
-        tags.input_tags.categorical = tags.input_tags.string = mixed or self.features in ("auto", "categorical")
+        tags.input_tags.categorical = True
+        tags.input_tags.string = mixed or self.features in ("auto", "categorical")
         tags.input_tags.sparse = mixed or self.features in SPARSE_FAMILIES
         tags.input_tags.positive_only = not mixed and self.features in ("poisson", "multinomial")
         return tags
 
 
-def _leaf(block: Block) -> ExponentialFamily:
+def _leaf(block: Block, prior: str) -> ExponentialFamily:
     """The leaf of a block of columns: the user's own, or that of their family."""
     leaf: Any = block.leaf  # what is no leaf, the model refuses by name
     shape = () if block.single else (len(block.columns),)
-    if leaf == "bernoulli":
-        return BetaBernoulli(np.ones(shape), 1.0)
-    if leaf == "categorical":
-        return DirichletCategorical(np.ones((*shape, len(block.categories or ()))), block.categories)
-    if leaf == "multinomial":
-        return DirichletMultinomial(1.0, block.columns)
-    if leaf == "poisson":
-        return WeakPoisson(GammaPoisson.weak)
-    if leaf == "gaussian":
-        return WeakGaussian(NormalInverseGamma.weak)
+    if isinstance(leaf, str):
+        return _LEAVES[prior][leaf](block, shape)
     if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
         return leaf.repeated(*shape)
     return leaf
+
+
+def _counted(alpha: float):
+    """Leaves of coins, dice and bags of words by family, under a prior that counts ``alpha`` of each outcome."""
+    return {
+        "bernoulli": lambda block, shape: BetaBernoulli(np.full(shape, alpha), alpha),
+        "categorical": lambda block, shape: DirichletCategorical(
+            np.full((*shape, len(block.categories)), alpha), block.categories
+        ),
+        "multinomial": lambda block, shape: DirichletMultinomial(alpha, block.columns),
+    }
+
+
+_LEAVES: dict[str, dict[str, Any]] = {  # by prior and family
+    "weak": _counted(1.0)
+    | {
+        "poisson": lambda block, shape: WeakPoisson(GammaPoisson.weak),
+        "gaussian": lambda block, shape: WeakGaussian(NormalInverseGamma.weak),
+    },
+    "reference": _counted(0.5)
+    | {"poisson": lambda block, shape: ReferencePoisson(), "gaussian": lambda block, shape: ReferenceGaussian()},
+}

@@ -75,8 +75,11 @@ def _check_generative(estimator, width) -> None:
         require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
     if posterior.kind == "exact":
         for name, leaf in model.leaves.items():
-            right = _shapes(leaf, (len(labels),)) == _shapes(posterior.model.leaves[name])
-            require(right, f"the shapes of prior and posterior of {name!r}")
+            own, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
+            same = (
+                own == learned if leaf.proper else own[1] == learned[1]
+            )  # of an improper one the limit is another class
+            require(same, f"the shapes of prior and posterior of {name!r}")
     statistics = estimator.statistics_
     require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
     require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")

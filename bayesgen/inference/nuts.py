@@ -67,6 +67,10 @@ class NUTS:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return draws (chains, draws, ...); the same seed gives the same draws, bit for bit, on one machine."""
+        if not model.proper:
+            raise ValueError(
+                "NUTS starts from draws of the prior, and an improper prior has none: use 'exact' or 'map'"
+            )
         statistics, begun = summarise(model, data), time.perf_counter()
         seeds = generator(seed).integers(2**31, size=self.num_chains)
         total, stop = self.num_warmup + self.num_samples, threading.Event()

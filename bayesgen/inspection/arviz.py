@@ -31,7 +31,7 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False):
         ``compare`` and ``psense`` take their weights), "conditional_log_likelihood" ("t": log p(t_i | x_i, θ), which
         `loo_given_x` takes beside it), "observed_data" and "posterior_predictive" ("t": codes drawn given x_i, their
         labels in its attribute "classes"), "log_prior" (of every site), "prior" and "prior_predictive" (a row of each
-        draw). Rows have the labels of a frame's index.
+        draw; none of these three where the prior is improper). Rows have the labels of a frame's index.
     columns : bool, default False
         Whether "observed_data" and "posterior_predictive" hold the columns too, for predictive checks: drawn anew
         given t_i, as large as "log_likelihood" for every column; and "prior_predictive" a whole table for each draw.
@@ -58,6 +58,8 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False):
         drawn = {name: v.reshape(*lead, *v.shape[1:]) for name, v in drawn.items()}
         groups["observed_data"] |= columns_of(schema, blocks)
         groups["posterior_predictive"] |= columns_of(schema, _by_block(schema, drawn), lead)
+    if not model.proper:
+        return tree(posterior, groups, obs=obs)
     result = tree(posterior, groups | {"log_prior": log_prior(model, posterior)}, obs=obs)
     before = prior_draws(model, rng, posterior.samples)
     if columns:

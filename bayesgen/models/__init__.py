@@ -14,6 +14,13 @@ from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.normal_known_variance import NormalKnownVariance
+from bayesgen.models.reference import (
+    HaldaneBernoulli,
+    HaldaneCategorical,
+    ReferenceGaussian,
+    ReferencePoisson,
+    ReferenceVector,
+)
 from bayesgen.models.separation import SeparationPrior
 
 __all__ = [
@@ -24,6 +31,8 @@ __all__ = [
     "DirichletMultinomial",
     "GammaPoisson",
     "GaussianDiscriminant",
+    "HaldaneBernoulli",
+    "HaldaneCategorical",
     "KnownCategorical",
     "LaplaceLinearRegression",
     "LinearRegression",
@@ -34,5 +43,8 @@ __all__ = [
     "NormalInverseWishart",
     "NormalKnownVariance",
     "ProbitRegression",
+    "ReferenceGaussian",
+    "ReferencePoisson",
+    "ReferenceVector",
     "SeparationPrior",
 ]

@@ -280,6 +280,11 @@ class ClassConditional(Conjugate):
         """Whether the exact posterior exists in closed form."""
         return all(leaf.conjugate for leaf in self.leaves.values())
 
+    @property
+    def proper(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
+        """Whether the prior of every leaf is a distribution."""
+        return all(leaf.proper for leaf in self.leaves.values())
+
     def update(self, statistics: ClassStatistics) -> Self:
         """Return the posterior: every leaf updated by class."""
         leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())

@@ -12,6 +12,7 @@ from typing import Any
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.models.reference import ReferenceGaussian, ReferenceVector
 from bayesgen.models.separation import SeparationDiagonal, SeparationFull, SeparationPrior
 from bayesgen.models.weak import WeakGaussian, WeakGaussianVector, WeakPrior
 
@@ -32,6 +33,8 @@ class Structure:
         The priors it takes, and the leaf that each makes, the covariance shared by the classes or not.
     count : callable (D) -> int
         Free parameters of one covariance matrix of D columns.
+    reference : leaf, optional
+        The reference prior.
     """
 
     name: str
@@ -39,10 +42,17 @@ class Structure:
     weak: Callable[[Any], ExponentialFamily]
     leaves: Mapping[type, Callable[[Any, bool], ExponentialFamily]]
     count: Callable[[int], int]
+    reference: ExponentialFamily | None = None
 
     def template(self, shared: bool) -> WeakPrior:
         """Return what sums the rows that the weak prior follows."""
         return self.family(lambda statistics: self.leaf(self.weak(statistics), shared))
+
+    def reference_leaf(self, shared: bool) -> ExponentialFamily:
+        """Return the leaf of the reference prior, or raise where there is none."""
+        if self.reference is None:
+            raise ValueError(f"covariance={self.name!r} has no reference prior: give a prior")
+        return self.leaf(self.reference, shared)
 
     def leaf(self, prior, shared: bool) -> ExponentialFamily:
         """Return the leaf that a prior makes."""
@@ -72,7 +82,14 @@ def _tied(*features: str):
     return leaf
 
 
-def _full(prior: NormalInverseWishart, shared: bool):
+def _reference(*features: str):
+    def leaf(prior: ReferenceGaussian, shared: bool):
+        return replace(prior, tied=(("class",) if shared else ()) + features)
+
+    return leaf
+
+
+def _full(prior: NormalInverseWishart | ReferenceVector, shared: bool):
     return prior if prior.per_class or prior.shared == shared else replace(prior, shared=shared)
 
 
@@ -106,9 +123,11 @@ STRUCTURES = {
                 NormalInverseWishart: _full,
                 SeparationPrior: _separation_full,
                 SeparationFull: _as_it_is,
+                ReferenceVector: _full,
                 WeakGaussianVector: _as_it_is,
             },
             lambda dim: dim * (dim + 1) // 2,
+            ReferenceVector(),
         ),
         Structure(
             "diagonal",
@@ -118,16 +137,19 @@ STRUCTURES = {
                 NormalInverseGamma: _tied(),
                 SeparationPrior: _separation_diagonal,
                 SeparationDiagonal: _as_it_is,
+                ReferenceGaussian: _reference(),
                 WeakGaussian: _as_it_is,
             },
             lambda dim: dim,
+            ReferenceGaussian(),
         ),
         Structure(
             "isotropic",
             WeakGaussian,
             _weak_isotropic,
-            {NormalInverseGamma: _tied("feature"), WeakGaussian: _as_it_is},
+            {NormalInverseGamma: _tied("feature"), ReferenceGaussian: _reference("feature"), WeakGaussian: _as_it_is},
             lambda dim: 1,
+            ReferenceGaussian(),
         ),
     )
 }

@@ -1,0 +1,289 @@
+r"""Reference priors: the improper limits of the conjugate ones, whose posteriors are the classical answers.
+
+=======================  ==============================================  ============================================
+leaf                     prior                                           posterior, and where it is proper
+=======================  ==============================================  ============================================
+`ReferenceGaussian`      :math:`p(\mu, \sigma^2) \propto 1/\sigma^2`     NIG(x̄, n, (n - 1)/2, S/2): two distinct
+                                                                         values
+`ReferenceVector`        :math:`p(\mu, \Sigma) \propto                   NIW(x̄, n, n - 1, S): n > D rows, none of
+                         |\Sigma|^{-(D + 1)/2}`                          the columns a combination of others
+`ReferencePoisson`       :math:`p(\lambda) \propto \lambda^{-1/2}`       Gamma(s + 1/2, n): one row
+`HaldaneBernoulli`       :math:`p(\theta) \propto 1/(\theta              Beta(s, f): a one and a zero
+                         (1 - \theta))`
+`HaldaneCategorical`     :math:`p(\theta) \propto \prod 1/\theta_v`      Dirichlet(n): every category
+=======================  ==============================================  ============================================
+
+They are kappa = 0, beta = 0, and alpha = -1/2 for every mean that is tied to the variance; nu = -1 for every mean tied
+to the covariance: where M means share one, alpha = (N - M)/2 and nu = N - M after N rows. The predictive of a Gaussian
+class is then that of Geisser (1964, *Posterior odds for multivariate normal classifications*), a D-variate Student-t
+about x̄_k with n_k - D degrees of freedom and squared scale S_k (n_k + 1)/(n_k (n_k - D)), or, where K classes share the
+covariance, N - K - D + 1 and S (n_k + 1)/(n_k (N - K - D + 1)): the classical predictive densities of QDA and LDA.
+Jeffreys' prior of a coin or a die is proper: Beta(1/2, 1/2), Dirichlet(1/2).
+
+An improper prior has no draws and no evidence: its constant is arbitrary, and a comparison of models by it is too.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.errors import DataError, first
+from bayesgen.leaf import ConjugateFamily, log_or_floor
+from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.models.dirichlet import labels
+from bayesgen.models.dirichlet_categorical import Categorical, DirichletCategorical
+from bayesgen.models.gamma_poisson import GammaPoisson, Poisson
+from bayesgen.models.gaps import PatternMoments
+from bayesgen.models.gaussian import Gaussian
+from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.numerics.special import namespace
+from bayesgen.program import static
+from bayesgen.statistics import Moments
+
+_COIN = BetaBernoulli()
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencePrior(ConjugateFamily):
+    """What improper priors share: a posterior, and neither draws nor evidence.
+
+    Parameters
+    ----------
+    shape : tuple of int, keyword
+        Shape of the features; a classifier learns it from its rows.
+    """
+
+    proper = False
+    shape: tuple[int, ...] = static(default=(), kw_only=True)
+
+    @property
+    def batch_shape(self):
+        """Shape of the features."""
+        return self.shape
+
+    def for_classes(self, groups):
+        """Return itself: classes have the same prior."""
+        return self
+
+    def repeated(self, columns):
+        """Return the prior of several columns."""
+        return replace(self, shape=(columns,))
+
+    def settled(self, statistics: Any):
+        """Return the prior of as many columns as the rows have."""
+        shape = statistics.mean.shape[1:] if isinstance(statistics, Moments) else statistics.sums.shape[1:-1]
+        return replace(self, shape=shape)
+
+    def parameters(self) -> Any:
+        """An error: it cannot be sampled."""
+        raise ValueError(f"{type(self).__name__} is improper: it has no draws; give a proper prior")
+
+    def sample_parameters(self, rng, size=()):
+        """An error: it cannot be sampled."""
+        return self.parameters()
+
+    def log_evidence_terms(self, statistics) -> Any:
+        """An error: its constant is arbitrary."""
+        raise ValueError(f"{type(self).__name__} is improper: it has no evidence; give a proper prior")
+
+    def log_predictive(self, x) -> Any:
+        """An error: before any row there is none."""
+        raise ValueError(f"{type(self).__name__} is improper: it has no predictive before rows are learned from")
+
+
+def _require(possible, problem: str) -> None:
+    """Raise, for the first class and column, where the posterior stays improper."""
+    if not np.all(possible):
+        raise DataError(f"the reference prior stays improper here: {problem}", **first(~np.asarray(possible)))
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceGaussian(Gaussian, ReferencePrior):
+    """Gaussian features under p(means, variance) ∝ 1/variance.
+
+    Parameters
+    ----------
+    tied : tuple of {"class", "feature"}, keyword
+        What shares one variance; a `GaussianDiscriminant` says so itself.
+
+    Examples
+    --------
+    >>> prior = ReferenceGaussian()
+    >>> posterior = prior.update(prior.statistics([1.0, 3.0, 2.0]))
+    >>> float(posterior.alpha), float(posterior.beta)  # (n - 1)/2 and S/2
+    (1.0, 1.0)
+    """
+
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
+
+    def update(self, statistics: Moments):
+        """NIG(x̄, n, (N - M)/2, S/2), N and S of all rows and M the number of means that share the variance."""
+        n, spread = statistics.n, self.tie(statistics.scatter)
+        _require(n > 0, "no observed value")
+        freedom = self.tie(n) - self.tie(np.ones(n.shape))
+        enough = (freedom > 0) & (spread > self.tie(n * statistics.resolution()))
+        _require(enough, "fewer than two distinct values")
+        return NormalInverseGamma(statistics.mean, n, freedom / 2, spread / 2, tied=self.tied)
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceVector(GaussianVector, ReferencePrior):
+    """Gaussian vectors under p(means, Σ) ∝ |Σ|^-(D + 1)/2.
+
+    Parameters
+    ----------
+    shared : bool, keyword
+        Whether classes share one covariance; a `GaussianDiscriminant` says so itself.
+
+    Examples
+    --------
+    >>> prior = ReferenceVector()
+    >>> posterior = prior.update(prior.statistics([[1.0, 2.0], [3.0, 0.0], [2.0, 5.0], [0.0, 1.0]]))
+    >>> float(posterior.nu), float(posterior.dof)  # n - 1 and n - D
+    (3.0, 2.0)
+    """
+
+    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, where others have none
+
+    def settled(self, statistics):
+        """Return itself: a vector is one observation."""
+        return self
+
+    def update(self, statistics: Moments | PatternMoments):
+        """NIW(x̄, n, N - M, S), N and S of all rows and M the number of means that share the covariance."""
+        if isinstance(statistics, PatternMoments):
+            raise DataError(
+                "rows are partly missing: the reference prior has no exact posterior then; give a proper prior with "
+                "inference='map' or 'nuts', or a diagonal or isotropic covariance",
+                feature=statistics.gaps[0],
+            )
+        n, scatter, dim = statistics.n, statistics.scatter, statistics.mean.shape[-1]
+        nu = n - 1
+        _require(n > 0, "no observed row")
+        if self.shared:
+            nu, scatter = nu.sum(0, keepdims=True), scatter.sum(0, keepdims=True)
+        _require(
+            nu > dim - 1,
+            f"{dim} columns need more rows than {dim} in each class"
+            if not self.shared
+            else f"{dim} columns need as many rows beyond one in each class",
+        )
+        variance = np.diagonal(scatter, axis1=-2, axis2=-1)
+        noise = (
+            (n[..., None] * statistics.resolution()).sum(0) if self.shared else n[..., None] * statistics.resolution()
+        )
+        _require(variance > noise, "no two distinct values")
+        correlation = scatter / np.sqrt(variance[..., :, None] * variance[..., None, :])
+        independent = np.linalg.eigvalsh(correlation)[..., 0] > 8 * dim * np.finfo(float).eps
+        _require(independent, "the columns are linearly dependent")
+        return NormalInverseWishart(statistics.mean, n, nu, scatter, shared=self.shared)
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencePoisson(Poisson, ReferencePrior):
+    """Counts under Jeffreys' p(mean) ∝ mean^-1/2.
+
+    Examples
+    --------
+    >>> prior = ReferencePoisson()
+    >>> float(prior.update(prior.statistics([3, 5, 0])).mean.round(3))  # (8 + 1/2)/3
+    2.833
+    """
+
+    def update(self, statistics):
+        """Gamma(s + 1/2, n)."""
+        rows, events = np.moveaxis(statistics.total(), -1, 0)
+        _require(rows > 0, "no observed value")
+        return GammaPoisson(events + 0.5, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class HaldaneBernoulli(ReferencePrior):
+    """Coins under Haldane's p(θ) ∝ 1/(θ(1 - θ)): Beta(a, b) as a and b fall to 0.
+
+    Examples
+    --------
+    >>> coin = HaldaneBernoulli()
+    >>> float(coin.update(coin.statistics([1, 1, 0, 1])).mean)  # the share of ones
+    0.75
+    """
+
+    takes_sparse = True
+    density_kind = "probability"
+
+    def likelihood(self, params):
+        """Bernoulli(probability)."""
+        return program.dist.Bernoulli(params["probability"])
+
+    def sufficient_statistic(self, x, about=0.0):
+        """(1 - x, x)."""
+        return _COIN.sufficient_statistic(x)
+
+    def natural_parameters(self, params, about=0.0):
+        """(log(1 - probability), log probability)."""
+        p = params["probability"]
+        return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
+
+    def check(self, x):
+        """Entries are 0, 1, or NaN where missing."""
+        return _COIN.check(x)
+
+    def sum_rows(self, x, rows):
+        """Count zeros and ones by group."""
+        return _COIN.sum_rows(x, rows)
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params)."""
+        return _COIN.log_likelihood_rows(params, x)
+
+    def ml(self, statistics):
+        """Share of ones."""
+        return _COIN.ml(statistics)
+
+    def update(self, statistics):
+        """Beta(s, f)."""
+        zeros, ones = np.moveaxis(statistics.total(), -1, 0)
+        _require((zeros > 0) & (ones > 0), "Haldane's prior needs a one and a zero; BetaBernoulli(0.5, 0.5) is proper")
+        return BetaBernoulli(ones, zeros)
+
+
+@dataclass(frozen=True, eq=False)
+class HaldaneCategorical(ReferencePrior, Categorical):
+    """Dice under Haldane's p(θ) ∝ ∏ 1/θ_v: Dirichlet(alpha) as alpha falls to 0.
+
+    Parameters
+    ----------
+    categories : int or sequence
+        The number of categories V or their labels, in the order of the codes.
+
+    Examples
+    --------
+    >>> die = HaldaneCategorical(3)
+    >>> die.update(die.statistics([0, 0, 2, 1])).mean  # the shares
+    array([0.5 , 0.25, 0.25])
+    """
+
+    categories: Any = static(default=2)
+
+    def __post_init__(self):
+        object.__setattr__(self, "categories", labels("HaldaneCategorical", self.categories))
+        super().__post_init__()
+
+    @property
+    def mean(self):
+        """An error: before any row there is none."""
+        return self.parameters()
+
+    def ml(self, statistics):
+        """Shares of the categories."""
+        return DirichletCategorical(1.0, self.categories).ml(statistics)
+
+    def update(self, statistics):
+        """Dirichlet(n)."""
+        counts = statistics.total()
+        _require((counts > 0).all(-1), "Haldane's prior needs every category; DirichletCategorical(0.5, ...) is proper")
+        return DirichletCategorical(counts, self.categories)
