@@ -1,27 +1,27 @@
 """Probabilities: learning curves of the averaged classifier, of our single models and of scikit-learn's classifiers.
 
 Every cell is a data set, a number of rows a class, a part of the entries removed (from the rows of fit and of test
-alike) and a split; all contenders have the same rows. What is done is kept in a file, a line each, so that a long run
-can be broken off and taken up again: `python -m benchmarks.quality --help` runs a part of it.
+alike) and a split; all contenders have the same rows. What is done is kept in `quality.csv`, a line each, so that a
+long run can be broken off and taken up again: `python -m benchmarks.quality --help` runs a part of it.
 """
 
 import argparse
-import json
 import warnings
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 
 import numpy as np
 import pandas as pd
 
 from bayesgen import evaluation
-from benchmarks.quality_report import KEYS, Section, first_screen, markdown, picture, put, summary
+from benchmarks.quality_report import KEYS, MEASURES, Section, first_screen, markdown, picture, put, summary
 from benchmarks.rivals import DEVELOPMENT, ON_DEMAND, contenders, table
 
-KEPT = Path("build/quality.jsonl")
+KEPT = Path(__file__).parent / "quality.csv"
 ROWS = (5, 10, 20, 50, 100, "all")
 REMOVED = (0.0, 0.1, 0.3)
 SPLITS = 20
+COLUMNS = [*KEYS, *MEASURES, "cpu", "error"]
 _TEST = 1000  # rows at most, and "all" is at most 4 times as many
 FIGURE = Path(__file__).parent / "figures" / "quality.png"
 NOTES = Path(__file__).parent / "quality-notes.md"
@@ -73,33 +73,31 @@ def measure(kept: Path, names, sizes, removed, splits: int, models=None) -> None
                         wanted = model in models if models else model not in ON_DEMAND
                         if not wanted or tuple(map(str, key.values())) in done:
                             continue
-                        with kept.open("a") as file:
-                            file.write(json.dumps(key | _one(estimator, Z, y, *places)) + "\n")
+                        row = pd.DataFrame([key | _one(estimator, Z, y, *places)], columns=COLUMNS)
+                        row.to_csv(kept, mode="a", header=not kept.exists(), index=False, float_format="%.5g")
 
 
 def _one(estimator, X, y, fit, test):
-    start, cpu = perf_counter(), process_time()  # on a machine that others use the second is the steadier
+    start = process_time()  # steady on a machine that others use
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             estimator.fit(X.iloc[fit], y[fit])
         except (ValueError, np.linalg.LinAlgError) as error:
             return {"error": str(error)[:200]}
-        seconds = perf_counter() - start
         result = score(y[test], estimator.predict_proba(X.iloc[test]))
-    return result | {"fit": seconds, "seconds": perf_counter() - start, "cpu": process_time() - cpu}
+    return result | {"cpu": process_time() - start}
 
 
 def read(kept: Path) -> pd.DataFrame:
     """What is kept, a row each."""
-    frame = pd.DataFrame([json.loads(line) for line in kept.read_text().splitlines()])
-    return frame.drop_duplicates(KEYS, keep="last")
+    return pd.read_csv(kept, dtype={"rows": str, "removed": float}).drop_duplicates(KEYS, keep="last")
 
 
 def run(quick: bool = False) -> list[Section]:
     """Measure all cells, or two small ones, and draw the curves."""
     if quick:
-        kept = KEPT.with_name("quality-quick.jsonl")
+        kept = Path("build/quality-quick.csv")
         measure(kept, ("iris", "tae"), (10,), (0.0, 0.3), 2)
     else:
         kept = KEPT

@@ -1,7 +1,5 @@
 """The comparison of probabilities: its splits, and what its tables say of lines that are kept."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,10 +84,10 @@ def test_what_is_kept_is_not_measured_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(quality, "_one", one)
     for splits in (1, 2, 2):
-        quality.measure(tmp_path / "kept.jsonl", ["any"], [5], [0.0], splits, ["forest", "logistic"])
-    kept = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
+        quality.measure(tmp_path / "kept.csv", ["any"], [5], [0.0], splits, ["forest", "logistic"])
+    kept = quality.read(tmp_path / "kept.csv")
     assert len(called) == len(kept) == 4
-    assert len(quality.read(tmp_path / "kept.jsonl")) == 4
+    assert kept.columns.tolist() == quality.COLUMNS and (kept.rows == "5").all() and (kept.removed == 0).all()
 
 
 def test_a_page_is_renewed_between_its_marks(tmp_path):
