@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.outcomes import (
+    NONE_OF_THESE,
     REJECT,
     Codes,
     Floats,
@@ -26,11 +27,22 @@ from bayesgen.outcomes import (
     finite,
     loss_matrix,
     mean,
+    numbers,
     probabilities,
     truth_and_probability,
 )
 
-__all__ = ["REJECT", "cross_entropy", "decide", "expected_loss", "risk", "squared_loss", "threshold", "zero_one"]
+__all__ = [
+    "NONE_OF_THESE",
+    "REJECT",
+    "cross_entropy",
+    "decide",
+    "expected_loss",
+    "risk",
+    "squared_loss",
+    "threshold",
+    "zero_one",
+]
 
 
 def zero_one(n_classes: int) -> Floats:
@@ -69,7 +81,14 @@ def expected_loss(y_proba: ArrayLike, loss: ArrayLike) -> Floats:
     return p @ loss_matrix(loss, n_classes=p.shape[1])
 
 
-def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: float | None = None) -> Codes:
+def decide(
+    y_proba: ArrayLike,
+    loss: ArrayLike | None = None,
+    *,
+    reject_cost: float | None = None,
+    typicality: ArrayLike | None = None,
+    none_of_these: float | None = None,
+) -> Codes:
     """Take the action of least expected loss in every row; ties go to the lowest code.
 
     Parameters
@@ -82,11 +101,18 @@ def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: fl
     reject_cost : float, optional
         Cost of declining to decide, in the unit of `loss`. A row is rejected where this is strictly
         lower than the expected loss of every action.
+    typicality : array_like, shape (n,), optional
+        Tail probability of each row, ``bayesgen.inspection.typicality(classifier, X).overall``.
+    none_of_these : float, optional
+        Level, between 0 and 1: a row of a lower typicality is said to be of none of the classes,
+        whatever its class probabilities. If the model is right, so is one in 1/level rows of the
+        classes. `risk` knows no loss of such rows; leave them out of it.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Action codes 0 to A - 1, and `REJECT` (-1) for rejected rows.
+        Action codes 0 to A - 1, `REJECT` (-1) for rejected rows, `NONE_OF_THESE` (-2) for rows
+        that are like no class.
 
     Examples
     --------
@@ -95,6 +121,8 @@ def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: fl
     array([1, 1])
     >>> decide(y_proba, reject_cost=0.3)
     array([ 0, -1])
+    >>> decide(y_proba, typicality=[0.4, 0.001], none_of_these=0.01)
+    array([ 0, -2])
     """
     if loss is None:
         p = probabilities(y_proba)
@@ -102,9 +130,26 @@ def decide(y_proba: ArrayLike, loss: ArrayLike | None = None, *, reject_cost: fl
     else:
         losses = expected_loss(y_proba, loss)
         action, least = losses.argmin(axis=1), losses.min(axis=1)
-    if reject_cost is None:
+    if reject_cost is not None:
+        action = np.where(finite(reject_cost) < least, REJECT, action)
+    if typicality is None and none_of_these is None:
         return action
-    return np.where(finite(reject_cost) < least, REJECT, action)
+    return np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
+
+
+def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
+    """Which rows have a typicality below a level."""
+    if typicality is None or level is None:
+        raise ValueError("typicality and none_of_these go together: the tail probability of each row, and a level.")
+    tail = numbers("typicality", typicality)
+    if tail.shape != (n_rows,) or not ((tail >= 0) & (tail <= 1)).all():
+        raise ValueError(
+            f"typicality must hold one number in [0, 1] for each of the {n_rows} rows; got shape {tail.shape}. Of what "
+            "bayesgen.inspection.typicality returns take .overall."
+        )
+    if isinstance(level, str | bool) or np.ndim(level) or not 0 < level < 1:
+        raise ValueError(f"none_of_these must be a level between 0 and 1, got {level!r}.")
+    return tail < level
 
 
 def threshold(loss: ArrayLike) -> float:

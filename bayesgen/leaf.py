@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen import program
-from bayesgen.errors import DataError, first
+from bayesgen.errors import DataError, NoClosedForm, first
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.model import Conjugate, Model, Params
 from bayesgen.numerics.entries import dense_rows, require, sparse_rows
@@ -45,7 +45,7 @@ class ExponentialFamily(Model):
     Axes are written ``...`` in front: draws, then groups (classes), then features; ``event_dim`` trailing axes are one
     observation. A subclass must write, in this order, `parameters`, `likelihood`, `sufficient_statistic` and
     `natural_parameters`. It may write `check` and `log_base_measure`, `sum_rows` where there is a faster way than by
-    T(x), and `ml`.
+    T(x), `ml`, `draw` where NumPy can, and `tail_probability`.
 
     Parameters
     ----------
@@ -223,6 +223,17 @@ class ExponentialFamily(Model):
     def settled(self, statistics: Statistics) -> "ExponentialFamily":
         """Return itself: its prior does not wait for rows, see `bayesgen.models.weak.WeakPrior`."""
         return self
+
+    def draw(self, params: Params, rng: np.random.Generator) -> np.ndarray:
+        """Draw one observation for each leading index of ``params``: array (lead..., features..., event...)."""
+        with program.x64():
+            key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
+            own = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
+            return np.asarray(self.likelihood(own).sample(key))
+
+    def tail_probability(self, x) -> np.ndarray:
+        """P(p(new) <= p(row)) of a new row with the same gaps, the parameters integrated out: (n, groups...)."""
+        raise NoClosedForm(f"{type(self).__name__} has no closed form for the tail of its predictive density")
 
     def marked_per_class(self) -> Self:
         """Return the same with its word that the first axis of its hyperparameters is that of the classes."""

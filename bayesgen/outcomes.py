@@ -16,6 +16,9 @@ Labels = Sequence | NDArray
 REJECT = -1
 """The action code by which `bayesgen.decision.decide` declines to decide."""
 
+NONE_OF_THESE = -2
+"""The action code by which `bayesgen.decision.decide` says that a row is like no class."""
+
 
 def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
     """Class codes (n,) and probabilities (n, K) of rows, from labels, and from one column of two classes as well.

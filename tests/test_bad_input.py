@@ -999,6 +999,37 @@ QUESTIONS = {
         ValueError,
         "0 row|0 sample|no row",
     ),
+    "typicality by a discriminative model": (
+        lambda: inspection.typicality(discriminative(), X),
+        ValueError,
+        "needs a generative classifier",
+    ),
+    "typicality without draws": (lambda: inspection.typicality(fitted(), X, 0), ValueError, "draws must be"),
+    "typicality of a bag": (
+        lambda: inspection.typicality(NB("multinomial").fit(COUNTS, Y), COUNTS),
+        ValueError,
+        "columns such as 'u'.*probability given the total",
+    ),
+    "none of these without typicality": (
+        lambda: decision.decide([[0.5, 0.5]], none_of_these=0.1),
+        ValueError,
+        "typicality and none_of_these go together",
+    ),
+    "typicality of classes": (
+        lambda: decision.decide([[0.5, 0.5]], typicality=[[0.5, 0.5]], none_of_these=0.1),
+        ValueError,
+        "take .overall",
+    ),
+    "a level of nothing": (
+        lambda: decision.decide([[0.5, 0.5]], typicality=[0.5], none_of_these=0.0),
+        ValueError,
+        "none_of_these must be a level between 0 and 1",
+    ),
+    "a level of all": (
+        lambda: decision.decide([[0.5, 0.5]], typicality=[0.5], none_of_these=1),
+        ValueError,
+        "none_of_these must be a level between 0 and 1",
+    ),
     "interval beyond certainty": (
         lambda: inspection.estimate_class_prior(fitted(), X, draws=5).interval(1.0),
         ValueError,

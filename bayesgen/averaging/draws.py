@@ -11,6 +11,9 @@ from bayesgen.averaging.evidence import posterior
 from bayesgen.averaging.gaussian import whiten
 from bayesgen.averaging.logistic import STRENGTHS
 from bayesgen.averaging.reference import Reference
+from bayesgen.numerics.pieces import pieces
+
+_CELLS = 1 << 20  # entries of matrices drawn at a time
 
 
 def _gaussians(view, member, size, rng):
@@ -89,28 +92,52 @@ def _tables(categories, member, rng):
     return level, _levels(categories, categories.pairs + strength * level[:, None], rng)
 
 
-def rows(average, count: int, rng):
-    """Draw rows: numbers (count, D), codes of categories (count, F) and of classes (count,)."""
-    names, classes = average.names, np.exp(average.log_class_prior)
-    codes = rng.choice(len(classes), count, p=classes / classes.sum())
+def rows(average, codes, rng):
+    """Draw rows of given classes, each of a member and parameters of its own.
+
+    Parameters
+    ----------
+    average : Average
+    codes : int array, shape (n,)
+        Classes.
+    rng : Generator
+
+    Returns
+    -------
+    x : array, shape (n, D)
+        Numbers.
+    c : int array, shape (n, F)
+        Codes of categories.
+    """
+    names = average.names
     dim = average.numeric[0].statistics.mean.shape[1] if average.numeric else 0
     levels = () if average.categorical is None else average.categorical.levels
-    x, c = np.empty((count, dim)), np.empty((count, len(levels)), np.intp)
-    for row, m in enumerate(rng.choice(len(names), count, p=average.density_weights)):
-        a, b = names[m]
+    x, c = np.empty((len(codes), dim)), np.empty((len(codes), len(levels)), np.intp)
+    chosen = rng.choice(len(names), len(codes), p=average.density_weights)
+    for m in np.unique(chosen):
+        (a, b), at = names[m], np.flatnonzero(chosen == m)
         if a is not None:
             view = next(v for v in average.numeric if v.count == a[0])
-            mean, root = (drawn[0] for drawn in _gaussians(view, a[1], (1,), rng))
-            g = rng.choice(len(mean), p=np.where(view.view.owner == codes[row], _shares(view, (), rng), 0.0))
-            z, own = rng.standard_normal(dim), root[g if len(root) > 1 else 0]
-            y = mean[g] + (own @ z if own.ndim == 2 else own * z)
-            x[row] = view.view.warp.back(y)
+            for part in pieces(len(at), view.statistics.scatter.size, _CELLS, len(at)):
+                own = at[part]
+                mean, root = _gaussians(view, a[1], (len(own),), rng)
+                share = np.where(view.view.owner == codes[own, None], _shares(view, (len(own),), rng), 0.0)
+                group, each = _chosen(share, rng), np.arange(len(own))
+                z, root = rng.standard_normal((len(own), dim)), root[each, group if root.shape[1] > 1 else 0]
+                y = mean[each, group] + (root * z if root.ndim == 2 else (root @ z[..., None])[..., 0])
+                x[own] = view.view.warp.back(y)
         if b is not None:
-            level, table = _tables(average.categorical, b, rng)
-            c[row] = _category_row(
-                average.categorical, level[codes[row]], table if table is None else table[codes[row]], rng
-            )
-    return x, c, codes
+            for row in at:
+                level, table = _tables(average.categorical, b, rng)
+                k = codes[row]
+                c[row] = _category_row(average.categorical, level[k], None if table is None else table[k], rng)
+    return x, c
+
+
+def _chosen(weights, rng):
+    """A place drawn in each row of ``weights`` (n, G), in proportion to them."""
+    cumulative = np.cumsum(weights, axis=1)
+    return (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(1)
 
 
 def _category_row(categories, level, table: np.ndarray | None, rng):

@@ -4,7 +4,7 @@ A `View` is what is learned from rows and cannot be subtracted: bends, centres o
 from. A `FittedView` has besides the statistics of its groups, which can.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,8 +68,11 @@ class FittedView(Record):
         """Log p(x | k) of rows under every member, (M, n, K), in the units of the bent columns; 0 if not ``used``."""
         used = np.arange(len(self.members)) if used is None else np.flatnonzero(used)
         result = np.zeros((len(self.members), len(x), self.view.owner[-1] + 1))
-        if not len(used):
+        known = ~np.isnan(x).all(0)
+        if not len(used) or not known.any():
             return result
+        if not known.all():
+            return self.marginal(known).log_density(x[:, known], np.isin(np.arange(len(self.members)), used))
         members = [self.members[m] for m in used]
         reference = Reference.of(self.statistics)
         groups = len(self.view.owner)
@@ -77,6 +80,17 @@ class FittedView(Record):
         for part in pieces(len(x), cells, _CELLS):
             result[used, part] = self._classes(members, reference, *self.read(x[part]))
         return result
+
+    def marginal(self, known) -> "FittedView":
+        """The same of some of the columns: the members' priors are such that this is the marginal, see `gaussian`."""
+        warp, m = self.view.warp, self.statistics
+        view = replace(
+            self.view,
+            warp=replace(warp, location=warp.location[known], scale=warp.scale[known], power=warp.power[known]),
+            filling=None,
+            centres=self.view.centres[:, known],
+        )
+        return replace(self, view=view, statistics=Moments(m.n, m.mean[:, known], m.scatter[:, known][:, :, known]))
 
     def leave_out(self, x, codes, removed, anew) -> np.ndarray:
         """Log p(x_i | k) of rows of the fit without themselves, (M, n, K).

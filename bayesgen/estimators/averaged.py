@@ -276,7 +276,9 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         """
         average = self._fitted
         check_count("n_samples", n_samples)
-        x, c, codes = draws.rows(average, n_samples, generator(self.random_state))
+        rng, classes = generator(self.random_state), np.exp(average.log_class_prior)
+        codes = rng.choice(len(classes), n_samples, p=classes / classes.sum())
+        x, c = draws.rows(average, codes, rng)
         blocks = columns.blocks(self.schema_, x, c, self.constant_)
         return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
 

@@ -13,12 +13,14 @@ from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
 from bayesgen.inspection.tempering import best_exponent
+from bayesgen.inspection.typicality import Typicality, typicality
 
 __all__ = [
     "ClassPrior",
     "DrawReliability",
     "LeaveOneOut",
     "PredictionSet",
+    "Typicality",
     "best_exponent",
     "draw_reliability",
     "estimate_class_prior",
@@ -31,4 +33,5 @@ __all__ = [
     "probability_interval",
     "summary",
     "to_arviz",
+    "typicality",
 ]

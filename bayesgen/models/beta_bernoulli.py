@@ -53,6 +53,10 @@ class BetaBernoulli(BetaPrior):
         """Bernoulli(probability)."""
         return program.dist.Bernoulli(params["probability"])
 
+    def draw(self, params, rng):
+        """Ones and zeros."""
+        return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
+
     def predictive(self):
         """Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)

@@ -85,6 +85,11 @@ class BetaBinomial(BetaPrior):
             self._need_trials("rows cannot be drawn")
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
+    def draw(self, params, rng):
+        """Heads of the fixed trials."""
+        self._need_trials("rows cannot be drawn")
+        return rng.binomial(np.asarray(self.trials), params["probability"])
+
     def predictive(self):
         """Beta-binomial, for fixed trials."""
         self._need_trials("its predictive is no one distribution")

@@ -181,19 +181,11 @@ class ClassConditional(Conjugate):
             Class codes.
         x : mapping from leaf to array (n, ...)
         """
-        jax = program.jax
-
-        def rows(key, params):
-            first, *keys = jax.random.split(key, len(self.leaves) + 1)
-            t = program.dist.CategoricalProbs(params[f"{self.CLASSES}.probability"]).sample(first)
-            own = {name: jax.vmap(leaf.select_class)(self.site(params, name), t) for name, leaf in self.leaves.items()}
-            leaves = zip(self.leaves.items(), keys, strict=True)
-            return t, {name: leaf.likelihood(own[name]).sample(key) for (name, leaf), key in leaves}
-
-        with program.x64():
-            arguments = jax.random.PRNGKey(seed), {site: np.array(v) for site, v in params.items()}
-            t, x = program.build(rows, *arguments, once=True)(*arguments)  # op by op it would compile for seconds
-            return np.asarray(t), {name: np.asarray(v) for name, v in x.items()}
+        rng = np.random.default_rng(seed)
+        cumulative = np.cumsum(params[f"{self.CLASSES}.probability"], axis=-1)[:, :-1]
+        t = (rng.random((len(cumulative), 1)) > cumulative).sum(1)
+        x = {name: leaf.draw(self.site(params, name), rng) for name, leaf in self.leaves.items()}
+        return t, {name: rows[np.arange(len(t)), t] for name, rows in x.items()}
 
     # -- statistics and densities ------------------------------------------------------------------------------------
 

@@ -38,6 +38,11 @@ class Categorical(ConjugateFamily):
         """Categorical(probability)."""
         return program.dist.Categorical(probs=params["probability"])
 
+    def draw(self, params, rng):
+        """Codes drawn by their cumulative probabilities."""
+        cumulative = np.cumsum(params["probability"], axis=-1)[..., :-1]
+        return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
+
     def predictive(self):
         """Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)

@@ -72,6 +72,11 @@ class DirichletMultinomial(DirichletPrior):
         """Multinomial(length, probability), of the lengths in ``params`` where it has them."""
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
 
+    def draw(self, params, rng):
+        """Documents of the length that the program draws."""
+        p = np.asarray(params["probability"])
+        return rng.multinomial(self.length, p / p.sum(-1, keepdims=True))
+
     def predictive(self):
         """Dirichlet-multinomial, of the documents that the program draws."""
         return program.dist.DirichletMultinomial(self.alpha, self.length)

@@ -39,6 +39,10 @@ class Poisson(ExponentialFamily):
         """Poisson(mean)."""
         return program.dist.Poisson(params["mean"])
 
+    def draw(self, params, rng):
+        """Poisson draws."""
+        return rng.poisson(params["mean"])
+
     def sufficient_statistic(self, x, about=0.0):
         """(1, x)."""
         return np.stack([np.ones(x.shape), x], axis=-1)

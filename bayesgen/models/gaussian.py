@@ -55,6 +55,11 @@ class Gaussian(ExponentialFamily):
         """Normal(mean, sqrt(variance))."""
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
+    def draw(self, params, rng):
+        """Normal draws."""
+        params = self.expand(params)
+        return rng.normal(params["mean"], np.sqrt(params["variance"]))
+
     def sufficient_statistic(self, x, about=0.0):
         """(1, z, z²), z = x - about."""
         z = x - about

@@ -51,6 +51,12 @@ class GaussianVector(ExponentialFamily):
         """Multivariate normal."""
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
+    def draw(self, params, rng):
+        """Multivariate normal draws."""
+        params = self.expand(params)
+        noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
+        return params["mean"] + noise[..., 0]
+
     def sufficient_statistic(self, x, about=0.0):
         """(1, z, z_i z_j for i <= j), z = x - about."""
         z = x - about

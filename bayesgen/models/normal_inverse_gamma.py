@@ -25,7 +25,7 @@ from bayesgen.leaf import ConjugateFamily, over_rows
 from bayesgen.models.gaussian import LOG_2PI, Gaussian
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.scaled import log1p_sum_squares
-from bayesgen.numerics.special import log_gamma_ratio, namespace
+from bayesgen.numerics.special import log_gamma_ratio, namespace, student_tail
 from bayesgen.program import static
 
 
@@ -150,6 +150,21 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                     for k in range(len(mean)):
                         result[k, piece] = density(columns, k, ~np.isnan(columns))
         return result.T.reshape(len(x), *groups)
+
+    def tail_probability(self, x):
+        """Of one feature, or of several that share a variance: δ²/d ~ F(d, 2 alpha) over the d seen; 1 if none is."""
+        x = self.check(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        rows = x.reshape(len(x), -1)
+        if rows.shape[1] > 1 and "feature" not in self.tied:
+            return super().tail_probability(x)
+        mean, width, dof = (over_rows(a, groups, x) for a in (self.mean, self._normaliser[1], 2 * self.alpha))
+        z = np.nan_to_num((rows - mean[:, None]) * width[:, None])
+        seen = (~np.isnan(rows)).sum(1)
+        with np.errstate(over="ignore"):
+            square = (z * z).sum(2)
+        tail = student_tail(square, seen, dof[:, :1])
+        return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
 
     def mode(self):
         """Joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""

@@ -23,7 +23,7 @@ from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.numerics.pieces import pieces, product_rows
 from bayesgen.numerics.scaled import log1p_sum_squares
-from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace
+from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
 from bayesgen.numerics.sums import finite
 from bayesgen.program import is_abstract, static
 from bayesgen.statistics import patterns
@@ -178,6 +178,19 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             for seen, rows in patterns(~np.isnan(x)):
                 _student(result, x[:, seen], rows, mean[:, seen], *self._student_of(seen))
+        return result.T.reshape(len(x), *self.batch_shape)
+
+    def tail_probability(self, x):
+        """Of δ² = (x - m)' S⁻¹ (x - m) over the d entries seen, δ²/d ~ F(d, dof); 1 where none is."""
+        x = self.check(x)
+        mean, _, dof = self._flat
+        result = np.ones((len(mean), len(x)))
+        for seen, rows in patterns(~np.isnan(x)):
+            if len(seen):
+                z = self._student_of(seen)[0] @ (x[np.ix_(rows, seen)] - mean[:, None, seen]).mT
+                with np.errstate(over="ignore"):
+                    square = (z * z).sum(1)
+                result[:, rows] = student_tail(square, len(seen), dof[:, None])
         return result.T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property

@@ -158,6 +158,18 @@ def multivariate_log_gamma_ratio(nu, d, dim: int):
     return log_gamma_ratio((nu - below) / 2, d / 2).sum(-1)
 
 
+def student_tail(square, dim, dof) -> np.ndarray:
+    """P(δ²/dof >= square) of a ``dim``-variate Student-t at its squared distance δ² from the centre: δ²/dim ~ F.
+
+    Examples
+    --------
+    >>> float(student_tail(3.0, 2, 1.0))  # in two dimensions (1 + square)^(-dof/2)
+    0.5
+    """
+    with np.errstate(over="ignore"):
+        return special.betainc(np.asarray(dof) / 2, np.maximum(np.asarray(dim) / 2, 0.5), 1 / (1 + np.asarray(square)))
+
+
 def betaln(a, b):
     """Log of the beta function Γ(a) Γ(b)/Γ(a + b): the smaller's log-gamma less a difference from the larger.
 

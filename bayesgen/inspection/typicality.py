@@ -1,0 +1,130 @@
+r"""Like anything seen? Where the density of a row stands among those of rows that the model itself would draw.
+
+.. math:: u_k(x) = P\big(p(X \mid k) < p(x \mid k)\big) + U\, P\big(p(X \mid k) = p(x \mid k)\big), \qquad
+   X \sim p(\cdot \mid t = k, \text{data}), \; U \sim \mathrm{Uniform}(0, 1)
+
+a tail probability: uniform over rows of class k if the model is right, and near 0 for a row unlike them all. With gaps
+both densities are the marginals of what is seen. Of a Gaussian predictive t with ν degrees of freedom and d entries
+seen, δ²/d ~ F(d, ν), which is exact; elsewhere it is the rank among M rows drawn from the predictive, ties broken by U,
+
+.. math:: u = \frac{\#\{p_m < p\} + U (1 + \#\{p_m = p\})}{M + 1}
+
+which is uniform too, whatever the distribution. Over all classes the same with p(x) = Σ_k π_k p(x | k).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayesgen.inspection.joint import Joint, Rows, joint_of
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.pieces import ROWS, select_rows, split_rows
+from bayesgen.posterior import generator
+from bayesgen.statistics import patterns
+
+_SAME = 1e-9  # relative distance of two log densities that are equal but for rounding
+
+
+@dataclass(frozen=True)
+class Typicality:
+    """Tail probabilities of rows, small where nothing like them was seen.
+
+    Attributes
+    ----------
+    by_class : array, shape (n, K)
+        Among rows of each class.
+    overall : array, shape (n,)
+        Among rows of all classes, in their proportions: for `bayesgen.decision.decide`.
+    """
+
+    by_class: np.ndarray
+    overall: np.ndarray
+
+
+def typicality(classifier, X, draws: int = 2000) -> Typicality:
+    """Whether rows are like anything seen: the predictive tail probability of each, for each class and over all.
+
+    Where the model is right, a share u of its rows has a typicality below u. A row with no entry has 1. Tempered
+    classifiers are asked by their untempered densities. Counts that are modelled given their total (bags of words,
+    heads of tosses that are a column) are refused: a row's density then depends on its own total.
+
+    Parameters
+    ----------
+    classifier : fitted generative or averaged classifier
+        Whose density is asked.
+    X : DataFrame or array, shape (n, columns)
+        Rows; what is missing is integrated out. A pattern of gaps costs as much as to predict ``draws`` rows a class.
+    draws : int, default 2000
+        Rows drawn of each class, where there is no formula.
+
+    Returns
+    -------
+    Typicality
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = GaussianDiscriminantClassifier(random_state=0).fit(X, y)
+    >>> typicality(classifier, [X[0], 3 * X[0]]).overall.round(2)
+    array([1., 0.])
+    """
+    joint = joint_of(classifier, "typicality()")
+    check_count("draws", draws)
+    _check_totals(classifier)
+    rows, rng = joint.read(X), generator(classifier.random_state)
+    seen = np.concatenate([~np.isnan(v.reshape(len(v), -1)) for v in rows.values()], axis=1)
+    drawn, ties = joint.draw(draws, rng), rng.random(len(seen))
+    by_class, overall = np.ones((len(seen), len(joint.log_prior))), np.ones(len(seen))
+    for places, own in patterns(seen):
+        if len(places):
+            found = _ranks(joint, select_rows(rows, own), _masked(drawn, places), ties[own])
+            by_class[own], overall[own] = found
+    exact = [tails for part in split_rows(rows, ROWS) if (tails := joint.tails(part)) is not None]
+    return Typicality(np.concatenate(exact) if exact else by_class, overall)
+
+
+def _check_totals(classifier) -> None:
+    for name, leaf in getattr(getattr(classifier, "model_", None), "leaves", {}).items():
+        if leaf.density_kind.startswith("probability given"):
+            columns = classifier.model_.columns_of(name) or (name,)
+            raise ValueError(
+                f"typicality() has no answer for {name!r} (columns such as {columns[0]!r}): its model is a "
+                f"{leaf.density_kind}; leave these columns out of the fit"
+            )
+
+
+def _masked(rows: Rows, places) -> Rows:
+    """Rows with their entries in the given places alone."""
+    result, start = {}, 0
+    for name, v in rows.items():
+        flat = v.reshape(len(v), -1)
+        keep = np.isin(np.arange(start, start := start + flat.shape[1]), places)
+        result[name] = np.where(keep, flat, np.nan).reshape(v.shape)
+    return result
+
+
+def _ranks(joint: Joint, rows: Rows, drawn: Rows, ties):
+    """Ranks of rows of one pattern of gaps among drawn ones of that pattern: by class (n, K), and overall (n,)."""
+    mine, theirs, prior = joint.log_density(rows), joint.log_density(drawn), joint.log_prior
+    classes = len(prior)
+    count = len(theirs) // classes
+    own = theirs.reshape(classes, count, classes)
+    even = np.ones(count)
+    by_class = np.column_stack([_rank(mine[:, k], own[k, :, k], even, ties) for k in range(classes)])
+    weight = np.repeat(np.exp(prior), count)
+    with np.errstate(under="ignore"):
+        own_total, total = (logsumexp(density + prior, axis=1) for density in (mine, theirs))
+    return by_class, _rank(own_total, total, weight, ties)
+
+
+def _rank(value, others, weight, ties):
+    """Weight of what is below, and of what is equal by a share ``ties``: (n,)."""
+    order = np.argsort(others)
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    width = _SAME * (1 + np.abs(np.where(np.isfinite(value), value, 0.0)))
+    low, high = (below[np.searchsorted(others[order], value + shift)] for shift in (-width, width))
+    one = weight.mean()
+    return (low + ties * (high - low + one)) / (below[-1] + one)
