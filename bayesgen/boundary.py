@@ -174,14 +174,47 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
     True
     """
     model = posterior.model
-    params = posterior.point_or_draws(seed, size)
-    if isinstance(model, LogisticRegression):
-        return _of_logistic(model, params)
-    if not isinstance(model, GaussianDiscriminant):
+    if not isinstance(model, GaussianDiscriminant | LogisticRegression):
         raise TypeError(
             f"discriminant() takes a posterior of GaussianDiscriminant or LogisticRegression, got one of "
             f"{type(model).__name__}"
         )
+    params = posterior.point_or_draws(seed, size)
+    return (_of_logistic if isinstance(model, LogisticRegression) else _of_gaussian)(model, params)
+
+
+def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of the weights w_k, (K, D), and intercepts b_k, (K,), of Gaussians with a shared covariance.
+
+    Of an exact posterior in closed form: the means of Σ⁻¹μ_k and of log π_k - ½ μ_k'Σ⁻¹μ_k; see `mean_scores` of
+    `NormalInverseWishart` and `NormalInverseGamma`. They are the scores of the mean, not those of the mean parameters.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `GaussianDiscriminant` whose classes share the covariance.
+    seed : int, Generator or JAX key, optional
+        Source of randomness of a posterior of another kind that has to be drawn from.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = [[0.0, 0.0], [1.0, 0.5], [4.0, 3.0], [5.0, 3.5]], ["a", "a", "b", "b"]
+    >>> weights, intercept = mean_scores(GaussianDiscriminantClassifier(shared=True).fit(X, y).posterior_)
+    >>> weights[1].round(2), intercept.round(2)
+    (array([4.06, 7.25]), array([ -2.9, -22.5]))
+    """
+    model = posterior.model
+    if not isinstance(model, GaussianDiscriminant) or not model.shared:
+        raise TypeError("mean_scores() takes a posterior of a GaussianDiscriminant whose classes share the covariance")
+    if posterior.kind == "exact":
+        weights, square = model.gaussian.mean_scores()
+        return weights, model.classes.mean_log - 0.5 * square
+    score = _of_gaussian(model, posterior.as_draws(seed).flat)
+    return score.weights.mean(0), score.intercept.mean(0)
+
+
+def _of_gaussian(model, params) -> Discriminant:
     with np.errstate(divide="ignore"):
         log_prior = np.log(params["classes.probability"])
     leaf = model.gaussian

@@ -1,16 +1,20 @@
 """At home in scikit-learn: its own checks, its tools, pieces of the data, weights."""
 
 import pickle
+from dataclasses import replace
 
 import joblib
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logsumexp, ndtr, softmax
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import StackingClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -19,7 +23,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
-from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart, SeparationPrior
+from bayesgen.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    SeparationPrior,
+)
 
 NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
 LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
@@ -48,8 +58,8 @@ def refused(estimator) -> dict[str, str]:
     """Checks that an estimator cannot pass, and why."""
     if isinstance(estimator, GD) and (estimator.covariance, estimator.inference) == ("full", "exact"):
         return {
-            "check_estimators_pickle": "it fits rows with gaps, which under a full covariance have no conjugate "
-            "posterior: an error that names MAP and NUTS; gaps at prediction are integrated out"
+            "check_estimators_nan_inf": "gaps, which it refuses at fit (under a full covariance they have no conjugate "
+            "posterior), are integrated out at prediction"
         }
     if isinstance(estimator, NB) and estimator.features == "poisson":
         fractions = "its X are fractions, and a Poisson feature is a whole number"
@@ -77,9 +87,21 @@ def test_tags():
     assert get_tags(NB({(0, 1): "poisson"})).input_tags.sparse
     assert not get_tags(NB("gaussian")).input_tags.string
     tags = get_tags(GD()).input_tags
-    assert (tags.allow_nan, tags.categorical, tags.string, tags.sparse) == (True, False, False, False)
-    for estimator in (LINE(), LOGIT(), PROBIT()):
-        assert not get_tags(estimator).input_tags.allow_nan
+    assert (tags.allow_nan, tags.categorical, tags.string, tags.sparse) == (False, False, False, False)
+    for takes, estimator in {
+        "gaps at fit": [GD(inference="map"), GD("diagonal"), GD("isotropic", inference=bg.Exact()), NB("gaussian")],
+        "no gaps": [
+            GD(),
+            GD(shared=True, inference=bg.Exact()),
+            GD("diagonal", prior="loo"),
+            LINE(),
+            LOGIT(),
+            PROBIT(),
+        ],
+    }.items():
+        assert {get_tags(e).input_tags.allow_nan for e in estimator} == {takes == "gaps at fit"}
+    for features, categorical in (("auto", True), ("categorical", True), ("poisson", False), ({0: "poisson"}, True)):
+        assert get_tags(NB(features)).input_tags.categorical is categorical
     assert not get_tags(PROBIT()).classifier_tags.multi_class
 
 
@@ -224,6 +246,122 @@ def test_a_category_that_was_not_declared_is_an_error_in_a_stream():
     stream = NB().partial_fit(RARE[::2][:-1], TREES[::2][:-1], classes=["ash", "birch", "oak"])
     with pytest.raises(ValueError, match=r"'soil': 'peat' in row 8 is not one of the categories \['clay', 'sand'\]"):
         stream.partial_fit(RARE[80:], TREES[80:])
+
+
+# -- joint probabilities, scores, coefficients
+
+
+@pytest.mark.parametrize(
+    "estimator", [NB(), NB(inference="map"), GD(), bg.AveragedClassifier(components=False)], ids=str
+)
+def test_joint_log_probabilities(estimator):
+    fitted = clone(estimator).fit(IRIS[::2], SPECIES[::2])
+    joint = fitted.predict_joint_log_proba(IRIS)
+    np.testing.assert_allclose(logsumexp(joint, axis=1), fitted.score_samples(IRIS), rtol=1e-12)
+    if not hasattr(fitted, "average_"):  # whose members are tempered for the probabilities
+        np.testing.assert_allclose(softmax(joint, axis=1), fitted.predict_proba(IRIS), rtol=1e-9, atol=1e-300)
+
+
+def test_decision_function():
+    X, y = IRIS[50:, :2], SPECIES[50:]
+    for estimator, link in ((LOGIT(inference="map"), expit), (PROBIT(inference="map"), ndtr)):
+        fitted = estimator.fit(X, y)
+        score = fitted.decision_function(X)
+        np.testing.assert_allclose(score, X @ fitted.coef_[0] + fitted.intercept_[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(link(score), fitted.predict_proba(X)[:, 1], rtol=1e-9)
+        far = fitted.decision_function(100 * X)  # where probabilities are 0 and 1 to rounding
+        np.testing.assert_allclose(far, 100 * X @ fitted.coef_[0] + fitted.intercept_[0], rtol=1e-6)
+    three = LOGIT(inference="map").fit(IRIS, SPECIES)
+    scores = three.decision_function(IRIS)
+    np.testing.assert_allclose(softmax(scores, axis=1), three.predict_proba(IRIS), rtol=1e-12)
+    np.testing.assert_array_equal(three.classes_[scores.argmax(1)], three.predict(IRIS))
+    assert not hasattr(NB(), "decision_function")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_coefficients_of_a_shared_discriminant(classes):
+    X, y = IRIS[SPECIES < classes], SPECIES[SPECIES < classes]
+    lda, ml = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y), GD(shared=True, inference="ml").fit(X, y)
+    np.testing.assert_allclose(ml.coef_, lda.coef_, rtol=1e-9)
+    np.testing.assert_allclose(ml.intercept_, lda.intercept_, rtol=1e-9)
+    for covariance in ("full", "diagonal", "isotropic"):
+        fitted = GD(covariance, shared=True, random_state=0).fit(X[::5], y[::5])
+        assert fitted.coef_.shape == ((1, 4) if classes == 2 else (3, 4))
+        drawn = bg.boundary.discriminant(fitted.posterior_, seed=1, size=(20000,))  # the means in closed form, by draws
+        for mean, draws in ((fitted.coef_, drawn.weights), (fitted.intercept_, drawn.intercept)):
+            draws = draws[:, 1:] - draws[:, :1] if classes == 2 else draws
+            z = (draws.mean(0) - mean) / (draws.std(0) / 20000**0.5)
+            assert np.abs(z).max() < 5
+        known = clone(fitted).set_params(priors=np.full(classes, 1 / classes)).fit(X[::5], y[::5])
+        np.testing.assert_allclose(known.coef_, fitted.coef_, rtol=1e-12)
+    for refused in (GD().fit(X, y), GD("diagonal").fit(X, y)):
+        assert not hasattr(refused, "coef_") and not hasattr(refused, "intercept_")
+
+
+# -- settings within inferences, priors and leaves
+
+
+def test_settings_within_parameters():
+    prior = NormalInverseWishart(np.zeros(4), 0.1, 6.0, np.eye(4))
+    sampler = bg.NUTS(num_samples=50)
+    classifier = GD(prior=prior, inference=sampler)
+    deep = classifier.get_params()
+    assert deep["prior__kappa"] == 0.1 and deep["inference__num_samples"] == 50 and "prior__per_class" not in deep
+    assert set(classifier.get_params(deep=False)) == {n for n in deep if "__" not in n}
+    assert classifier.set_params(prior__kappa=2.0, inference__num_samples=7, inference__num_chains=2) is classifier
+    assert classifier.prior == replace(prior, kappa=2.0) and prior.kappa == 0.1
+    assert classifier.inference == bg.NUTS(num_samples=7, num_chains=2) and sampler.num_samples == 50
+    assert LOGIT().set_params(inference__num_samples=9).inference == bg.NUTS(num_samples=9)  # "nuts" by its name
+    both = {"prior": replace(prior, nu=9.0), "prior__mean": np.ones(2), "prior__scale": np.eye(2)}
+    assert GD().set_params(**both).prior == NormalInverseWishart(np.ones(2), 0.1, 9.0, np.eye(2))
+    leaves = NB({"a": BetaBernoulli(1, 1), ("b", "c"): "poisson"}).set_params(features__a__b=3.0)
+    assert leaves.features == {"a": BetaBernoulli(1, 3), ("b", "c"): "poisson"}
+    assert clone(classifier).get_params().keys() == deep.keys()
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"prior__kappa": 1.0}, "prior='weak' has no setting 'kappa'; give an inference, prior or leaf"),
+        ({"inference__num_sample": 1}, "inference=Exact.* has no setting 'num_sample'"),
+        ({"sampler__num_samples": 1}, "GaussianDiscriminantClassifier has no parameter 'sampler'"),
+        ({"inference": "nuts", "inference__num_samples": -1}, "num_samples must be an integer >= 1"),
+        ({"inference": "nuts", "inference__draws": 1}, r"it has \['keep_warmup', 'num_chains'"),
+    ],
+)
+def test_settings_that_are_not_there(setting, words):
+    with pytest.raises(ValueError, match=words):
+        GD().set_params(**setting)
+
+
+def test_a_search_over_settings_within():
+    X = pd.DataFrame(IRIS[:, :2], columns=["length", "width"])
+    grid = {"features__length__kappa": [1e-3, 1e3], "features__width": ["gaussian", NormalInverseGamma(3.0, 1, 2, 1)]}
+    leaves = {"length": NormalInverseGamma(0.0, 1.0, 2.0, 1.0), "width": "gaussian"}
+    search = GridSearchCV(NB(leaves), grid, cv=3, error_score="raise")
+    assert search.fit(X, SPECIES).best_params_["features__length__kappa"] == 1e-3
+    grid = {"prior__kappa": [0.1, 10.0], "prior__nu": [6.0, 60.0], "inference": ["exact", "map"]}
+    search = GridSearchCV(GD(prior=NormalInverseWishart(np.zeros(4), 1, 6, np.eye(4))), grid, cv=3, error_score="raise")
+    assert len(search.fit(IRIS, SPECIES).cv_results_["params"]) == 8
+
+
+# -- rows come back in the library they came in
+
+
+@pytest.mark.parametrize("estimator", [NB(random_state=0), GD(random_state=0), bg.AveragedClassifier(components=False)])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_rows_come_back_in_their_library(estimator, library, tmp_path):
+    X = pd.DataFrame(IRIS, columns=list("abcd"))
+    if not isinstance(estimator, GD):
+        X["e"] = np.where(X["a"] > 5.8, "tall", "low")
+    table = nw.from_native(X).to_dict(as_series=False)
+    given = nw.from_dict(table, backend=library).to_native()
+    fitted = clone(estimator).fit(given, SPECIES)
+    fitted.save(tmp_path / "fit.nc")
+    for one in (fitted, bg.load(tmp_path / "fit.nc")):
+        rows, labels = one.sample(5)
+        assert type(rows) is type(given) and nw.from_native(rows).columns == list(X.columns)
+        np.testing.assert_array_equal(one.predict(rows).shape, labels.shape)
 
 
 # -- weights: an integer weight is a row repeated, and a row of weight 0 does not exist

@@ -255,9 +255,13 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
+    def predict_joint_log_proba(self, X) -> np.ndarray:
+        """Log p(x, t = k) of each row and class, (n, K), by untempered members, stacked on that of rows left out."""
+        return self._fitted.log_joint(*self._read(X))
+
     def score_samples(self, X):
-        """Log density log p(x) of each row, (n,), by untempered members, stacked on log p(x, t) of rows left out."""
-        return logsumexp(self._fitted.log_joint(*self._read(X)), axis=1)
+        """Log density log p(x) of each row, (n,): the log sum over classes of `predict_joint_log_proba`."""
+        return logsumexp(self.predict_joint_log_proba(X), axis=1)
 
     def sample(self, n_samples: int = 1):
         """Draw rows with their classes from the untempered members, stacked on log p(x, t) of rows left out.

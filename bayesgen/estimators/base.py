@@ -2,12 +2,15 @@
 
 import abc
 import contextlib
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from bayesgen import inspection
+from bayesgen.estimators.settings import changed, settings
+from bayesgen.inference import named
 from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.table import Table
 
@@ -17,6 +20,8 @@ _FORMAT = "_bayesgen_format"
 
 class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
+
+    schema_: Any  # of those that give rows back
 
     def save(self, path) -> None:
         """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
@@ -32,6 +37,39 @@ class Estimator(BaseEstimator, abc.ABC):
         from bayesgen.estimators import storage
 
         storage.save(self, path)
+
+    def get_params(self, deep: bool = True) -> dict:
+        """Parameters by name; with ``deep`` also settings within: ``inference__num_samples``, ``prior__kappa``."""
+        params = super().get_params(deep=False)
+        if deep:
+            inner = {name: settings(named(value)) for name, value in params.items()}
+            params |= {f"{name}__{path}": value for name, found in inner.items() for path, value in found.items()}
+        return params
+
+    def set_params(self, **params):
+        """Set parameters; a setting within an inference, prior or leaf makes a new one of these records.
+
+        Parameters
+        ----------
+        **params
+            By name: ``inference="nuts"``, ``inference__num_samples=500``, ``prior__kappa=0.1``,
+            ``features__height__kappa=0.1`` (of the leaf of a column).
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        own, inside = self.get_params(deep=False), {}
+        for name, value in params.items():
+            first, _, path = name.partition("__")
+            if path:
+                inside.setdefault(first, {})[path] = value
+        for name, changes in inside.items():
+            if name not in own:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(own)}")
+            setattr(self, name, changed(named(own[name]), changes, name))
+        return self
 
     def __getstate__(self):
         return vars(self) | {_FORMAT: VERSION}
@@ -66,6 +104,10 @@ class Estimator(BaseEstimator, abc.ABC):
         """Columns by name as rows of the kind the fit took: a DataFrame where it had column names, else an array."""
         if not hasattr(self, "feature_names_in_"):
             return side_by_side(columns.values())
+        if (library := self.schema_.library) != "pandas":
+            import narwhals as nw
+
+            return nw.from_dict({name: c.tolist() for name, c in columns.items()}, backend=library).to_native()
         import pandas as pd
 
         return pd.DataFrame(columns)

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.boundary import mean_scores
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.hyperparameters import Hyperparameters
-from bayesgen.inference import Inference
+from bayesgen.inference import Exact, Inference, named
 from bayesgen.inspection import strength
 from bayesgen.models import GaussianDiscriminant, SeparationPrior
 from bayesgen.models.structures import structure
@@ -50,6 +52,12 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         Sufficient statistics of the rows.
     posterior_ : Posterior
         What the inference returned.
+    coef_ : array, shape (1, D) for two classes, else (K, D)
+        With ``shared=True`` alone: posterior mean, or point estimate, of the weights Σ⁻¹μ_k of the linear scores; for
+        two classes those of the second less those of the first.
+    intercept_ : array, shape (1,) or (K,)
+        The same of log π_k - ½ μ_k'Σ⁻¹μ_k. The class probabilities average over the posterior, and are not a softmax of
+        these scores; see `bayesgen.boundary.mean_scores`.
 
     Examples
     --------
@@ -77,6 +85,31 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         self.inference = inference
         self.random_state = random_state
 
+    @property
+    def coef_(self) -> np.ndarray:
+        """Mean weights of the linear scores."""
+        return self._linear[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Mean intercepts of the linear scores."""
+        return self._linear[1]
+
+    @property
+    def _linear(self):
+        check_is_fitted(self)
+        model: Any = self.model_
+        if not model.shared:
+            raise AttributeError("coef_ and intercept_ are those of linear scores: there are none without shared=True")
+        parts = mean_scores(self.posterior_, seed=self.random_state)
+        return [part[1:] - part[:1] if len(part) == 2 else part for part in parts]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        exact = isinstance(named(self.inference), Exact)  # of gaps under a full covariance there is no exact posterior
+        tags.input_tags.allow_nan = not (self._by_rows or (exact and self.covariance == "full"))
+        return tags
+
     def _learn_schema(self, table):
         structure(self.covariance)
         if isinstance(self.prior, str) and self.prior not in ("weak", "loo", "reference"):
@@ -88,7 +121,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
             strength.candidates(self.covariance, bool(self.shared))
         if table.sparse:
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
-        return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),))
+        return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),), library=table.library)
 
     def _shape(self, blocks):
         return blocks["gaussian"]

@@ -402,11 +402,15 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
+    def predict_joint_log_proba(self, X) -> np.ndarray:
+        """Log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
+        rows = self._read(X)
+        return self.posterior_.log_predictive(rows)
+
     @np.errstate(under="ignore")
     def score_samples(self, X):
         """Log density log p(x) of each row, (n,): low where nothing like it was seen."""
-        rows = self._read(X)
-        return logsumexp(self.posterior_.log_predictive(rows), axis=1)
+        return logsumexp(self.predict_joint_log_proba(X), axis=1)
 
     def sample(self, n_samples: int = 1):
         """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.

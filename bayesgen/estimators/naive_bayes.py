@@ -134,8 +134,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         mixed = not isinstance(self.features, str)
-        tags.input_tags.categorical = True
-        tags.input_tags.string = mixed or self.features in ("auto", "categorical")
+        tags.input_tags.categorical = tags.input_tags.string = mixed or self.features in ("auto", "categorical")
         tags.input_tags.sparse = mixed or self.features in SPARSE_FAMILIES
         tags.input_tags.positive_only = not mixed and self.features in ("poisson", "multinomial")
         return tags

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri_exp
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -324,6 +325,19 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
         """Probability of each class, (n, K), columns in the order of ``classes_``."""
         return np.exp(self.predict_log_proba(X))
 
+    def decision_function(self, X) -> np.ndarray:
+        """Scores whose largest is the predicted class: of two classes one, (n,), positive for the second; else (n, K).
+
+        It is the score that gives the averaged probability by the link: the log odds, the log probabilities of more
+        classes, and of a probit classifier Φ⁻¹(p). Of a point estimate of two classes that is intercept + x
+        coefficients.
+        """
+        log_p = self.predict_log_proba(X)
+        return self._score(log_p) if len(self.classes_) == 2 else log_p
+
+    def _score(self, log_p) -> np.ndarray:
+        return log_p[:, 1] - log_p[:, 0]
+
     def predict(self, X) -> np.ndarray:
         """Most probable class of each row; ties go to the first."""
         best = self.predict_log_proba(X).argmax(1)
@@ -444,6 +458,11 @@ class ProbitClassifier(_LinearClassifier):
                 f"{len(classes)} classes; use LogisticClassifier"
             )
         return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
+
+    def _score(self, log_p):
+        first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
+        score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
+        return np.where(first, -score, score)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -39,10 +39,14 @@ def register(name: str) -> Callable[[type[_I]], type[_I]]:
     return decorate
 
 
+def named(value: Any) -> Any:
+    """An inference with its default settings for its name; any other value as it is."""
+    return INFERENCES[value.lower()]() if isinstance(value, str) and value.lower() in INFERENCES else value
+
+
 def resolve(inference: "str | Inference") -> "Inference":
     """Return an inference from its name, "ml", "map", "exact" or "nuts", or as it is."""
-    if isinstance(inference, str) and inference.lower() in INFERENCES:
-        return INFERENCES[inference.lower()]()
+    inference = named(inference)
     if isinstance(inference, str) or not callable(inference) or isinstance(inference, type):
         raise ValueError(
             f"inference must be one of {sorted(INFERENCES)}, or an inference such as NUTS(num_samples=500); "

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.boundary import discriminant
+from bayesgen.boundary import mean_scores
 from bayesgen.inspection.averaged import averaged_terms
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
 
@@ -80,9 +80,7 @@ def _linear_terms(classifier, rows):
     """Score at the mean of the rows of fit, and by column what leads away from it."""
     if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.shared:
         raise ValueError("explain() needs scores that are a sum over columns: naive Bayes, or shared=True")
-    score = discriminant(classifier.posterior_, seed=classifier.random_state)
-    draws = tuple(range(score.intercept.ndim - 1))
-    weights, intercept = score.weights.mean(draws), score.intercept.mean(draws)
+    weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
     centre = classifier.statistics_.leaves["gaussian"].sum_groups().mean
     if np.isnan(rows).any():
         raise ValueError("explain() of a Gaussian discriminant needs complete rows")

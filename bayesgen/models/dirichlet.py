@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import digamma
 
 from bayesgen import program
 from bayesgen.errors import DataError, first
@@ -50,6 +51,11 @@ class DirichletPrior(ConjugateFamily):
     def mean(self):
         """Mean of the category probabilities, alpha / sum(alpha)."""
         return self.alpha / self.alpha.sum(-1, keepdims=True)
+
+    @property
+    def mean_log(self):
+        """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)); ψ is the digamma function."""
+        return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
 
     def parameters(self):
         """Sample the category probabilities."""

@@ -177,6 +177,12 @@ class KnownCategorical(Categorical):
         """The given probabilities."""
         return self.probability
 
+    @property
+    def mean_log(self):
+        """Their logarithms."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability)
+
     def parameters(self):
         """Record the given probabilities as a deterministic site."""
         return {"probability": program.numpyro.deterministic("probability", self.probability)}

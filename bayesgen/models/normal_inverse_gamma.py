@@ -106,6 +106,14 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         tied = tuple(name for name in self.tied if name != "class")
         return self.revised(tied=tied)
 
+    def mean_scores(self):
+        """Means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
+
+        1/σ² is Gamma(alpha, rate beta) with mean P, and μ given σ² has mean m and variance σ²/kappa.
+        """
+        weights = self.alpha / self.beta * self.mean
+        return weights, (weights * self.mean + 1 / self.kappa).sum(-1)
+
     @functools.cached_property
     def _normaliser(self):
         """Log of the density's constant, without the gammas that features share, and 1/sqrt(dof squared_scale)."""

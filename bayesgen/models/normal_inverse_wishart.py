@@ -152,6 +152,14 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Return the posterior with a covariance for every class, equal ones where they share it."""
         return self.revised(shared=False)
 
+    def mean_scores(self):
+        """Means of Σ⁻¹μ, (..., D), and of μ'Σ⁻¹μ, (...): P m and m'P m + D/kappa, with P = nu scale⁻¹ the mean of Σ⁻¹.
+
+        Σ⁻¹ is Wishart(nu, scale⁻¹), and μ given Σ has mean m and covariance Σ/kappa.
+        """
+        weights = self.nu[..., None] * np.linalg.solve(self.scale, self.mean[..., None])[..., 0]
+        return weights, (weights * self.mean).sum(-1) + self.mean.shape[-1] / self.kappa
+
     def marginal(self, columns) -> Self:
         """Return the model of some of the columns: that of a covariance's block has D - d fewer degrees of freedom."""
         columns = np.asarray(columns)

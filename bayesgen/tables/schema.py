@@ -59,12 +59,15 @@ class Schema:
         Those that held True and False, not 1 and 0.
     missing : tuple of str
         What is missing in a file, beside an empty field.
+    library : str
+        That of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
     """
 
     columns: tuple[str, ...]
     blocks: tuple[Block, ...]
     bools: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    library: str = "pandas"
 
     @classmethod
     def learn(cls, table: Table, features) -> "Schema":
@@ -101,7 +104,7 @@ class Schema:
                 chosen[(column,)] = family
         blocks = tuple(_blocks(chosen, table))
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
-        return cls(table.columns, blocks, tuple(c for c in bits if table.is_bool(c)))
+        return cls(table.columns, blocks, tuple(c for c in bits if table.is_bool(c)), library=table.library)
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Rows as one array a block, NaN where missing; a category not known is an error, or missing with a warning."""

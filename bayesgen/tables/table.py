@@ -68,6 +68,11 @@ class Table:
         """Whether the rows are a sparse matrix."""
         return sparse.issparse(self.native)
 
+    @property
+    def library(self) -> str:
+        """Whose DataFrame the rows are; of an array that of pandas, which rows with names become."""
+        return "pandas" if self._frame is None else self._frame.implementation.value
+
     def renamed(self, columns) -> "Table":
         """The same rows under other names of the columns, one for each."""
         if len(columns) != len(self.columns):
