@@ -5,7 +5,7 @@ a model has no answer to are filled with what the rows of fit have. Levels of ca
 fold may lack some.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,8 @@ class Candidate:
 class _Parts:
     """A table divided: numbers with NaN where missing, and codes of categories with their levels."""
 
-    def __init__(self, X):
-        self.X, self.table = X, Table(X)
+    def __init__(self, X, features=None):
+        self.X, self.table, self.features = X, Table(X), features
         families = {name: self.table.family(name) for name in self.table.columns}
         self.numeric = tuple(name for name, family in families.items() if family == "gaussian")
         self.other = tuple(name for name in families if name not in self.numeric)
@@ -60,15 +60,15 @@ class _Parts:
         return pd.DataFrame({name: columns[name] for name in self.table.columns})
 
 
-def naive_bayes(X, inference: Any = "exact", seed: Any = 0) -> NaiveBayesClassifier:
-    """Return naive Bayes, not fitted, whose categories are those of all rows of ``X``."""
-    leaves = {
+def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[str, str] | None = None):
+    """Return naive Bayes, not fitted, whose categories are those of all rows of ``X``; ``features`` names families."""
+    leaves: dict[str, Any] = {
         column: DirichletCategorical(np.ones(len(block.categories)), block.categories)
-        for block in Schema.learn(Table(X), "auto").blocks
+        for block in Schema.learn(Table(X), features or "auto").blocks
         if block.categories
         for column in block.columns
     }
-    return NaiveBayesClassifier(leaves or "auto", inference=inference, random_state=seed)
+    return NaiveBayesClassifier({**(features or {}), **leaves} or "auto", inference=inference, random_state=seed)
 
 
 def _base_rate(parts: _Parts, seed) -> Candidate:
@@ -76,7 +76,7 @@ def _base_rate(parts: _Parts, seed) -> Candidate:
 
 
 def _naive_bayes(parts: _Parts, seed) -> Candidate:
-    return Candidate(naive_bayes(parts.X, seed=seed), parts.X)
+    return Candidate(naive_bayes(parts.X, seed=seed, features=parts.features), parts.X)
 
 
 def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
@@ -126,7 +126,7 @@ CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
 }
 
 
-def candidates(X, models, seed) -> tuple[dict[str, Candidate], dict[str, str]]:
+def candidates(X, models, seed, features=None) -> tuple[dict[str, Candidate], dict[str, str]]:
     """Return candidates by name, and why some that were not asked for by name are left out.
 
     Parameters
@@ -137,6 +137,8 @@ def candidates(X, models, seed) -> tuple[dict[str, Candidate], dict[str, str]]:
         As `bayesgen.compare_models` has it.
     seed : int
         Random state of all that takes one.
+    features : mapping from column to family, optional
+        Of naive Bayes.
     """
     if models is not None and not isinstance(models, str) and hasattr(models, "items"):
         result = {str(name): Candidate(classifier, X) for name, classifier in models.items()}
@@ -150,7 +152,7 @@ def candidates(X, models, seed) -> tuple[dict[str, Candidate], dict[str, str]]:
         raise ValueError(f"no model {unknown[0]!r}; there are: {', '.join(CANDIDATES)}")
     if not names:
         raise ValueError("models must name at least one model")
-    parts, result, without = _Parts(X), {}, {}
+    parts, result, without = _Parts(X, features), {}, {}
     for name in names:
         try:
             result[name] = CANDIDATES[name](parts, seed)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0):
+def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
     """Return the classifier to compare, not fitted; its categories are those of all rows of ``X``, not of a fold."""
     check_model(model)
     if model == "gda":
         return GaussianDiscriminantClassifier(inference=inference, random_state=seed)
-    return naive_bayes(X, inference, seed)
+    return naive_bayes(X, inference, seed, features)
 
 
 def usable_folds(y, folds: int) -> int:
@@ -130,6 +130,7 @@ def compare(
     folds: int = 5,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
+    features: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Cross-validate one model, learned in several ways, on the same stratified folds.
 
@@ -149,6 +150,8 @@ def compare(
         Of the folds and of NUTS.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before every fit, and at the end.
+    features : mapping from column to family, optional
+        Of naive Bayes, see `NaiveBayesClassifier`; columns it does not name have the family of their type.
 
     Examples
     --------
@@ -165,7 +168,7 @@ def compare(
     y = np.asarray(y)
     folds = usable_folds(y, folds)
     result = Comparison(**_nothing_yet(y, inferences))
-    classifier = estimator(X, model, seed=seed)
+    classifier = estimator(X, model, seed=seed, features=features)
     _cross_validate(
         result,
         folds,
@@ -297,6 +300,7 @@ def compare_models(
     folds: int = 5,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
+    features: Mapping[str, str] | None = None,
 ) -> ModelComparison:
     """Cross-validate models of one table on the same stratified folds.
 
@@ -315,6 +319,8 @@ def compare_models(
         Of the folds and of what is random in a model.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before every fit, and at the end.
+    features : mapping from column to family, optional
+        Of naive Bayes, see `NaiveBayesClassifier`; columns it does not name have the family of their type.
 
     Returns
     -------
@@ -338,7 +344,7 @@ def compare_models(
     """
     y = np.asarray(y)
     folds = usable_folds(y, folds)
-    chosen, remarks = candidates(X, models, seed)
+    chosen, remarks = candidates(X, models, seed, features)
     result = ModelComparison(
         **_nothing_yet(y, chosen),
         remarks={name: candidate.note for name, candidate in chosen.items() if candidate.note}

@@ -163,7 +163,7 @@ def write(out: Console, folder: Path, result, models, prepared, whole) -> None:
     import numpy as np
     import pandas as pd
 
-    columns = {"row": prepared.rows, "fold": result.fold, "truth": prepared.y}
+    columns = {"row": prepared.rows, **prepared.names, "fold": result.fold, "truth": prepared.y}
     others = {} if models is None else models.probability  # of the same folds
     for name, probability in (result.probability | others).items():
         learned = np.isfinite(probability.sum(1))

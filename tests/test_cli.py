@@ -1,3 +1,4 @@
+import io
 import os
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_a_table_of_80_columns_is_whole(monkeypatch):
         app, ["compare", "anes96", "--target", "vote", "--model", "nb", "--inference", "ml,exact"]
     )
     assert "…" not in result.stdout
-    assert max(map(len, result.stdout.splitlines()[4:])) <= 80
+    assert max(map(len, result.stdout.splitlines()[5:])) <= 80
     assert "0 551, 1 393" in result.stdout
 
 
@@ -356,7 +357,7 @@ def test_declared_categories_of_parquet_stay(tmp_path):
         }
     )
     frame.to_parquet(tmp_path / "table.parquet")
-    out, classifier = fitted(tmp_path, tmp_path / "table.parquet", "--target", "t", "--categories", "kind")
+    out, classifier = fitted(tmp_path, tmp_path / "table.parquet", "--target", "t", "--categorical", "kind")
     categories = {c: b.categories for b in classifier.schema_.blocks if b.categories for c in b.columns}
     assert categories["word"] == ("w", "v", "u")
     assert set(categories["name"]) == {f"k{i}" for i in range(n)}
@@ -377,7 +378,7 @@ def test_numbers_that_are_categories(tmp_path):
     assert {b.name: b.categories for b in classifier.schema_.blocks}["zone"] == ("00", "01", "02")
     assert "zone ambiguous: numbers written as text" in out
     rows = "zone,x,t\n" + "\n".join(f"{i % 3},{i * i},{'ab'[i % 2]}" for i in range(20))
-    _, classifier = fitted(tmp_path, table(tmp_path, rows), "--target", "t", "--categories", "zone")
+    _, classifier = fitted(tmp_path, table(tmp_path, rows), "--target", "t", "--categorical", "zone")
     blocks = classifier.schema_.blocks
     assert {c: b.categories for b in blocks for c in b.columns} == {"zone": ("0", "1", "2"), "x": None}
 
@@ -459,7 +460,7 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("fit long.csv --target t", "long.csv: not readable as CSV"),
         ("fit spaces.csv --target t", "no column 't'; there are: 'bill length', 'a,b', 'the class'"),
         ("fit wide.csv --target t", "no column 't'; there are: c0, c1, c2, c3, c4, c5 and 4 more"),
-        ("fit good.csv --target t --categories z", "--categories: no column 'z'; there are: x, t"),
+        ("fit good.csv --target t --categorical z", "--categorical: no column 'z'; there are: x"),
         ("predict nowhere.nc good.csv", "nowhere.nc"),
         ("predict good.csv good.csv", "good.csv: not a file that an estimator of bayesgen was saved to"),
         ("predict model.nc nowhere.csv", "nowhere.csv: no such file"),
@@ -492,6 +493,101 @@ def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, a
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert err.startswith("Error: ") and words in err
     assert not (tmp_path / "predictions.csv").exists()
+
+
+OWN = """patient;row;seen;born;income;smoker;visits;zone;result
+""" + "\n".join(
+    f"P{i:03};{i};{1 + i % 28}.{1 + i % 12}.2024;{1950 + i % 40}-01-11;{2.0 ** (i % 12):.1f};{i % 2};{i % 5};{i % 3};"
+    f"{'good' if i % 3 else 'bad'}"
+    for i in range(60)
+)
+
+
+def test_own_data_said_by_options(tmp_path):
+    """A table as offices write it: semicolons, names of rows, local dates, skewed sums, codes."""
+    file = table(tmp_path, OWN)
+    assert "whose name holds ';': give the separator by --sep" in run(file, "--target", "result", command="fit")[2]
+    out, _ = fitted(tmp_path, file, "--target", "result", "--sep", ";")
+    assert "patient left out: an identifier" in out and "row left out: a row number" in out
+    assert "seen, born left out: dates; --date makes numbers of them" in out
+    assert "income skewed, mostly small with few large values: --log takes the logarithm" in out
+    said = ["--id", "patient", "--drop", "row", "--date", "born,seen", "--log", "income", "--count", "visits"]
+    said += ["--categorical", "zone", "--bernoulli", "smoker", "--target", "result"]
+    out, classifier = fitted(tmp_path, file, *said, "--sep", ";")
+    assert "left out" not in out and "ambiguous" not in out and "skewed" not in out
+    families = {column: block.leaf for block in classifier.schema_.blocks for column in block.columns}
+    assert {families.pop("zone").categories, *families.values()} == {
+        ("0", "1", "2"),
+        "log",
+        "poisson",
+        "gaussian",
+        "bernoulli",
+    }
+    new = table(tmp_path, OWN.replace("good", "").replace("bad", "").replace(";", ","), "new.csv")
+    _, got = predicted(tmp_path, new, "--id", "patient")
+    assert got["patient"].tolist()[:2] == ["P000", "P001"] and got.columns[1] == "patient"
+    born = float((pd.Timestamp("1950-01-11") - pd.Timestamp(0)).days)
+    rows = pd.DataFrame(
+        {"seen": [19723.0], "born": [born], "income": [1.0], "smoker": [0], "visits": [0], "zone": ["0"]}
+    )
+    np.testing.assert_allclose(got.filter(like="p_").iloc[:1], classifier.predict_proba(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--count income", "value 0.5 in row 0 is not a count"),
+        ("--bernoulli visits", "column 'visits' is to hold 0 and 1, and holds 2"),
+        ("--log place", "column 'place' is to hold numbers, and holds 'u'"),
+        ("--date when", "column 'when': nothing tells whether '03/04/2024' begins with the day or with the month"),
+        ("--date place", "column 'place' is to hold dates, and 'u' is none; write it as 2024-01-31"),
+        ("--drop place --id place", "--id: the column 'place' is named by --drop already"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused(tmp_path, arguments, words):
+    rows = "\n".join(f"{i + 0.5},{i % 3},u,03/04/2024,{'ab'[i % 2]}" for i in range(12))
+    file = table(tmp_path, f"income,visits,place,when,t\n{rows}\n")
+    code, _, err = run(file, "--target", "t", "--output", tmp_path / "m.nc", *arguments.split(), command="fit")
+    assert code == 2 and words in err
+
+
+def test_update_learns_what_all_rows_together_teach(tmp_path):
+    whole = data.load("penguins")
+    for name, part in (("first", whole[::2]), ("second", whole[1::2]), ("all", whole)):
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+        target = ["--target", "species", "--output", tmp_path / f"{name}.nc"]
+        if name != "second":
+            assert run(tmp_path / f"{name}.csv", *target, command="fit")[0] == 0
+    code, out, err = run(
+        tmp_path / "first.nc",
+        tmp_path / "second.csv",
+        "--target",
+        "species",
+        "--output",
+        tmp_path / "both.nc",
+        command="update",
+    )
+    assert (code, err) == (0, "") and "172 rows more, 344 in all" in out
+    X = whole.drop(columns="species")
+    both, once = bg.load(tmp_path / "both.nc"), bg.load(tmp_path / "all.nc")
+    np.testing.assert_allclose(both.predict_proba(X), once.predict_proba(X), rtol=1e-9)
+
+
+def test_pipes_and_the_module(tmp_path):
+    mixed().to_csv(tmp_path / "train.csv", index=False)
+    environment = os.environ | {"NO_COLOR": "1"}
+
+    def ask(*arguments, given=None):
+        call = [sys.executable, "-m", "bayesgen", *arguments]
+        return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False, input=given)
+
+    assert ask("--version").stdout.decode().strip() == f"bayesgen {bg.__version__}"
+    content = (tmp_path / "train.csv").read_bytes()
+    result = ask("fit", "-", "--target", "t", "--output", "m.nc", given=content)
+    assert (result.returncode, result.stderr) == (0, b"") and b"the standard input: 60 rows" in result.stdout
+    result = ask("predict", "m.nc", "-", "--output", "-", given=content)
+    assert result.returncode == 0 and b"\x1b" not in result.stdout + result.stderr
+    assert len(pd.read_csv(io.BytesIO(result.stdout))) == 60
 
 
 def test_help_names_the_commands():

@@ -213,6 +213,7 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
     ("plot",),
     ("report",),
     ("cli",),
+    ("__main__",),
 ]
 UPSTAIRS = {  # while it runs, not while it is imported
     ("estimators.base", "estimators.storage"): "an estimator has a method that saves it",

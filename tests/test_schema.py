@@ -434,3 +434,31 @@ SPARSE = sparse.csr_array(FRAME.round())
 def test_refused(make, X, y, error, words):
     with pytest.raises(error, match=words):
         make.fit(X, y)
+
+
+def test_dates_skewed_numbers_and_dropped_columns_by_features():
+    rng = np.random.default_rng(0)
+    days, debt = np.arange(40.0) * 3, np.exp(rng.normal(size=40))
+    X = pd.DataFrame({"when": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D"), "debt": debt})
+    X["text"], X["name"] = X["when"].dt.strftime("%d/%m/%Y"), [f"p{i}" for i in range(40)]
+    y = np.repeat(["a", "b"], 20)
+    features = {"when": "date", "text": "date", "debt": "log", "name": "drop"}
+    got = bg.NaiveBayesClassifier(features).fit(X, y)
+    plain = pd.DataFrame({"when": days + 19723, "debt": np.log(debt), "text": days + 19723})
+    want = bg.NaiveBayesClassifier().fit(plain, y)
+    np.testing.assert_allclose(got.predict_proba(X), want.predict_proba(plain), rtol=1e-9)
+    assert got.log_evidence_ == pytest.approx(want.log_evidence_ - np.log(debt).sum())  # the Jacobian of the logarithm
+    assert got.sample(3)[0]["name"].isna().all()
+    assert got.predict_proba(X.drop(columns="name").assign(name=None)[list(X)])[0, 0] == got.predict_proba(X)[0, 0]
+
+
+@pytest.mark.parametrize("kind", [bg.NaiveBayesClassifier, bg.AveragedClassifier])
+def test_what_names_or_numbers_the_rows_is_told(kind):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=30), "name": [f"p{i}" for i in range(30)], "row": np.arange(30)})
+    X["day"] = [f"2024-01-{1 + i % 9:02}" for i in range(30)]
+    with pytest.warns(UserWarning) as caught:
+        kind().fit(X, np.repeat([0, 1], 15))
+    told = " ".join(str(w.message) for w in caught)
+    assert "column 'name' seems to name the rows" in told and "column 'row' seems to number the rows" in told
+    assert "column 'day' holds dates as text" in told and "'date'} for the number of days" in told

@@ -27,7 +27,7 @@ from bayesgen.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import RowSchema, fingerprint
-from bayesgen.tables.schema import Schema
+from bayesgen.tables.schema import GAUSSIAN, Schema
 
 _SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
 
@@ -462,7 +462,7 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
 
     def _warn_constant(self, schema, statistics):
         for block in schema.blocks:
-            if block.leaf != "gaussian" or not self._weak:
+            if block.leaf not in GAUSSIAN or not self._weak:
                 continue
             pooled = statistics.leaves[block.name].pooled
             flags = np.ravel(pooled.constant)

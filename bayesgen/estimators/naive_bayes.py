@@ -1,5 +1,6 @@
 """The estimator of naive Bayes: a leaf for every column, or block of columns of one family."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,12 +16,13 @@ from bayesgen.models import (
     DirichletCategorical,
     DirichletMultinomial,
     GammaPoisson,
+    LogNormal,
     NaiveBayes,
     NormalInverseGamma,
     ReferenceGaussian,
     ReferencePoisson,
 )
-from bayesgen.models.weak import WeakGaussian, WeakPoisson
+from bayesgen.models.weak import WeakGaussian, WeakLogGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_positive
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import SPARSE_FAMILIES
@@ -32,12 +34,15 @@ class NaiveBayesClassifier(GenerativeClassifier):
     Parameters
     ----------
     features : str or mapping, default "auto"
-        "auto" (by type: float and integer columns Gaussian, bool Bernoulli, category, object and string categorical),
-        one of "gaussian", "bernoulli", "categorical", "poisson" (counts) for all, "multinomial" (all columns one bag of
-        words), or a mapping from column (or tuple of columns) to a leaf such as ``BetaBernoulli(2, 2)`` or to one of
-        these names; columns it leaves out are "auto". A bag of words, and heads with their tosses, are a tuple:
+        "auto" (by type: float and integer columns Gaussian, bool Bernoulli, category, object and string categorical);
+        or one name for all columns: "gaussian", "bernoulli", "categorical", "poisson" (counts), "log" (positive and
+        skewed: the logarithm is Gaussian), "log1p" (the same of 1 + x, where zeros occur), "date" (as days),
+        "multinomial" (all columns one bag of words); or a mapping from column (or tuple of columns) to a leaf such as
+        ``BetaBernoulli(2, 2)``, to one of these names, or to "drop", which leaves the column out. Columns that the
+        mapping does not name are "auto". A bag of words, and heads with their tosses, are a tuple:
         ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
-        Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma` and `GammaPoisson`.
+        Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma`, `LogNormal` and
+        `GammaPoisson`.
     prior : {"weak", "reference"}, default "weak"
         Priors of the columns whose leaf is not given. "reference": for Gaussian columns and counts the improper limits
         of `bayesgen.models.reference`, which need two distinct values (one count) in each class, and for the others
@@ -145,6 +150,10 @@ def _leaf(block: Block, prior: str) -> ExponentialFamily:
     leaf: Any = block.leaf  # what is no leaf, the model refuses by name
     shape = () if block.single else (len(block.columns),)
     if isinstance(leaf, str):
+        if leaf not in _LEAVES[prior]:
+            raise ValueError(
+                f"column {block.columns[0]!r}: there is no {prior} prior of {leaf!r} columns; give its leaf"
+            )
         return _LEAVES[prior][leaf](block, shape)
     if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
         return leaf.repeated(*shape)
@@ -162,12 +171,24 @@ def _counted(alpha: float):
     }
 
 
+def _gaussian(block, shape):
+    return WeakGaussian(NormalInverseGamma.weak)
+
+
+def _log_gaussian(shift: float):
+    return lambda block, shape: WeakLogGaussian(functools.partial(LogNormal.weak, shift=shift), shift=shift)
+
+
 _LEAVES: dict[str, dict[str, Any]] = {  # by prior and family
     "weak": _counted(1.0)
     | {
         "poisson": lambda block, shape: WeakPoisson(GammaPoisson.weak),
-        "gaussian": lambda block, shape: WeakGaussian(NormalInverseGamma.weak),
+        "gaussian": _gaussian,
+        "date": _gaussian,
+        "log": _log_gaussian(0.0),
+        "log1p": _log_gaussian(1.0),
     },
     "reference": _counted(0.5)
-    | {"poisson": lambda block, shape: ReferencePoisson(), "gaussian": lambda block, shape: ReferenceGaussian()},
+    | {"poisson": lambda block, shape: ReferencePoisson()}
+    | dict.fromkeys(("gaussian", "date"), lambda block, shape: ReferenceGaussian()),
 }

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.errors import DataError
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
-from bayesgen.inference import Inference, resolve
+from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods, row_groups
 from bayesgen.inspection.columns import row_labels
 from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
@@ -31,6 +31,8 @@ from bayesgen.statistics import centre_and_scale, moments
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
 from bayesgen.tree import tree
+
+_LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
 class _Regression(Estimator):
@@ -51,9 +53,12 @@ class _Regression(Estimator):
         x = complete(self._numbers(table), table.columns)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
         if self.standardize:
-            self.centre_, self.scale_ = centre_and_scale(x, weight)
+            self.centre_, self.scale_ = self._centre_and_scale(x, weight)
         z = (x - self.centre_) / self.scale_
         return table.columns, z, y.copy(), weight  # rows are kept: not those the user may change
+
+    def _centre_and_scale(self, x, weight):
+        return centre_and_scale(x, weight)
 
     def _numbers(self, table):
         if table.sparse:
@@ -300,12 +305,24 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
                 f"{holds}: what tells classes apart needs two of them; name them all as "
                 "fit(X, y, classes=[...]), and the prior speaks for a class without rows"
             )
+        if isinstance(inference, NUTS) and z.size > _LONG:
+            warnings.warn(
+                f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "
+                "and with so many rows its probabilities are close",
+                UserWarning,
+                stacklevel=4,
+            )
         model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
         sites = self._learn(inference, model, z, codes, weight)
         self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
         if 1 < len(model.scored) < len(self.classes_):  # the pinned class
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
+
+    def _centre_and_scale(self, x, weight):
+        """A column of 0 and 1 is centred and not scaled: however rare the 1, its coefficient is a log odds ratio."""
+        centre, scale = super()._centre_and_scale(x, weight)
+        return centre, np.where(((x == 0) | (x == 1)).all(0), 1.0, scale)
 
     @abc.abstractmethod
     def _model(self, scales, classes, columns) -> LinearClassifier:
@@ -348,12 +365,14 @@ class LogisticClassifier(_LinearClassifier):
     """Bayesian logistic regression; softmax regression for more than two classes.
 
     Coefficients ~ Normal(0, prior_scale), intercept ~ Normal(0, intercept_scale), for columns standardised by their
-    weighted mean and population standard deviation: then a shift or rescaling of a column changes no probability.
+    weighted mean and population standard deviation: then a shift or rescaling of a column changes no probability. A
+    column of 0 and 1 is centred only: the coefficient of a rare 1 has the prior of any other log odds ratio.
 
     Parameters
     ----------
     prior_scale, intercept_scale : float, default 2.5
-        Prior standard deviations, in log odds (per standard deviation of a column).
+        Prior standard deviations, in log odds (per standard deviation of a column, per step from 0
+        to 1 of a column of these).
     standardize : bool, default True
         Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
         always those of the columns as given.
@@ -378,7 +397,7 @@ class LogisticClassifier(_LinearClassifier):
     model_, statistics_, posterior_
         The model with its prior, the rows and the posterior, all of the standardised columns.
     centre_, scale_ : array, shape (D,)
-        What standardises: (x - centre_) / scale_; a constant column has scale 1.
+        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
 
     Examples
     --------
@@ -416,7 +435,8 @@ class ProbitClassifier(_LinearClassifier):
     Parameters
     ----------
     prior_scale, intercept_scale : float, default 2.5
-        Prior standard deviations, in units of the latent noise (per standard deviation of a column).
+        Prior standard deviations, in units of the latent noise (per standard deviation of a column, per step from 0
+        to 1 of a column of these).
     standardize : bool, default True
         Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
         always those of the columns as given.
@@ -434,7 +454,7 @@ class ProbitClassifier(_LinearClassifier):
     model_, statistics_, posterior_
         The model with its prior, the rows and the posterior, all of the standardised columns.
     centre_, scale_ : array, shape (D,)
-        What standardises: (x - centre_) / scale_; a constant column has scale 1.
+        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
 
     Examples
     --------

@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.files import known, of_average
 from bayesgen.files.required import is_labels, is_numbers, require
 from bayesgen.files.values import ours
+from bayesgen.models import LogNormal
 from bayesgen.posterior import log_mean_density
 
 
@@ -61,8 +62,8 @@ def _check_draws(posterior) -> None:
 def _check_schema(schema, width) -> None:
     require(isinstance(schema, known.SCHEMA), f"schema_ is a {type(schema).__name__}")
     taken = [column for block in schema.blocks for column in block.columns]
-    require(len(schema.columns) == width == len(taken), f"schema_ has not {width} columns, each in one block")
-    require({*taken} == {*schema.columns} and len({*taken}) == width, "schema_ names a column twice")
+    require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
+    require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
 
 
 def _check_generative(estimator, width) -> None:
@@ -85,8 +86,9 @@ def _check_generative(estimator, width) -> None:
     require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
     rows = schema.nothing()
     for block in schema.blocks:
-        if ours(type(model.leaves[block.name])):  # to a user's own, 0 may be nothing that can be
-            rows[block.name] = np.zeros_like(rows[block.name])
+        leaf = model.leaves[block.name]
+        if ours(type(leaf)):  # to a user's own, 0 may be nothing that can be; 0 has no logarithm
+            rows[block.name] = np.full_like(rows[block.name], isinstance(leaf, LogNormal))
     _check_prediction(posterior, estimator._shape(rows), (1, len(labels)))
 
 

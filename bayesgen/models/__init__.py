@@ -9,6 +9,7 @@ from bayesgen.models.gamma_poisson import GammaPoisson
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_regression import LinearRegression, LinearRegressionKnownVariance
+from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
@@ -37,6 +38,7 @@ __all__ = [
     "LaplaceLinearRegression",
     "LinearRegression",
     "LinearRegressionKnownVariance",
+    "LogNormal",
     "LogisticRegression",
     "NaiveBayes",
     "NormalInverseGamma",

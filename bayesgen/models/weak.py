@@ -9,6 +9,7 @@ from bayesgen.leaf import ExponentialFamily
 from bayesgen.models.gamma_poisson import Poisson
 from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.models.log_normal import LogGaussian
 from bayesgen.program import static
 
 
@@ -43,3 +44,8 @@ class WeakGaussianVector(WeakPrior, GaussianVector):
 
 class WeakPoisson(WeakPrior, Poisson):
     """Counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeakLogGaussian(WeakPrior, LogGaussian):
+    """Features whose shifted logarithm is Gaussian."""

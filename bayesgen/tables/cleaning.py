@@ -2,19 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.tables import dates
 from bayesgen.tables.fields import GAP_WORDS, counts_of, numbers
 from bayesgen.tables.messages import counted, listed, named, quoted
+from bayesgen.tables.roles import Roles
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MODELS = ("nb", "gda")
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
+_SKEWED = 2.0  # third standardised moment, that of an exponential distribution
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,26 @@ class Prepared:
         Columns (DataFrame), class labels, and the position in the table of every row that is left.
     notes : tuple of str
         What was left out, and what was ambiguous.
+    names : DataFrame
+        The columns that name the rows, with no column where there are none.
+    features : dict from column to str
+        Families of the columns whose type does not tell them, as naive Bayes takes them.
     """
 
     X: Any
     y: np.ndarray
     rows: np.ndarray
     notes: tuple[str, ...]
+    names: Any
+    features: dict[str, str]
 
 
 def prepare(
-    table: "pd.DataFrame", target: str, model: str = "nb", gaps: "Mapping[str, pd.Series] | None" = None
+    table: "pd.DataFrame",
+    target: str,
+    model: str = "nb",
+    gaps: "Mapping[str, pd.Series] | None" = None,
+    roles: Roles | None = None,
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
@@ -50,6 +63,8 @@ def prepare(
         "gda" takes columns of numbers only, and rows without gaps only.
     gaps : mapping from column to Series, optional
         How missing entries were spelled in a file, by row; they are counted by it.
+    roles : Roles, optional
+        What the user says of the columns.
 
     Raises
     ------
@@ -57,6 +72,7 @@ def prepare(
         If the target is no column, or holds no two classes, or nothing is left to learn from.
     """
     check_model(model)
+    roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
     if not table.columns.is_unique:
         raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
@@ -77,14 +93,20 @@ def prepare(
     y = y if y.dtype.kind in "biuU" else y.astype(str)
     _check_classes(target, y)
     notes += _doubts_of_classes(target, y)
+    names = X[list(roles.id)]
+    X = X.drop(columns=[*roles.drop, *roles.id])
+    features, said = {}, {name for field in fields(roles) for name in getattr(roles, field.name)}
     for column in X.columns:
+        X[column], features[column] = _as_said(X[column], column, roles)
         if why := _unusable(X[column], rows, model):
             X = X.drop(columns=column)
             told[f"left out: {why}"].append(column)
         else:
             X[column], doubt = _typed(X[column])
-            if doubt:
+            if doubt and column not in said:
                 told[f"ambiguous: {doubt}"].append(column)
+            elif model == "nb" and column not in said and _skewed(X[column]):
+                told["skewed, mostly small with few large values: --log takes the logarithm"].append(column)
     notes += [f"{named(columns)} {what}" for what, columns in told.items()]
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
@@ -97,9 +119,49 @@ def prepare(
         whole = ~missing.any(1)
         spelled = _spelled(gaps, X.columns, rows)
         notes.append(f"{counted((~whole).sum(), 'row')} left out: gda compares on rows without gaps{spelled}")
-        X, y, rows = X[whole], y[whole], rows[whole]
+        X, y, rows, names = X[whole], y[whole], rows[whole], names[whole]
         _check_classes(target, y)
-    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes))
+    families = {column: family for column, family in features.items() if family and column in X.columns}
+    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes), names.reset_index(drop=True), families)
+
+
+def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
+    """A column as the user says that it is, and its family where the type does not tell it."""
+    import pandas as pd
+
+    if column in roles.date:
+        return pd.Series(dates.days(values.to_numpy(dtype=object), column), values.index), ""
+    if column in roles.categorical:
+        return (values.astype("category") if values.dtype.kind in "biuf" else values), ""
+    if column not in (*roles.count, *roles.bernoulli, *roles.log):
+        return values, ""
+    seen = values.dropna()
+    if not _kinds(seen) <= {"number", "bool"}:
+        raise ValueError(f"column {column!r} is to hold numbers, and holds {seen.iloc[0]!r}")
+    if column in roles.count:
+        return values, "poisson"
+    if column in roles.log:
+        return values, "log1p" if (seen == 0).any() else "log"
+    if not seen.isin([0, 1]).all():
+        raise ValueError(f"column {column!r} is to hold 0 and 1, and holds {seen[~seen.isin([0, 1])].iloc[0]:g}")
+    return values.astype("boolean" if values.isna().any() else bool), ""
+
+
+def _skewed(values) -> bool:
+    """Whether numbers are skewed, and their logarithms much less so."""
+    if values.dtype.kind not in "iuf":
+        return False
+    seen = values.dropna().to_numpy(dtype=float)
+    if len(seen) <= _FEW or not (seen >= 0).all() or len(np.unique(seen)) <= 2:
+        return False
+    before, after = (_third_moment(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
+    return before > _SKEWED and abs(after) < before / 2
+
+
+def _third_moment(values) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = (values - values.mean()) / values.std()
+        return float((z**3).mean())
 
 
 def _unusable(column, rows, model) -> str | None:
@@ -108,9 +170,13 @@ def _unusable(column, rows, model) -> str | None:
     kinds = _kinds(values)
     if not kinds:
         return "no observed value"
+    if kinds <= {"date", "datetime", "Timestamp"}:
+        return "dates; --date makes numbers of them"
     if not kinds <= {"number", "bool", "str"}:
         return f"values of type {named(sorted(kinds))}, neither numbers nor categories"
     distinct = values.nunique()
+    if kinds == {"str"} and not hasattr(column, "cat") and dates.written(values.unique()):
+        return "dates; --date makes numbers of them"
     if distinct == 1:
         return f"constant, always {values.iloc[0]}"
     if column.dtype.kind in "iu" and len(rows) > _FEW and (np.diff(column) == np.diff(rows)).all():
@@ -132,7 +198,7 @@ def _typed(column) -> tuple[Any, str]:
     kinds = _kinds(values)
     if kinds == {"number"}:
         few = values.nunique() <= _FEW and (values % 1 == 0).all()
-        return pd.to_numeric(column), "few distinct whole numbers, taken as numbers, not categories" if few else ""
+        return pd.to_numeric(column), "few distinct whole numbers; --categorical makes categories" if few else ""
     if kinds == {"bool"}:
         return column, ""
     values = values.astype(object).map(str)

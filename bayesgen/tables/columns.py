@@ -60,7 +60,7 @@ def refuse(column, kind):
     """Raise that a column holds what is neither a number nor a category."""
     raise TypeError(
         f"column {column!r} holds {kind}, which no feature model takes; convert it to numbers or to categories, or "
-        "drop it"
+        f"drop it; naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'"
     )
 
 

@@ -1,12 +1,13 @@
 """Tables in files: the one place that reads CSV, whose fields are text, and Parquet, whose columns have types."""
 
 import base64
+import io
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bayesgen.tables.fields import column_of
 from bayesgen.tables.messages import counted, listed, quoted
@@ -42,7 +43,14 @@ class TableFile:
     notes: tuple[str, ...] = ()
 
 
-def read(name: str, missing: Collection[str] = (), kinds: Mapping[str, Kind] | None = None) -> TableFile:
+def read(
+    name: str,
+    missing: Collection[str] = (),
+    kinds: Mapping[str, Kind] | None = None,
+    *,
+    sep: str = ",",
+    content: bytes | None = None,
+) -> TableFile:
     """Read a file, or a built-in data set where no file has that name.
 
     In text only an empty field is missing, and what ``missing`` names; in a column of numbers NA, NaN and null are too.
@@ -56,6 +64,10 @@ def read(name: str, missing: Collection[str] = (), kinds: Mapping[str, Kind] | N
     kinds : mapping from column to kind, optional
         "text"; "number"; "label": text unless a Parquet file declares its type; "category": the same, with numbers of
         a Parquet file made categories. Of columns left out the fields, or the Parquet types, tell.
+    sep : str, default ","
+        What separates the fields of a line of CSV.
+    content : bytes, optional
+        What stands in the file, where it is read already, as from the standard input.
 
     Raises
     ------
@@ -67,11 +79,16 @@ def read(name: str, missing: Collection[str] = (), kinds: Mapping[str, Kind] | N
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"
-    if not path.exists():
+    if content is None and not path.exists():
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
-    parquet = path.suffix.lower() in (".parquet", ".pq")
+    parquet = path.suffix.lower() in (".parquet", ".pq") if content is None else content[:4] == b"PAR1"
+    source = "the standard input" if content is not None else source
+
+    def opened() -> Any:
+        return path if content is None else io.BytesIO(content)
+
     try:
-        table, declared = _parquet(path) if parquet else (_csv(path), {})
+        table, declared = _parquet(opened()) if parquet else (_csv(opened, sep), {})
     except (ValueError, OSError) as error:
         raise ValueError(f"{name}: not readable as {'Parquet' if parquet else 'CSV'}: {error}") from None
     if table is None:
@@ -97,19 +114,23 @@ def _frame(columns, rows):
     return pd.DataFrame(columns, index=pd.RangeIndex(rows))
 
 
-def _csv(path) -> "pd.DataFrame | None":
+def _csv(opened, sep: str) -> "pd.DataFrame | None":
     """All fields as text, by column; None where there is not even a header.
 
-    pandas would rename a column that is there twice, and take the first one for an index where rows are longer than the
-    header, so the header is read as a row.
+    ``opened()`` gives the file from its beginning. pandas would rename a column that is there twice, and take the first
+    one for an index where rows are longer than the header, so the header is read as a row.
     """
     import pandas as pd
 
-    how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
+    if len(sep) != 1:
+        raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
+    how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": sep}
     try:
-        table = pd.read_csv(path, **how)
+        table = pd.read_csv(opened(), **how)
         if table.shape[1] == 1:  # a blank line is a row then, of one gap
-            table = pd.read_csv(path, **how, skip_blank_lines=False)
+            if others := [other for other in ";\t|" if other != sep and other in str(table.iloc[0, 0])]:
+                raise ValueError(f"one column, whose name holds {others[0]!r}: give the separator by --sep")
+            table = pd.read_csv(opened(), **how, skip_blank_lines=False)
             table = table.iloc[(table[0] != "").to_numpy().argmax() :]
     except pd.errors.EmptyDataError:
         return None

@@ -13,10 +13,13 @@ from scipy import sparse
 
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.tables.dates import days
 from bayesgen.tables.messages import MOST, counted, listed
 from bayesgen.tables.table import SPARSE_FAMILIES, Table
 
-FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson", "multinomial")
+GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
+FAMILIES = (*GAUSSIAN, "bernoulli", "categorical", "poisson", "multinomial")
+DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
 
 
@@ -79,7 +82,8 @@ class Schema:
             The rows of fit.
         features : "auto", a family's name, or a mapping
             A mapping goes from column (or tuple of columns: one block) to a leaf or a family's name; columns it does
-            not name are "auto". "multinomial" is one bag of words: all columns, or those of a tuple.
+            not name are "auto", and of "drop" are left out. "multinomial" is one bag of words: all columns, or those
+            of a tuple.
         """
         chosen: dict[tuple[str, ...], Any] = {}
         if isinstance(features, Mapping):
@@ -100,9 +104,12 @@ class Schema:
             raise ValueError("features names a column twice")
         for column in table.columns:
             if column not in taken:
+                _warn_of_doubt(table, column)
                 family = features if isinstance(features, str) and features in FAMILIES else table.family(column)
                 chosen[(column,)] = family
         blocks = tuple(_blocks(chosen, table))
+        if not blocks:
+            raise ValueError("features drops every column: nothing is left to learn from")
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
         return cls(table.columns, blocks, tuple(c for c in bits if table.is_bool(c)), library=table.library)
 
@@ -113,6 +120,8 @@ class Schema:
         for block in self.blocks:
             if block.categories is not None:
                 rows: Any = table.codes(block.columns, block.categories, new)
+            elif block.leaf == "date":
+                rows = np.column_stack([days(table.labels(column), column) for column in block.columns])
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
@@ -123,15 +132,18 @@ class Schema:
         return result
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Columns by name from one array a block, codes as the categories they stand for: the way back of `read`."""
-        result = {}
+        """Columns by name from one array a block, codes as the categories they stand for: the way back of `read`.
+
+        Columns that are left out are missing.
+        """
+        result = {column: np.full(len(next(iter(rows.values()))), np.nan) for column in self.columns}
         for block in self.blocks:
             values = rows[block.name].reshape(-1, len(block.columns))
             if block.categories is not None:
                 values = _labels(block.categories)[values.astype(np.intp)]
             for j, column in enumerate(block.columns):
                 result[column] = values[:, j].astype(bool) if column in self.bools else values[:, j]
-        return {column: result[column] for column in self.columns}
+        return result
 
     def nothing(self) -> dict[str, np.ndarray]:
         """One row with every entry missing."""
@@ -162,6 +174,17 @@ def _warn_of_unseen(new: dict[str, dict]) -> None:
         UserWarning,
         stacklevel=5,
     )
+
+
+def _warn_of_doubt(table, column) -> None:
+    if doubt := table.doubt(column):
+        date = f", or features={{{column!r}: 'date'}} for the number of days" if "dates" in doubt else ""
+        warnings.warn(
+            f"column {column!r} {doubt}; drop it, or give features={{{column!r}: 'drop'}}{date} where the classifier "
+            "takes features",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def _times(values: dict) -> str:
@@ -212,8 +235,11 @@ def _blocks(chosen, table):
             categories = None if vector else getattr(leaf, "categories", None)
             single = len(key) == 1 and not vector and not getattr(leaf, "batch_shape", ())
             yield Block(name("+".join(key)), key, single, leaf, categories)
+        elif leaf == DROP:
+            continue
         elif leaf not in FAMILIES:
-            raise ValueError(f"column {key[0]!r}: features must give a leaf or one of {list(FAMILIES)}, got {leaf!r}")
+            families = [*FAMILIES, DROP]
+            raise ValueError(f"column {key[0]!r}: features must give a leaf or one of {families}, got {leaf!r}")
         elif leaf == "multinomial":
             if len(key) == 1 and len(table.columns) > 1:
                 raise ValueError(

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from bayesgen.tables.columns import array_of, block_of, factorize, frame_of, object_kind, refuse, to_float
+from bayesgen.tables.dates import written
 from bayesgen.tables.levels import Levels
 from bayesgen.tables.messages import listed
 
@@ -120,6 +121,28 @@ class Table:
                 "or a mapping from every column (or tuple of columns) to one"
             )
         return {"b": "bernoulli", "f": "gaussian", "O": "categorical"}[self._dtype(column)]
+
+    def doubt(self, column: str) -> str:
+        """What a column of a DataFrame seems to be, where that is nothing to learn from as it is; else "".
+
+        A name of the row, which is text with hardly a value twice or whole numbers that count the rows; or a date that
+        is written as text. Ten rows do not tell.
+        """
+        if self._frame is None or len(self) <= 10:
+            return ""
+        series, kind = self._series(column), self._dtype(column)
+        whole = series.dtype.is_integer() and not series.null_count()
+        if whole and series[1] == series[0] + 1:
+            counts = bool(((series - series[0]).to_numpy() == np.arange(len(self))).all())
+            return "seems to number the rows, which says nothing of new rows" if counts else ""
+        if kind != "O" or hasattr(series.dtype, "categories") or hasattr(series.to_native(), "cat"):
+            return ""
+        distinct, seen = series.drop_nulls().unique(), len(self) - series.null_count()
+        if isinstance(distinct[0] if len(distinct) else None, str) and written(distinct):
+            return "holds dates as text, which would be categories"
+        if seen > 10 and len(distinct) >= 0.9 * seen:
+            return f"seems to name the rows, with {len(distinct)} distinct values in {seen} rows; names say nothing"
+        return ""
 
     def is_bool(self, column: str) -> bool:
         """Whether a column holds True and False, not 1 and 0."""

@@ -14,6 +14,7 @@ from bayesgen.models import (
     LinearRegression,
     LinearRegressionKnownVariance,
     LogisticRegression,
+    LogNormal,
     NaiveBayes,
     NormalInverseGamma,
     NormalInverseWishart,
@@ -37,7 +38,7 @@ from laws.missing import (
 )
 from laws.points import map_maximises, ml_maximises
 from laws.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
-from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, tosses
+from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, skewed, tosses
 
 # -- what a model is exempt from, and why ------------------------------------------------------------------------------
 
@@ -134,6 +135,8 @@ CASES = [
     leaf("weather stations", NormalKnownVariance([1.0, 2.0], [2.0, 0.5], [1.5, 1.0]), normals(2), slow=NUTS_AGAIN),
     leaf("normal", NIG, normals()),
     leaf("normals", NIGS, normals(3), slow=NUTS_AGAIN),
+    leaf("skewed", LogNormal(mean=1.0, kappa=1.5, alpha=4.0, beta=2.0), skewed()),
+    leaf("skewed from 0", LogNormal([1.0, 0.5], 1.5, [4.0, 5.0], 2.0, shift=1.0), skewed(2, shift=1), slow=NUTS_AGAIN),
     leaf("gaussian line", NormalInverseWishart([1.0], 1.5, 8.0, [[12.0]]), normals(1), slow=NUTS_AGAIN),
     leaf("gaussian plane", NIW2, normals(2)),
     leaf("gaussian space", NIW3, normals(3), slow=NUTS_AGAIN),

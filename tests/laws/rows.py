@@ -15,6 +15,10 @@ def normals(*shape, mean=2.0, sd=1.5):
     return lambda rng, n: (rng.normal(mean, sd, (n, *shape)),)
 
 
+def skewed(*shape, shift=0):
+    return lambda rng, n: (np.exp(rng.normal(1.0, 0.7, (n, *shape))) - shift * np.exp(-1.5),)
+
+
 def counts(*shape, mean=2.5):
     return lambda rng, n: (rng.poisson(mean, (n, *shape)).astype(float),)
 

@@ -1,0 +1,36 @@
+"""The command line: compare models on a table, fit a classifier and save it, predict with a saved one, and why."""
+
+from typing import Annotated
+
+import typer
+
+from bayesgen import report
+from bayesgen.cli.compare import compare
+from bayesgen.cli.learn import fit, update
+from bayesgen.cli.predict import predict
+
+
+class _App(typer.Typer):
+    def __call__(self, *args, **kwargs):
+        report.escape()  # before the first word of help
+        return super().__call__(*args, **kwargs)
+
+
+app = _App(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+for command in (compare, fit, update, predict):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import bayesgen
+
+        typer.echo(f"bayesgen {bayesgen.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+):
+    """Bayesian generative classifiers: class probabilities from a table, and what they rest on."""

@@ -1,0 +1,84 @@
+"""`bayesgen compare`: inferences and models side by side on held-out rows."""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from bayesgen import report
+from bayesgen.cli import options, reading
+from bayesgen.cli.shell import one_line
+
+
+def compare(
+    file: options.File,
+    target: options.Target,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="all: naive Bayes by every inference, and then the models beside each other; nb or gda: one model by "
+            "every inference."
+        ),
+    ] = "all",
+    inference: Annotated[str, typer.Option(help="Inferences to compare, with commas between.")] = "ml,map,exact,nuts",
+    folds: Annotated[int, typer.Option(help="Folds of the stratified cross-validation.")] = 5,
+    output: Annotated[Path | None, typer.Option(help="Folder for pictures, predictions.csv and posterior.nc.")] = None,
+    drop: options.Drop = None,
+    id: options.Id = None,
+    categorical: options.Categorical = None,
+    count: options.Count = None,
+    bernoulli: options.Bernoulli = None,
+    log: options.Log = None,
+    date: options.Date = None,
+    missing: options.Missing = None,
+    sep: options.Sep = ",",
+    seed: options.Seed = 0,
+):
+    """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
+    from bayesgen import comparison
+    from bayesgen.tables.cleaning import MODELS
+
+    out, err = report.consoles()
+    with one_line(err):
+        if model not in (known := ("all", *MODELS)):
+            raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
+        beside, model = model == "all", "nb" if model == "all" else model
+        inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
+        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        read, prepared = reading.prepared(file, target, model, missing, sep, roles)
+        families = prepared.features
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
+            whole = comparison.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
+        comparison.usable_folds(prepared.y, folds)
+        if output:
+            for name in report.FILES:
+                reading.keep_inputs(output / name, read.path)
+            output.mkdir(parents=True, exist_ok=True)
+        report.tell_table(out, read, target, prepared, whole.schema_)
+        with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
+            task = bar.add_task("")
+
+            def tell(done, total, text):
+                bar.update(task, completed=done, total=total, description=text)
+
+            result = comparison.compare(prepared.X, prepared.y, model, inferences, folds, seed, tell, families)
+            models = None
+            if beside:
+                models = comparison.compare_models(
+                    prepared.X, prepared.y, folds=folds, seed=seed, progress=tell, features=families
+                )
+            if output:
+                bar.update(task, total=None, description="posterior of all rows")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    whole.set_params(inference=inferences.get("nuts", "exact")).fit(prepared.X, prepared.y)
+        if not any(result.learned(name).any() for name in inferences):
+            raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
+        report.tell_result(out, result, folds)
+        if models is not None:
+            report.tell_models(out, models)
+        if output:
+            report.write(out, output, result, models, prepared, whole)

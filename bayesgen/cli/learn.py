@@ -1,0 +1,84 @@
+"""`bayesgen fit` and `bayesgen update`: learn from a table, and from more rows."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesgen import report
+from bayesgen.cli import options, reading
+from bayesgen.cli.shell import one_line, said
+
+
+def fit(
+    file: options.File,
+    target: options.Target,
+    model: Annotated[
+        str, typer.Option(help="nb: naive Bayes on all columns; gda: Gaussian discriminant on the numbers.")
+    ] = "nb",
+    inference: Annotated[str, typer.Option(help="ml, map, exact or nuts.")] = "exact",
+    output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
+        "model.nc"
+    ),
+    drop: options.Drop = None,
+    id: options.Id = None,
+    categorical: options.Categorical = None,
+    count: options.Count = None,
+    bernoulli: options.Bernoulli = None,
+    log: options.Log = None,
+    date: options.Date = None,
+    missing: options.Missing = None,
+    sep: options.Sep = ",",
+    seed: options.Seed = 0,
+):
+    """Learn a classifier from a table and save it; rows without a class are left out."""
+    from bayesgen import comparison
+
+    out, err = report.consoles()
+    with one_line(err):
+        how = reading.inference(inference.strip().lower())
+        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        read, prepared = reading.prepared(file, target, model, missing, sep, roles)
+        reading.keep_inputs(output, read.path)
+        with said(out):
+            classifier = comparison.estimator(prepared.X, model, how, seed, prepared.features)
+            classifier.fit(prepared.X, prepared.y)
+            classifier.schema_ = replace(classifier.schema_, missing=tuple(reading.split(missing)))
+            report.tell_table(out, read, target, prepared, classifier.schema_)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        classifier.save(output)
+        report.say(out, f"Written to {output}")
+
+
+def update(
+    model: Annotated[Path, typer.Argument(help="File of a classifier, saved by `bayesgen fit`.")],
+    file: options.Rows,
+    target: options.Target,
+    output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
+    missing: options.Missing = None,
+    sep: options.Sep = ",",
+):
+    """Learn from more rows: the classifier becomes what it would be from all rows together."""
+    from bayesgen.estimators import storage
+    from bayesgen.tables.messages import counted
+
+    out, err = report.consoles()
+    with one_line(err):
+        classifier = storage.load(model)
+        if not hasattr(classifier, "partial_fit"):
+            raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
+        read, X = reading.columns_of_fit(classifier, file, missing, sep, [target])
+        reading.keep_inputs(output or model, read.path)
+        labels = read.table[target]
+        rows = labels.notna().to_numpy()
+        named = {str(label): label for label in classifier.classes_.tolist()}
+        with said(out):
+            classifier.partial_fit(X[rows], [named.get(label, label) for label in labels[rows]])
+            report.tell_gaps(out, read, X.columns)
+        destination = output or model
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        classifier.save(destination)
+        total = f"{classifier.statistics_.classes.sums.sum():g}"
+        left_out = f"; {counted((~rows).sum(), 'row')} left out: no {target}" if not rows.all() else ""
+        report.say(out, f"{counted(rows.sum(), 'row')} more, {total} in all{left_out}; written to {destination}")

@@ -1,0 +1,53 @@
+"""`bayesgen predict`: classes and probabilities of new rows."""
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesgen import report
+from bayesgen.cli import options, reading
+from bayesgen.cli.shell import one_line, said
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="File of a saved estimator, by `bayesgen fit` or its method save.")],
+    file: options.Rows,
+    output: Annotated[
+        Path, typer.Option(help="File for the predictions, a row for each row; - for the standard output.")
+    ] = Path("predictions.csv"),
+    id: options.Id = None,
+    missing: options.Missing = None,
+    sep: options.Sep = ",",
+    unseen: options.Unseen = "missing",
+):
+    """Predict the class of every row of a table, with the probability of each class."""
+    from bayesgen.estimators import storage
+    from bayesgen.tables.messages import named
+
+    piped = str(output) == "-"
+    out, err = report.consoles()
+    out = err if piped else out
+    with one_line(err):
+        if unseen not in ("error", "missing"):
+            raise ValueError(f"--unseen must be error or missing, got {unseen}")
+        estimator = storage.load(model)
+        if hasattr(estimator, "unseen"):
+            estimator.set_params(unseen=unseen)
+        names = reading.split(id)
+        read, X = reading.columns_of_fit(estimator, file, missing, sep, names)
+        if not piped:
+            reading.keep_inputs(output, read.path, model)
+        with said(out):
+            warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
+            found = reading.predictions(estimator, X)
+            report.tell_gaps(out, read, X.columns)
+        for place, name in enumerate(names, 1):
+            found.insert(place, name, read.table[name].to_numpy())
+        if piped:
+            typer.echo(found.to_csv(index=False), nl=False)
+            return
+        output.parent.mkdir(parents=True, exist_ok=True)
+        found.to_csv(output, index=False)
+        report.say(out, f"{read.source}: {len(X)} rows; written to {output}: {named(found.columns)}")

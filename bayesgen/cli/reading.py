@@ -1,0 +1,97 @@
+"""What the commands read and where they write: tables, estimators, and outputs that must not replace inputs."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+Values = Sequence[str] | None  # of an option that may be given several times, or not at all
+
+
+def split(values: Values) -> list[str]:
+    """What stands between commas, in all values of an option."""
+    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+
+
+def inference(name: str):
+    """An inference by its name, with its default settings."""
+    from bayesgen.inference import INFERENCES
+
+    if name not in INFERENCES:
+        raise ValueError(f"no inference {name!r}; there are: {', '.join(sorted(INFERENCES))}")
+    return INFERENCES[name]()
+
+
+def keep_inputs(output: Path, *inputs: Path) -> None:
+    """Raise where writing would replace what is read, by whatever name, or cannot be."""
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise ValueError(f"--output {output}: it is the file that is read, {path}; it would be lost")
+    if output.is_dir():
+        raise ValueError(f"--output {output}: it is a folder, not a file")
+    standing = next((folder for folder in output.parents if folder.exists()), Path())
+    if not standing.is_dir():
+        raise ValueError(f"--output {standing}: it is a file, not a folder")
+
+
+def table(file: str, missing: Sequence[str], kinds: Mapping | None, sep: str):
+    """A file, a built-in data set, or the standard input, as it was read."""
+    from bayesgen.tables import files
+
+    content = sys.stdin.buffer.read() if file == "-" else None
+    return files.read(file, missing, kinds, sep={"tab": "\t", "\\t": "\t"}.get(sep, sep), content=content)
+
+
+def prepared(file: str, target: str, model: str, missing: Values, sep: str, roles: Mapping[str, Values]):
+    """The file as it was read, and what a classifier takes of it."""
+    from bayesgen.tables import cleaning
+    from bayesgen.tables.roles import Roles
+
+    as_read = {"categorical": "category", "id": "text", "date": "text"} | dict.fromkeys(("count", "log"), "number")
+    kinds = {column: kind for role, kind in as_read.items() for column in split(roles[role])} | {target: "label"}
+    read = table(file, split(missing), kinds, sep)
+    own = Roles.said([column for column in read.table.columns if column != target], roles)
+    return read, cleaning.prepare(read.table, target, model, read.gaps, own)
+
+
+def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequence[str] = ()):
+    """The file as it was read, the columns of the fit from it, text categories as text, and some ``others``."""
+    from bayesgen.tables import dates
+    from bayesgen.tables.messages import named
+
+    schema = getattr(estimator, "schema_", None)
+    used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
+    columns = list(schema.columns if schema else used)
+    kinds = dict.fromkeys(used, "number") | dict.fromkeys(others, "text")
+    for block in schema.blocks if schema else ():
+        if block.categories is not None and all(isinstance(category, str) for category in block.categories):
+            kinds |= dict.fromkeys(block.columns, "text")
+    read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, sep)
+    absent = [column for column in used if column not in read.table.columns]
+    if absent:
+        raise ValueError(f"{file}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
+    unknown = [column for column in others if column not in read.table.columns]
+    if unknown:
+        raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
+    X = read.table.reindex(columns=columns)  # one that the fit left out may be absent
+    for column in used:
+        if (
+            kinds[column] == "number"
+            and X[column].dtype.kind not in "biuf"
+            and dates.written(X[column].dropna().astype(str).unique())
+        ):
+            X[column] = dates.days(X[column].to_numpy(dtype=object), column)
+    return read, X
+
+
+def predictions(estimator, X):
+    """What an estimator predicts of rows, as a table."""
+    import pandas as pd
+
+    if not hasattr(estimator, "predict_proba"):
+        mean, sd = estimator.predict(X, return_std=True)
+        return pd.DataFrame({"row": np.arange(len(X)), "prediction": mean, "sd": sd})
+    probability, classes = estimator.predict_proba(X), estimator.classes_
+    columns = {"row": np.arange(len(X)), "class": classes[probability.argmax(1)]}
+    return pd.DataFrame(columns | {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)})

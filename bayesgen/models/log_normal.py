@@ -1,0 +1,151 @@
+r"""A positive, skewed feature whose logarithm is Gaussian, mean and variance unknown: money, durations, concentrations.
+
+.. math:: \sigma^2 \sim \mathrm{InvGamma}(\alpha, \beta), \quad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa), \quad
+   z_i = \log(x_i + s) \mid \mu, \sigma^2 \sim N(\mu, \sigma^2)
+
+The density of x is that of z divided by x + s, the Jacobian of the logarithm: log p(x) = log N(z | μ, σ²) - z. So the
+posterior is that of `NormalInverseGamma` on z, and evidence and predictive are its own less the sum of z. The shift s
+is a constant: 0 for values > 0, and 1 where zeros occur, for then z = log(1 + x). (Aitchison and Brown 1957, *The
+Lognormal Distribution*, chapter 2.)
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import ConjugateFamily
+from bayesgen.models.gaussian import Gaussian
+from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.numerics.entries import require
+from bayesgen.numerics.special import namespace
+from bayesgen.program import static
+
+
+@dataclass(frozen=True, eq=False)
+class LogGaussian(Gaussian):
+    """Features whose shifted logarithm is Gaussian, whatever the prior; ``params`` are those of the logarithm."""
+
+    shift: float = static(default=0.0, kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not np.isfinite(self.shift) or self.shift < 0:
+            raise ValueError(f"{type(self).__name__}: shift must be a finite number >= 0, got {self.shift!r}")
+
+    def check(self, x):
+        """Return the rows, or raise where one has no logarithm."""
+        x = super().check(x)
+        what = "is not above 0, so it has no logarithm; with zeros among the values take shift=1 ('log1p')"
+        if self.shift:
+            what = f"is not above -{self.shift:g}, so it has no shifted logarithm"
+        require(x, lambda part: part > -self.shift, what)
+        return x
+
+    def logarithm(self, x):
+        """Compute log(x + shift); exact near 0 for a shift of 1."""
+        xp = namespace(x)
+        return xp.log1p(x) if self.shift == 1 else xp.log(x + self.shift)
+
+    def likelihood(self, params):
+        """Exp of Normal(mean, sqrt(variance)), less the shift."""
+        return self._exponential(super().likelihood(params))
+
+    def _exponential(self, of_logarithm):
+        """The distribution of x where that of its logarithm is given."""
+        dist = program.dist
+        shift = dist.transforms.AffineTransform(-self.shift, 1.0, domain=dist.constraints.positive)
+        transforms = [dist.transforms.ExpTransform(), *([shift] if self.shift else [])]
+        return dist.TransformedDistribution(of_logarithm, transforms)
+
+    def sufficient_statistic(self, x, about=0.0):
+        """(1, d, d²), d = log(x + shift) - about."""
+        return super().sufficient_statistic(self.logarithm(x), about)
+
+    def natural_parameters(self, params, about=0.0):
+        """Those of the logarithm, and -z = -about - d of the Jacobian."""
+        eta = super().natural_parameters(params, about)
+        xp = namespace(eta)
+        about, slope = xp.broadcast_to(about, eta.shape[:-1]), xp.ones(eta.shape[:-1])
+        return eta - xp.stack([about, slope, xp.zeros(eta.shape[:-1])], axis=-1)
+
+    def sum_rows(self, x, rows):
+        """`Moments` of the logarithms, by group."""
+        return super().sum_rows(self.logarithm(self.check(x)), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormal(LogGaussian, ConjugateFamily):
+    """Positive, skewed feature: the logarithm of x + shift is Gaussian, with a normal-inverse-gamma prior.
+
+    Parameters
+    ----------
+    mean : float or array, shape (features...)
+        Prior mean of the mean of log(x + shift).
+    kappa : float or array
+        Rows the prior mean is worth, > 0.
+    alpha, beta : float or array
+        Shape and scale of the inverse-gamma prior on the variance of the logarithm, > 0.
+    shift : float, keyword
+        What is added before the logarithm is taken, >= 0, in the units of x: 0, or 1 where there are zeros.
+
+    Examples
+    --------
+    >>> prior = LogNormal(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
+    >>> posterior = prior.update(prior.statistics(np.exp([1.0, 3.0])))
+    >>> round(float(posterior.beta), 3), float(posterior.alpha)
+    (4.333, 3.0)
+    """
+
+    mean: Hyperparameter = hyperparameter()
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    alpha: Hyperparameter = hyperparameter(positive=True)
+    beta: Hyperparameter = hyperparameter(positive=True)
+
+    @functools.cached_property
+    def of_logarithm(self) -> NormalInverseGamma:
+        """The model of the logarithm."""
+        return NormalInverseGamma(self.mean, self.kappa, self.alpha, self.beta, per_class=self.per_class)
+
+    @classmethod
+    def weak(cls, statistics, shift: float = 0.0) -> "LogNormal":
+        """The default prior: that of `NormalInverseGamma` on the logarithms."""
+        own = NormalInverseGamma.weak(statistics)
+        return LogNormal(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
+
+    def parameters(self):
+        """Sample the variance of the logarithm, and its mean given it."""
+        return self.of_logarithm.parameters()
+
+    def predictive(self):
+        """Exp of the logarithm's Student-t, less the shift."""
+        return self._exponential(self.of_logarithm.predictive())
+
+    def update(self, statistics) -> Self:
+        """Update the model of the logarithm."""
+        own = self.of_logarithm.update(statistics)
+        return self.revised(mean=own.mean, kappa=own.kappa, alpha=own.alpha, beta=own.beta)
+
+    def log_evidence_terms(self, statistics):
+        """That of the logarithms, less their sum."""
+        return self.of_logarithm.log_evidence_terms(statistics) - statistics.n * statistics.mean
+
+    def log_predictive(self, x):
+        """Log density of the logarithm's Student-t, less the logarithm."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        z = self.logarithm(self.check(x))
+        density = self.of_logarithm.log_predictive(z)
+        jacobian = np.nansum(z.reshape(len(z), -1), axis=1)
+        return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))
+
+    def mode(self):
+        """Joint mode of mean and variance of the logarithm."""
+        return self.of_logarithm.mode()
+
+    def sample_parameters(self, rng, size=()):
+        """Exact draws: inverse gamma, then normal."""
+        return self.of_logarithm.sample_parameters(rng, size)

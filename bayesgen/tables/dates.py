@@ -1,0 +1,84 @@
+"""Dates as numbers: days since 1970-01-01, from columns of dates and from text in which a date is written one way."""
+
+import re
+
+import numpy as np
+
+_TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
+_ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")
+_LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME}$")
+_LOOKED_AT = 1000  # distinct texts; a column of dates is written one way throughout
+
+
+def written(texts) -> bool:
+    """Whether every one of some texts is a date: 2024-01-31, 31.01.2024, 31/01/2024 or 01/31/2024, with a time or not.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The distinct values of a column; the first thousand are looked at.
+
+    Examples
+    --------
+    >>> written(["2024-01-31", "2024-02-01 12:30"]), written(["31.1.2024"]), written(["1-800-2024"])
+    (True, True, False)
+    """
+    texts = [str(text).strip() for text, _ in zip(texts, range(_LOOKED_AT), strict=False)]
+    return bool(texts) and all(_ISO.match(text) or _LOCAL.match(text) for text in texts)
+
+
+def days(values, column: str) -> np.ndarray:
+    """Days since 1970-01-01, (n,), with the time of the day as a fraction and NaN where missing.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        Dates, text, or numbers, which are such days already.
+    column : str
+        What to call the column where it cannot be read.
+
+    Raises
+    ------
+    ValueError
+        Where a value is no date, or nothing tells whether 03/04/2024 begins with the day or with the month.
+
+    Examples
+    --------
+    >>> days(np.array(["31/01/2024", None, "02/02/2024"], dtype=object), "seen")
+    array([19753.,    nan, 19755.])
+    """
+    import pandas as pd
+
+    values = np.asarray(values)
+    if values.dtype.kind in "iuf":
+        return values.astype(float)
+    series = pd.Series(values)
+    texts = [text for text in series.dropna().unique() if isinstance(text, str)]
+    options: dict = {"utc": True}
+    if texts:
+        series = series.where(series.isna(), series.astype(str).str.strip())
+        options |= _format([text.strip() for text in texts], column)
+    try:
+        moments = pd.to_datetime(series, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"column {column!r} is to hold dates: {str(error).splitlines()[0]}") from None
+    return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=float)
+
+
+def _format(texts, column) -> dict:
+    """How pandas is to read the texts of one column."""
+    strange = next((text for text in texts if not (_ISO.match(text) or _LOCAL.match(text))), None)
+    if strange is not None:
+        raise ValueError(f"column {column!r} is to hold dates, and {strange!r} is none; write it as 2024-01-31")
+    found = [local for text in texts if (local := _LOCAL.match(text))]
+    if not found:
+        return {"format": "ISO8601"} if all("/" not in text for text in texts) else {"format": "mixed"}
+    if len(found) < len(texts):
+        raise ValueError(f"column {column!r} writes dates in two ways: {found[0].string!r} and as 2024-01-31")
+    first, second = (max(int(match[place]) for match in found) for place in (1, 3))
+    if first <= 12 and second <= 12 and found[0][2] != ".":
+        raise ValueError(
+            f"column {column!r}: nothing tells whether {found[0].string!r} begins with the day or with the month; "
+            "write dates as 2024-01-31"
+        )
+    return {"format": "mixed", "dayfirst": found[0][2] == "." or first > 12}
