@@ -415,6 +415,17 @@ MODELS = {
     "length negative": (lambda: models.DirichletMultinomial(1.0, 3, length=-1), ValueError, "length must be a whole"),
     "probabilities of sum 2": (lambda: models.KnownCategorical([1.0, 1.0]), ValueError, "sum to 1"),
     "noise of no size": (lambda: models.NormalKnownVariance(0.0, 1.0, 0.0), ValueError, "noise_sd must be positive"),
+    "variance of no rows": (
+        lambda: bg.fit(models.NormalKnownMean(), [NAN], "ml"),
+        ValueError,
+        "maximum likelihood does not exist: no observed value",
+    ),
+    "variance of rows that are the known mean": (
+        lambda: bg.fit(models.NormalKnownMean(2.0), [2.0, 2.0], "ml"),
+        ValueError,
+        "every value is the known mean",
+    ),
+    "alpha of no size": (lambda: models.NormalKnownMean(0.0, 0.0), ValueError, "alpha must be positive"),
     "sd negative": (lambda: models.NormalKnownVariance(0.0, -1.0), ValueError, "sd must be positive"),
     "kappa of no size": (lambda: models.NormalInverseGamma(0, 0, 1, 1), ValueError, "kappa must be positive"),
     "alpha of a gamma negative": (lambda: models.NormalInverseGamma(0, 1, -1, 1), ValueError, "alpha must be positive"),

@@ -559,3 +559,43 @@ def test_where_map_does_not_exist(model, rows):
     with pytest.raises(ValueError, match="no mode"):
         fit(model, rows, "map")
     fit(model, rows, "exact")
+
+
+# -- marginal modes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tied", [(), ("class",), ("class", "feature")])
+def test_the_marginal_mode_of_a_variance_is_that_with_the_means_integrated_out(tied):
+    """By the trapezoid rule over each mean, of the density that SciPy writes."""
+    x, t = np.array([[0.0, 1.0], [1.5, 2.0], [4.0, 3.5], [2.5, 3.0], [3.0, 7.0]]), np.array([0, 0, 1, 1, 1])
+    shared = "class" in tied
+    prior = NormalInverseGamma([1.0, 2.0], [1.5, 0.7], *([4.0, 6.0] if "feature" in tied else [[4.0, 5.0], [6.0, 5.0]]))
+    model = GaussianDiscriminant(
+        DirichletCategorical(1.0, 2), prior, "isotropic" if "feature" in tied else "diagonal", shared
+    )
+    found = model.update(model.statistics(x, t)).gaussian.marginal_mode()["variance"]
+    variance, mean = np.linspace(0.3, 6, 2401)[:, None], np.linspace(-40, 40, 4001)
+    alpha, beta = (np.broadcast_to(a, 2) for a in (prior.alpha, prior.beta))
+    log = {}
+    for k, j in np.ndindex(2, 2):
+        key = (0 if shared else k, 0 if "feature" in tied else j)
+        density = stats.norm.logpdf(mean, prior.mean[j], np.sqrt(variance / prior.kappa[j]))
+        density = density + sum(stats.norm.logpdf(v, mean, np.sqrt(variance)) for v in x[t == k, j])
+        start = log.get(key, stats.invgamma.logpdf(variance[:, 0], alpha[j], scale=beta[j]))
+        log[key] = start + np.log(np.exp(density).sum(1))
+    for (k, j), density in log.items():
+        value = found if found.ndim == 0 else found[j] if shared else found[k, j]
+        assert variance[density.argmax(), 0] == pytest.approx(float(value), abs=0.003)
+
+
+def test_the_marginal_mode_of_a_covariance():
+    """Its inverse-Wishart density by SciPy falls in every direction from it; of one column it is the variance's."""
+    posterior = NormalInverseWishart([1.0, 2.0], 2.0, 7.0, [[8.0, 2.4], [2.4, 4.0]])
+    mode = posterior.marginal_mode()["covariance"]
+    top = stats.invwishart(7.0, posterior.scale).logpdf(mode)
+    for step in (np.eye(2), np.diag([1.0, 0.0]), np.diag([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]])):
+        for sign in (-1, 1):
+            assert stats.invwishart(7.0, posterior.scale).logpdf(mode + sign * 1e-3 * step) < top
+    assert (np.linalg.eigvalsh(mode - posterior.mode()["covariance"]) > 0).all()
+    line, gamma = NormalInverseWishart([1.0], 2.0, 7.0, [[8.0]]), NormalInverseGamma(1.0, 2.0, 3.5, 4.0)
+    assert line.marginal_mode()["covariance"].item() == pytest.approx(float(gamma.marginal_mode()["variance"]))

@@ -14,6 +14,7 @@ from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegres
 from bayesgen.models.naive_bayes import NaiveBayes
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.models.normal_known_mean import NormalKnownMean
 from bayesgen.models.normal_known_variance import NormalKnownVariance
 from bayesgen.models.reference import (
     HaldaneBernoulli,
@@ -43,6 +44,7 @@ __all__ = [
     "NaiveBayes",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "NormalKnownMean",
     "NormalKnownVariance",
     "ProbitRegression",
     "ReferenceGaussian",

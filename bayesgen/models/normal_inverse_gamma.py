@@ -5,7 +5,8 @@ r"""A Gaussian feature with unknown mean and variance: the diagonal Gaussian of 
 
 With n rows of mean x̄ and scatter S: kappa_n = kappa + n, mean_n = (kappa m + n x̄)/kappa_n, alpha_n = alpha + n/2,
 beta_n = beta + S/2 + kappa n (x̄ - m)²/(2 kappa_n). Predictive: Student-t with 2 alpha_n degrees of freedom and squared
-scale beta_n (kappa_n + 1)/(alpha_n kappa_n). Joint mode: mean_n and beta_n/(alpha_n + 3/2). (Murphy 2007, section 6.)
+scale beta_n (kappa_n + 1)/(alpha_n kappa_n). Joint mode: mean_n and beta_n/(alpha_n + 3/2); the marginal mode
+of the variance is beta_n/(alpha_n + 1), for no mean is set to its best value with it. (Murphy 2007, section 6.)
 
 Where classes or features share one variance, alpha_n and beta_n sum over all that share it, the mode's 3/2 becomes
 1 + (number of means tied to it)/2, and features that share it are a joint Student-t: integrating the variance couples
@@ -179,6 +180,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         means = self.tie(np.ones(self.batch_shape))
         variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
         return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+
+    def marginal_mode(self):
+        """Modes of the marginal densities: the variance's, the means integrated out, is beta / (alpha + 1)."""
+        return {
+            **self.mode(),
+            "variance": self.squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
+        }
 
     def sample_parameters(self, rng, size=()):
         """Exact draws: inverse gamma, then normal."""

@@ -5,7 +5,8 @@ r"""A Gaussian vector with unknown mean and covariance matrix.
 
 With n rows of mean x̄ and scatter S: kappa_n = kappa + n, mean_n = (kappa m + n x̄)/kappa_n, nu_n = nu + n,
 Psi_n = Psi + S + kappa n/kappa_n (x̄ - m)(x̄ - m)'. Predictive: D-variate Student-t with nu_n - D + 1 degrees of freedom
-and scale matrix Psi_n (kappa_n + 1)/(kappa_n (nu_n - D + 1)). Joint mode: mean_n and Psi_n/(nu_n + D + 2).
+and scale matrix Psi_n (kappa_n + 1)/(kappa_n (nu_n - D + 1)). Joint mode: mean_n and Psi_n/(nu_n + D + 2); the marginal
+mode of the covariance is Psi_n/(nu_n + D + 1).
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Murphy 2007, section 9.)
 """
 
@@ -238,6 +239,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         mean = np.broadcast_to(self.mean, (*self.batch_shape, dim))
         means = self.tie(np.ones(self.batch_shape))
         return full_params(mean, self.squeeze(self.scale / (self.nu + dim + 1 + means)[..., None, None]))
+
+    def marginal_mode(self):
+        """Modes of the marginal densities: the covariance's, the means integrated out, is scale / (nu + D + 1)."""
+        dim = self.mean.shape[-1]
+        covariance = self.squeeze(self.scale / (self.nu + dim + 1)[..., None, None])
+        return full_params(np.broadcast_to(self.mean, (*self.batch_shape, dim)), covariance)
 
     def squeeze(self, matrix):
         """Drop the axis of classes from what they share."""

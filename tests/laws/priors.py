@@ -21,6 +21,7 @@ from bayesgen.models import (
     LogNormal,
     NormalInverseGamma,
     NormalInverseWishart,
+    NormalKnownMean,
     NormalKnownVariance,
     ProbitRegression,
 )
@@ -128,6 +129,7 @@ PRIORS: dict[type, Callable] = {
     KnownCategorical: lambda leaf, p: 0.0,
     NormalKnownVariance: lambda leaf, p: stats.norm(leaf.mean, leaf.sd).logpdf(p["mean"]).sum(),
     LogNormal: _normal_inverse_gamma,
+    NormalKnownMean: lambda leaf, p: stats.invgamma(leaf.alpha, scale=leaf.beta).logpdf(p["variance"]).sum(),
     NormalInverseGamma: _normal_inverse_gamma,
     NormalInverseWishart: _normal_inverse_wishart,
     LinearRegression: _line,
