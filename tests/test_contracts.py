@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen import program
-from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.estimators.base import DecisionFunction, Estimator, ProbabilityDraws
 from bayesgen.hyperparameters import Hyperparameters
 from bayesgen.leaf import ConjugateFamily, ExponentialFamily
 from bayesgen.model import Conjugate, Model, Params, is_conjugate
@@ -40,7 +40,14 @@ def ours(classes) -> list[type]:
 
 # -- abstract or final -----------------------------------------------------------------------------------------------
 
-BASES = {Record, Hyperparameters, Statistics, Estimator, ProbabilityDraws}  # what nobody makes an instance of
+BASES = {
+    Record,
+    Hyperparameters,
+    Statistics,
+    Estimator,
+    ProbabilityDraws,
+    DecisionFunction,
+}  # what nobody makes an instance of
 
 CLASSES = ours([*program.records(), *below(Posterior), *below(Estimator)])
 

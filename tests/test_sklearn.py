@@ -275,6 +275,11 @@ def test_decision_function():
     scores = three.decision_function(IRIS)
     np.testing.assert_allclose(softmax(scores, axis=1), three.predict_proba(IRIS), rtol=1e-12)
     np.testing.assert_array_equal(three.classes_[scores.argmax(1)], three.predict(IRIS))
+    for classes in (2, 3):
+        X, y = IRIS[SPECIES < classes], SPECIES[SPECIES < classes]
+        lda, own = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y), GD(shared=True, inference="ml").fit(X, y)
+        theirs = lda.decision_function(X) if classes == 2 else lda.predict_log_proba(X)
+        np.testing.assert_allclose(own.decision_function(X), theirs, rtol=1e-7, atol=1e-7)
     assert not hasattr(NB(), "decision_function")
 
 

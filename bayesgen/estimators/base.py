@@ -2,7 +2,7 @@
 
 import abc
 import contextlib
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -123,3 +123,20 @@ class ProbabilityDraws:
     def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
         """Posterior interval of each probability, (n, K, 2); see `inspection.probability_interval`."""
         return inspection.probability_interval(self, X, level, size)
+
+
+class DecisionFunction:
+    """For classifiers that stand in the place of linear ones: scores, in scikit-learn's shapes."""
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores whose largest is the predicted class: of two classes one, (n,), positive for the second; else (n, K).
+
+        They are what gives the averaged probability by the link: log odds of two classes, log probabilities of more,
+        and of a probit classifier Φ⁻¹(p). Of a point estimate with a linear score and two classes that is
+        intercept + x coefficients.
+        """
+        log_p = cast(Any, self).predict_log_proba(X)
+        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
+
+    def _score_of_two(self, log_p) -> np.ndarray:
+        return log_p[:, 1] - log_p[:, 0]

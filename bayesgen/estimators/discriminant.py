@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.boundary import mean_scores
+from bayesgen.estimators.base import DecisionFunction
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.hyperparameters import Hyperparameters
 from bayesgen.inference import Exact, Inference, named
@@ -18,7 +19,7 @@ from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.schema import Block, Schema
 
 
-class GaussianDiscriminantClassifier(GenerativeClassifier):
+class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
     """Bayesian Gaussian discriminant analysis, with missing entries at prediction.
 
     Parameters

@@ -345,7 +345,10 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         labels = self.classes_.tolist()
         if np.shape(priors) != (len(labels),):
             raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
-        return KnownCategorical(priors, labels)
+        try:
+            return KnownCategorical(priors, labels)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"priors: {error}") from None
 
     def _read(self, X):
         check_is_fitted(self)

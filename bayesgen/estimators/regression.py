@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.errors import DataError
-from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.estimators.base import DecisionFunction, Estimator, ProbabilityDraws
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods, row_groups
 from bayesgen.inspection.columns import row_labels
@@ -270,7 +270,7 @@ class LinearRegressor(RegressorMixin, _Regression):
         return float(self.model_.log_evidence(self.statistics_))
 
 
-class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
+class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, _Regression):
     """Shared by the classifiers."""
 
     def fit(self, X, y, sample_weight=None, classes=None):
@@ -341,19 +341,6 @@ class _LinearClassifier(ClassifierMixin, ProbabilityDraws, _Regression):
     def predict_proba(self, X) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``."""
         return np.exp(self.predict_log_proba(X))
-
-    def decision_function(self, X) -> np.ndarray:
-        """Scores whose largest is the predicted class: of two classes one, (n,), positive for the second; else (n, K).
-
-        It is the score that gives the averaged probability by the link: the log odds, the log probabilities of more
-        classes, and of a probit classifier Φ⁻¹(p). Of a point estimate of two classes that is intercept + x
-        coefficients.
-        """
-        log_p = self.predict_log_proba(X)
-        return self._score(log_p) if len(self.classes_) == 2 else log_p
-
-    def _score(self, log_p) -> np.ndarray:
-        return log_p[:, 1] - log_p[:, 0]
 
     def predict(self, X) -> np.ndarray:
         """Most probable class of each row; ties go to the first."""
@@ -479,7 +466,7 @@ class ProbitClassifier(_LinearClassifier):
             )
         return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
 
-    def _score(self, log_p):
+    def _score_of_two(self, log_p):
         first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
         score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
         return np.where(first, -score, score)
