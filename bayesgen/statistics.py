@@ -33,6 +33,10 @@ class Statistics(Record):
     def __sub__(self, other) -> Self:
         return self._with(other, -1)
 
+    def scaled(self, factor: float) -> Self:
+        """Statistics in which every row counts ``factor`` times what it did."""
+        raise TypeError(f"{type(self).__name__} cannot be scaled: it has no method scaled(factor)")
+
     def _with(self, other, sign: int) -> Any:
         """Statistics with the rows of ``other`` put in (``sign`` 1), or taken out (-1), where they are among these."""
         return NotImplemented  # the other side may know; else Python says which two types do not add
@@ -66,6 +70,10 @@ class SumStatistics(Statistics):
         if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
+
+    def scaled(self, factor):
+        """Sums in proportion."""
+        return SumStatistics(self.sums * factor, self.base * factor)
 
 
 class Pooled(NamedTuple):
@@ -140,6 +148,10 @@ class Moments(Statistics):
         scatter = self.scatter + sign * other.scatter + sign * between * square
         scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
         return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
+
+    def scaled(self, factor):
+        """Weight and scatter in proportion; the mean stays."""
+        return Moments(self.n * factor, self.mean, self.scatter * factor)
 
     def sum_groups(self) -> "Moments":
         """Merge the leading axis of groups."""

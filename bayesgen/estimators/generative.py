@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
-from bayesgen.estimators import batches
+from bayesgen.estimators import amend, batches
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.draw_reliability import warn_of_few_draws
@@ -295,6 +295,83 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         _, codes = class_codes(y, self.classes_)
         return self._summarise(self.schema_, table, codes, weight)[1]
 
+    def __add__(self, other):
+        """Return a classifier that has learned from the rows of both: of one kind, settings, schema and classes.
+
+        Its weak priors follow all the rows, so it is what ``fit`` makes of them; ``sum(classifiers)`` merges many.
+        """
+        return amend.merge(self, other) if type(self) is type(other) else NotImplemented
+
+    def __radd__(self, other):
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
+
+    def forget(self, X, y, sample_weight=None) -> Self:
+        """Learn as if some rows of the fit had never been there.
+
+        Statistics are those without the rows, scatters to 1e-8 of themselves and one row's variance; where digits would
+        be lost, or the rows are seen not to be among those of the fit, it is refused and the fit kept. That rows were
+        among them cannot always be seen. Weak priors follow what is left; schema, categories and classes stay. This is
+        no promise of privacy: categories and saved files may tell of what was there.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, as at the fit.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> X, y = [[1.0], [1.4], [3.1], [2.9], [9.0]], ["a", "a", "b", "b", "b"]
+        >>> classifier = NaiveBayesClassifier().fit(X, y).forget(X[4:], y[4:])
+        >>> without = NaiveBayesClassifier().fit(X[:4], y[:4])
+        >>> bool(np.allclose(classifier.predict_proba(X), without.predict_proba(X)))
+        True
+        """
+        check_is_fitted(self)
+        with self._whole():
+            return amend.forget(self, X, y, sample_weight)
+
+    def decay(self, factor: float) -> Self:
+        """Let all rows so far count ``factor`` times what they did: before each new batch of a stream that drifts.
+
+        Statistics are scaled, never hyperparameters, so the prior keeps its strength. `total_weight_` and
+        `effective_rows_` tell what is left. There is no evidence of rows that count in part.
+
+        Parameters
+        ----------
+        factor : float
+            Above 0, at most 1. With 0.5 ** (1/h) before every batch a batch counts half after h more.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> classifier = NaiveBayesClassifier().partial_fit([[1.0], [1.4]], ["a", "b"], classes=["a", "b"])
+        >>> classifier.decay(0.5).partial_fit([[3.1], [2.9]], ["b", "b"]).total_weight_
+        3.0
+        """
+        with self._whole():
+            return amend.decay(self, factor)
+
+    @property
+    def total_weight_(self) -> float:
+        """Sum of the weights of all rows."""
+        check_is_fitted(self)
+        return float(self.statistics_.classes.sums.sum())
+
+    @property
+    def effective_rows_(self) -> float:
+        """Kish's effective number of rows, (Σw)²/Σw²: how many rows of one weight say as much."""
+        check_is_fitted(self)
+        return self.total_weight_**2 / float(self.statistics_.squares.sum())
+
     def _summarise(self, schema, table, codes, weight):
         """The model without its weak priors, and statistics of some rows."""
         template = self._template(schema)
@@ -446,6 +523,8 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         check_is_fitted(self)
         if not self.model_.conjugate:
             raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
+        if self.statistics_.decayed:
+            raise AttributeError("log_evidence_ is that of whole rows, and some were made to count less by decay()")
         try:
             return float(self.model_.log_evidence(self.statistics_))
         except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers

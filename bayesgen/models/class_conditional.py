@@ -64,6 +64,11 @@ class ClassStatistics(Statistics):
         classes, squares = combine(self.classes, other.classes), combine(self.squares, other.squares)
         return ClassStatistics(classes, leaves, squares, self.schema or other.schema, self.decayed or other.decayed)
 
+    def scaled(self, factor):
+        """Statistics in which every row counts ``factor`` times what it did, marked as `decayed`."""
+        leaves = {name: own.scaled(factor) for name, own in self.leaves.items()}
+        return ClassStatistics(self.classes.scaled(factor), leaves, self.squares * factor**2, self.schema, True)
+
     def under(self, schema: str) -> "ClassStatistics":
         """The same statistics with the fingerprint of their schema."""
         return replace(self, schema=schema)

@@ -62,6 +62,21 @@ class PatternMoments(Statistics):
     def __radd__(self, other):
         return self + other if isinstance(other, Moments) else super().__radd__(other)
 
+    def __sub__(self, other):
+        if isinstance(other, Moments) and other.vector:
+            other = PatternMoments.of({"1" * other.mean.shape[-1]: other})
+        if not isinstance(other, PatternMoments):
+            return super().__sub__(other)
+        parts, gone = self.by_pattern(), other.by_pattern()
+        if strange := [p for p in gone if p not in parts and gone[p].n.any()]:
+            raise ValueError(f"no row has the gaps of those to take out, such as {strange[0]} (1: seen, 0: missing)")
+        left = {p: part - gone[p] if p in gone else part for p, part in parts.items()}
+        return PatternMoments.of({p: part for p, part in left.items() if part.n.any()} or left)
+
+    def scaled(self, factor):
+        """Weight and scatter in proportion; the means stay."""
+        return PatternMoments(self.patterns, self.moments.scaled(factor))
+
     def columns(self) -> Moments:
         """Moments of every column by itself, over the entries seen."""
         m = self.moments
