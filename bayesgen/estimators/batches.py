@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.tables.batches import Job, Source, source_of, told
+from bayesgen.tables.dask import DaskParts
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema
@@ -96,18 +97,35 @@ def _pass(source, needed, target, weight, wanted, progress) -> Survey:
         found = None
         with told(job.place):
             for batch in job.read():
-                part = Survey.of(batch, target, weight, wanted)
-                found = part if found is None else found if part is None else found + part
+                found = added(found, Survey.of(batch, target, weight, wanted))
         return job.place, found
 
-    total: Survey | None = None
     with bar("reading categories and classes", None, progress):
-        for place, found in in_order(source.jobs(needed), survey):
-            with told(place):
-                total = found if total is None else total if found is None else total + found
+        total = _total(source, needed, survey)
     if total is None:
         raise ValueError("the source has no rows: at least one is needed")
     return total
+
+
+def added(a, b):
+    """Sum of what may be None, which stands for nothing."""
+    return b if a is None else a if b is None else a + b
+
+
+def _total(source: Source, needed, survey) -> Survey | None:
+    """Merge surveys, in order; what does not fit is told with its place."""
+    if isinstance(source, DaskParts):
+        return source.total(survey, _merged)[1]
+    result = "", None
+    for found in in_order(source.jobs(needed), survey):
+        result = _merged(result, found)
+    return result[1]
+
+
+def _merged(a, b):
+    """Merge two pairs of a place and a survey."""
+    with told(b[0]):
+        return b[0], added(a[1], b[1])
 
 
 def fit_batches(
@@ -125,6 +143,8 @@ def fit_batches(
 ):
     """Do `GenerativeClassifier.fit_batches`, which says what the arguments are."""
     source = source_of(data, missing)
+    if checkpoint is not None and isinstance(source, DaskParts):
+        raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
     kept = _Checkpoint(checkpoint, estimator, source)
     if kept.total is not None:
         schema, classes = kept.schema, kept.classes
@@ -137,16 +157,18 @@ def fit_batches(
         total, count = None, 0
         with told(job.place):
             for batch in job.read():
-                found = rows.statistics(batch)
-                total = found if total is None else total if found is None else total + found
+                total = added(total, rows.statistics(batch))
                 count += len(batch if target is not None else batch[1])
         return total, count
 
-    with kept.on_the_way(rows), bar("rows", source.rows, progress) as advance:
-        advance(kept.rows)
-        for found, count in in_order(itertools.islice(source.jobs(needed), kept.done, None), summed, workers):
-            kept.add(found, count)
-            advance(count)
+    if isinstance(source, DaskParts):
+        kept.add(*source.total(summed, _both))
+    else:
+        with kept.on_the_way(rows), bar("rows", source.rows, progress) as advance:
+            advance(kept.rows)
+            for found, count in in_order(itertools.islice(source.jobs(needed), kept.done, None), summed, workers):
+                kept.add(found, count)
+                advance(count)
     if kept.total is None:
         raise ValueError("the source has no rows: at least one is needed")
     estimator.fit_statistics(rows.schema, kept.total, rows.classes)
@@ -154,6 +176,11 @@ def fit_batches(
         estimator.feature_names_in_ = np.asarray(rows.schema.columns, dtype=object)
     kept.remove()
     return estimator
+
+
+def _both(a, b):
+    """Sum two pairs of statistics and a number of rows."""
+    return added(a[0], b[0]), a[1] + b[1]
 
 
 class _Checkpoint:
@@ -183,7 +210,7 @@ class _Checkpoint:
 
     def add(self, found: ClassStatistics | None, rows: int) -> None:
         """Add the statistics of the next part."""
-        self.total = found if self.total is None else self.total if found is None else self.total + found
+        self.total = added(self.total, found)
         self.done, self.rows = self.done + 1, self.rows + rows
         if self.path is not None and time.monotonic() - self._written > _KEEP_EVERY:
             self._write()

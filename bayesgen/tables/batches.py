@@ -10,6 +10,7 @@ import functools
 import glob
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -347,6 +348,11 @@ def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
     if isinstance(data, str | os.PathLike):
         return _files([os.fspath(data)], missing)
     source: Any = data
+    if "dask" in sys.modules:  # nobody has a collection of it otherwise
+        from bayesgen.tables.dask import parts_of
+
+        if (parts := parts_of(data)) is not None:
+            return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
         return _files([os.fspath(one) for one in data], missing)
     import pyarrow as pa

@@ -1,0 +1,99 @@
+"""Partitions of Dask are summed where they are: every family, on the synchronous scheduler and on a real cluster."""
+
+import os
+import signal
+import time
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from test_batches import TABLE, equal, fresh
+from test_fit_statistics import CASES, WEIGHT, Y
+
+import bayesgen as bg
+
+NB = bg.NaiveBayesClassifier
+
+
+@pytest.fixture
+def here():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def delayed(X, weight=None):
+    """Four partitions, one of them skewed and one empty."""
+    cuts = [slice(0, 3), slice(3, 3), slice(3, 50), slice(50, 60)]
+    if not isinstance(X, pd.DataFrame):
+        return [dask.delayed((X[own], Y[own], *([] if weight is None else [weight[own]]))) for own in cuts]
+    table = X.assign(kind=Y) if weight is None else X.assign(kind=Y, weight=weight)
+    return [dask.delayed(table[own]) for own in cuts]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_family_learns_from_partitions_what_it_learns_in_memory(case, here):
+    estimator, X = CASES[case]
+    whole = fresh(estimator).fit(X, Y, WEIGHT)
+    names = {"target": "kind", "sample_weight": "weight"} if isinstance(X, pd.DataFrame) else {}
+    again = fresh(estimator).fit_batches(delayed(X, WEIGHT), **names)
+    equal(again, whole, X)
+
+
+def test_frames_arrays_and_files_of_dask(here, tmp_path):
+    X = TABLE.drop(columns=["kind", "weight"])
+    whole = NB().fit(X, Y)
+    frame = dd.from_pandas(TABLE.drop(columns="weight"), npartitions=5)
+    equal(NB().fit_batches(frame, "kind"), whole, X)
+    again = bg.GaussianDiscriminantClassifier(inference="map")
+    numbers = np.random.default_rng(0).normal(size=(60, 4))
+    again.fit_batches((da.from_array(numbers, chunks=(17, 2)), da.from_array(Y, chunks=30)))
+    equal(again, fresh(again).fit(numbers, Y), numbers)
+
+
+def test_what_is_wrong_names_the_partition(here):
+    X = TABLE.drop(columns=["kind", "weight"])
+    whole = NB().fit(X, Y)
+    strange = TABLE[30:].assign(colour="pink")
+    parts = [dask.delayed(TABLE[:30]), dask.delayed(strange)]
+    declared = {"schema": whole.schema_, "classes": whole.classes_}
+    with pytest.raises(ValueError, match="partition 1: column 'colour': 'pink' in row 0 is not one of the categories"):
+        NB().fit_batches(parts, "kind", sample_weight="weight", **declared)
+    with pytest.raises(ValueError, match="partition 1: .*lacks"):
+        NB().fit_batches([parts[0], dask.delayed(TABLE.drop(columns="x"))], "kind", sample_weight="weight")
+    with pytest.raises(ValueError, match="no rows"):
+        NB().fit_batches([dask.delayed(TABLE[:0])], "kind")
+    with pytest.raises(ValueError, match="checkpoint= is for what is read here"):
+        NB().fit_batches(parts, "kind", checkpoint="x")
+
+
+def part_of_many(number, flag):
+    """Rows of a partition; the first time that number 7 is asked for, its worker dies."""
+    if number == 7 and not os.path.exists(flag):
+        open(flag, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.05)
+    size = 20_000 if number == 3 else 0 if number == 4 else 200  # skewed, empty
+    rng = np.random.default_rng(number)
+    t = rng.integers(3, size=size)
+    table = pd.DataFrame(rng.normal(t[:, None], size=(size, 3)), columns=list("xyz"))
+    kinds = ["u", "v", *(["new"] if number == 9 else [])]
+    return table.assign(c=rng.choice(kinds, size) if size else np.empty(0, object), t=t)
+
+
+@pytest.mark.slow
+def test_a_cluster_of_processes_survives_a_killed_worker(tmp_path):
+    from dask.distributed import Client, LocalCluster
+
+    flag = str(tmp_path / "died")
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with Client(cluster):
+            parts = [dask.delayed(part_of_many)(number, flag) for number in range(16)]
+            again = NB().fit_batches(parts, "t")
+    assert os.path.exists(flag)
+    table = pd.concat([part_of_many(number, flag) for number in range(16)])
+    whole = NB().fit(table.drop(columns="t"), table.t)
+    assert again.schema_ == whole.schema_
+    equal(again, whole, table.drop(columns="t"))
