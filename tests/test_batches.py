@@ -226,3 +226,60 @@ def test_statistics_of_two_schemas_do_not_add():
     with pytest.raises(ValueError, match="summed under another schema"):
         NB().fit_statistics(other.schema_, one.statistics_, one.classes_)
     assert re.fullmatch("[0-9a-f]{16}", one.statistics_.schema)
+
+
+# -- predictions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_predictions_are_written_batch_by_batch(kind, folder, tmp_path):
+    X = TABLE.drop(columns=["kind", "weight"])
+    fitted = NB().fit(X, Y)
+    path = tmp_path / f"predictions.{kind}"
+    assert fitted.predict_batches(folder, path) == 60
+    found = pd.read_parquet(path) if kind == "parquet" else pd.read_csv(path)
+    assert found["row"].tolist() == list(range(60)) and found["class"].tolist() == fitted.predict(X).tolist()
+    np.testing.assert_allclose(found[["p_a", "p_b", "p_c"]], fitted.predict_proba(X), rtol=1e-14)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_predictions_come_in_order_of_any_source_and_estimator(folder):
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    line = bg.LinearRegressor().fit(x, x.sum(1))
+    found = pd.concat(line.predict_batches([x[:10], x[10:]]))
+    np.testing.assert_allclose(found["prediction"], line.predict(x))
+    unnamed = bg.LogisticClassifier(inference="map").fit(x, Y)
+    table = pa.table({f"x{j}": x[:, j] for j in (2, 1, 0)})
+    found = pd.concat(unnamed.predict_batches(table))
+    np.testing.assert_allclose(found[["p_a", "p_b", "p_c"]], unnamed.predict_proba(x))
+
+
+def test_a_prediction_that_fails_leaves_no_file(folder, tmp_path):
+    fitted = NB(unseen="error").fit(TABLE[["x", "colour"]], Y)
+    strange = TABLE.assign(colour="pink")
+    for source, message in (([TABLE, strange], "batch 1: column 'colour': 'pink'"), ([TABLE[:0]], "has no rows")):
+        with pytest.raises(ValueError, match=message):
+            fitted.predict_batches(source, tmp_path / "p.csv")
+    with pytest.raises(ValueError, match="ends in .parquet or .csv"):
+        fitted.predict_batches(TABLE, tmp_path / "p.txt")
+    assert not (tmp_path / "p.csv").exists() and not list(tmp_path.glob(".*"))
+
+
+def test_the_command_line_predicts_folders_and_merges(folder, tmp_path):
+    from typer.testing import CliRunner
+
+    from bayesgen.cli import app
+
+    X = TABLE.drop(columns=["kind", "weight"])
+    whole = NB().fit(X, Y)
+    for i, own in enumerate((slice(0, 35), slice(35, 60))):
+        part = whole.summarise(X[own], Y[own])
+        NB().fit_statistics(whole.schema_, part, whole.classes_).save(tmp_path / f"{i}.nc")
+    files = [str(tmp_path / name) for name in ("0.nc", "1.nc", "all.nc")]
+    done = CliRunner().invoke(app, ["merge", *files[:2], "--output", files[2]])
+    assert done.exit_code == 0 and "2 classifiers, rows of total weight 60" in done.output
+    out = str(tmp_path / "p.parquet")
+    done = CliRunner().invoke(app, ["predict", files[2], str(folder), "--output", out])
+    assert done.exit_code == 0 and "60 rows" in done.output
+    found = pd.read_parquet(out)
+    np.testing.assert_allclose(found[["p_a", "p_b", "p_c"]], whole.predict_proba(X), rtol=1e-10)

@@ -61,7 +61,7 @@ def test_what_is_wrong_names_the_partition(here):
     declared = {"schema": whole.schema_, "classes": whole.classes_}
     with pytest.raises(ValueError, match="partition 1: column 'colour': 'pink' in row 0 is not one of the categories"):
         NB().fit_batches(parts, "kind", sample_weight="weight", **declared)
-    with pytest.raises(ValueError, match="partition 1: .*lacks"):
+    with pytest.raises(ValueError, match=r"partition 1: .*lacks"):
         NB().fit_batches([parts[0], dask.delayed(TABLE.drop(columns="x"))], "kind", sample_weight="weight")
     with pytest.raises(ValueError, match="no rows"):
         NB().fit_batches([dask.delayed(TABLE[:0])], "kind")
@@ -88,12 +88,20 @@ def test_a_cluster_of_processes_survives_a_killed_worker(tmp_path):
     from dask.distributed import Client, LocalCluster
 
     flag = str(tmp_path / "died")
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        with Client(cluster):
-            parts = [dask.delayed(part_of_many)(number, flag) for number in range(16)]
-            again = NB().fit_batches(parts, "t")
+    how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(**how) as cluster, Client(cluster):
+        parts = [dask.delayed(part_of_many)(number, flag) for number in range(16)]
+        again = NB().fit_batches(parts, "t")
     assert os.path.exists(flag)
     table = pd.concat([part_of_many(number, flag) for number in range(16)])
     whole = NB().fit(table.drop(columns="t"), table.t)
     assert again.schema_ == whole.schema_
     equal(again, whole, table.drop(columns="t"))
+
+
+def test_predictions_of_a_dask_frame_are_one(here):
+    X = TABLE.drop(columns=["kind", "weight"])
+    fitted = NB().fit(X, Y)
+    found = fitted.predict_batches(dd.from_pandas(TABLE, npartitions=4)).compute()
+    np.testing.assert_allclose(found[["p_a", "p_b", "p_c"]], fitted.predict_proba(X))
+    assert found.index.equals(TABLE.index) and found["class"].tolist() == fitted.predict(X).tolist()

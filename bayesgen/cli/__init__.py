@@ -7,6 +7,7 @@ import typer
 from bayesgen import report
 from bayesgen.cli.compare import compare
 from bayesgen.cli.learn import fit, update
+from bayesgen.cli.merge import merge
 from bayesgen.cli.predict import predict
 
 
@@ -17,7 +18,7 @@ class _App(typer.Typer):
 
 
 app = _App(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (compare, fit, update, predict):
+for command in (compare, fit, update, merge, predict):
     app.command()(command)
 
 

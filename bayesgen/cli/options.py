@@ -12,7 +12,11 @@ File = Annotated[
     ),
 ]
 Rows = Annotated[
-    str, typer.Argument(help="A CSV or Parquet file with the columns of the fit, or - for the standard input.")
+    str,
+    typer.Argument(
+        help="A CSV or Parquet file with the columns of the fit, a folder or pattern of them, or - for the standard "
+        "input. Large files are read in batches."
+    ),
 ]
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, with commas between.")]

@@ -15,7 +15,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="File of a saved estimator, by `bayesgen fit` or its method save.")],
     file: options.Rows,
     output: Annotated[
-        Path, typer.Option(help="File for the predictions, a row for each row; - for the standard output.")
+        Path, typer.Option(help="File for the predictions, .csv or .parquet; - for the standard output.")
     ] = Path("predictions.csv"),
     id: options.Id = None,
     missing: options.Missing = None,
@@ -24,6 +24,7 @@ def predict(
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     from bayesgen.estimators import storage
+    from bayesgen.estimators.batches import predictions
     from bayesgen.tables.messages import named
 
     piped = str(output) == "-"
@@ -36,12 +37,22 @@ def predict(
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
         names = reading.split(id)
+        if reading.in_batches(file, output):
+            reading.keep_inputs(output, Path(file), model)
+            if names or sep != ",":
+                raise ValueError("--id and --sep are not for folders, patterns, large files and Parquet output")
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with said(out):
+                count = estimator.predict_batches(file, output, missing=reading.split(missing))
+            report.say(out, f"{file}: {count} rows; written to {output}")
+            return
         read, X = reading.columns_of_fit(estimator, file, missing, sep, names)
         if not piped:
             reading.keep_inputs(output, read.path, model)
         with said(out):
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
-            found = reading.predictions(estimator, X)
+            found = predictions(estimator, X)
+            found.insert(0, "row", range(len(X)))
             report.tell_gaps(out, read, X.columns)
         for place, name in enumerate(names, 1):
             found.insert(place, name, read.table[name].to_numpy())

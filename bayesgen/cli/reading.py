@@ -1,10 +1,11 @@
 """What the commands read and where they write: tables, estimators, and outputs that must not replace inputs."""
 
+import glob
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
+_LARGE = 1 << 26  # bytes of a file that is read in batches
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -85,13 +86,8 @@ def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequ
     return read, X
 
 
-def predictions(estimator, X):
-    """What an estimator predicts of rows, as a table."""
-    import pandas as pd
-
-    if not hasattr(estimator, "predict_proba"):
-        mean, sd = estimator.predict(X, return_std=True)
-        return pd.DataFrame({"row": np.arange(len(X)), "prediction": mean, "sd": sd})
-    probability, classes = estimator.predict_proba(X), estimator.classes_
-    columns = {"row": np.arange(len(X)), "class": classes[probability.argmax(1)]}
-    return pd.DataFrame(columns | {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)})
+def in_batches(file: str, output: Path) -> bool:
+    """Whether rows are read and predicted in batches: of many files, of a large one, or where Parquet is written."""
+    path = Path(file)
+    several = path.is_dir() or (glob.has_magic(file) and not path.exists())
+    return several or output.suffix.lower() in (".parquet", ".pq") or (path.is_file() and path.stat().st_size > _LARGE)

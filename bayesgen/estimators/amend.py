@@ -82,7 +82,7 @@ def _remaining(whole: SumStatistics, part: SumStatistics, counts: bool) -> SumSt
     return SumStatistics(sums, left.base)
 
 
-def _settled(whole, left):
+def _settled(whole, left) -> Any:
     """Moments in which a weight that rounding left of nothing is nothing, as are its mean and scatter."""
     if isinstance(whole, PatternMoments):
         before = whole.by_pattern()

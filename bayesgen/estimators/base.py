@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from bayesgen import inspection
+from bayesgen.estimators import batches
 from bayesgen.estimators.settings import changed, settings
 from bayesgen.inference import named
 from bayesgen.tables.schema import side_by_side
@@ -70,6 +71,43 @@ class Estimator(BaseEstimator, abc.ABC):
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(own)}")
             setattr(self, name, changed(named(own[name]), changes, name))
         return self
+
+    def predict_batches(
+        self, source, output=None, *, missing=(), progress: bool | None = None, workers: int | None = None
+    ):
+        """Predict rows that come in batches, however many, in memory that does not grow with them.
+
+        Parameters
+        ----------
+        source : path, Arrow stream, LazyFrame, iterable or Dask DataFrame
+            As for ``fit_batches``; columns that the fit did not know are not read.
+        output : path, optional
+            A Parquet or CSV file to write, by its suffix; one of that name is replaced when all is written.
+        missing : sequence of str
+            What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
+        progress : bool, optional
+            Whether to show a bar with rows a second; by default where the standard error is a terminal.
+        workers : int, optional
+            Threads; default: all cores.
+
+        Returns
+        -------
+        iterator of DataFrame, or int
+            In the order of the rows: "row", "class" and "p_" with each class, or "prediction" and "sd" of a regression;
+            with ``output`` how many rows were written. Of a Dask DataFrame a Dask DataFrame of the same index.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> X = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9]})
+        >>> classifier = NaiveBayesClassifier().fit(X, ["a", "a", "b", "b"])
+        >>> for batch in classifier.predict_batches([X[:2], X[2:]]):
+        ...     print(batch["class"].tolist())
+        ['a', 'a']
+        ['b', 'b']
+        """
+        return batches.predict_batches(self, source, output, missing=missing, progress=progress, workers=workers)
 
     def __getstate__(self):
         return vars(self) | {_FORMAT: VERSION}

@@ -79,8 +79,8 @@ class Source(abc.ABC):
         """Kinds of the columns where types declare them; None where the rows must tell."""
         return None
 
-    def declare(self, schema, target, classes) -> None:  # noqa: B027 - most sources have types
-        """Take from a schema, and classes or None, what columns without a type hold."""
+    def declare(self, kinds: dict[str, str]) -> None:  # noqa: B027 - most sources have types
+        """Take what columns without a type hold, as in `Survey.kinds`."""
 
 
 def _without_index(schema) -> list[str]:
@@ -199,13 +199,9 @@ class CsvFiles(Source):
         convert = csv.ConvertOptions(column_types=text, strings_can_be_null=False, **how)
         return csv.ParseOptions(newlines_in_values=False), convert
 
-    def declare(self, schema, target, classes):
-        """Take what columns hold from a schema: text where their categories are text, else numbers."""
-        for block in schema.blocks:
-            text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
-            self.kinds |= dict.fromkeys(block.columns, "O" if text else "f")
-        if classes is not None:
-            self.kinds[target] = "O" if any(isinstance(label, str) for label in classes) else "f"
+    def declare(self, kinds):
+        """Take what columns hold: text, or numbers and bools."""
+        self.kinds |= kinds
 
     def types(self, target, weight):
         """Kinds of the columns, by a pass over all fields where they are not known."""
@@ -260,6 +256,15 @@ class CsvFiles(Source):
                         place = f"{path}, rows {row} to {row + len(batch) - 1}"
                         yield Job(place, functools.partial(iter, (batch,)))
                         row += len(batch)
+
+
+def kinds_of(schema) -> dict[str, str]:
+    """What the columns of a schema hold: text where their categories are text, else numbers."""
+    kinds = {}
+    for block in schema.blocks:
+        text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
+        kinds |= dict.fromkeys(block.columns, "O" if text else "f")
+    return kinds
 
 
 def _is_text(field: str, missing) -> bool:

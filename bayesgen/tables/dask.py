@@ -24,15 +24,16 @@ class DaskParts(Source):
 
     def total(self, work: Callable[[Job], Any], add: Callable[[Any, Any], Any]) -> Any:
         """Sum ``work(job)`` of all partitions on the workers, by a tree; None where there is none."""
-        import dask
+        from dask.base import compute
+        from dask.delayed import delayed
 
         if not self.parts:
             return None
-        values: list[Any] = [dask.delayed(_worked)(work, i, part) for i, part in enumerate(self.parts)]
+        values: list[Any] = [delayed(_worked)(work, i, part) for i, part in enumerate(self.parts)]
         while len(values) > 1:
             groups = [values[i : i + _BRANCHES] for i in range(0, len(values), _BRANCHES)]
-            values = [dask.delayed(_added)(add, group) for group in groups]
-        return dask.compute(values[0])[0]
+            values = [delayed(_added)(add, group) for group in groups]
+        return compute(values[0])[0]
 
 
 def _worked(work, number: int, part):
@@ -59,7 +60,7 @@ def parts_of(data: Any) -> DaskParts | None:
 
 def _of_arrays(arrays) -> list[Any]:
     """Delayed tuples of blocks of rows, cut alike."""
-    import dask
+    from dask.delayed import delayed
 
     X, *others = arrays
     X = X.rechunk({1: -1})
@@ -67,4 +68,4 @@ def _of_arrays(arrays) -> list[Any]:
         if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
             raise ValueError(f"expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
     columns = [X.to_delayed()[:, 0], *(a.rechunk((X.chunks[0],)).to_delayed() for a in others)]
-    return [dask.delayed(tuple)(list(part)) for part in zip(*columns, strict=True)]
+    return [delayed(tuple)(list(part)) for part in zip(*columns, strict=True)]

@@ -170,6 +170,19 @@ def split(batch, target: str | None, weight: str | None, columns=None):
     return X if numbers is None else numbers, table.column(target), w
 
 
+def columns_of(batch, columns, named: bool) -> Any:
+    """Some columns of a batch for an estimator: a table, or an array where its fit had no names; arrays as they are."""
+    table = arrow_of(batch)
+    frame = frame_of(batch if table is None else table)
+    if frame is None:
+        return batch
+    own = {str(name): name for name in frame.columns}
+    if absent := [name for name in columns if name not in own]:
+        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(own)}")
+    chosen = frame.select([own[name] for name in columns])
+    return chosen.to_native() if named else Table(chosen.to_native()).numbers(columns)
+
+
 def _existing(X, y, weight):
     """Rows of a tuple that exist."""
     if weight is None:

@@ -1,0 +1,34 @@
+"""`bayesgen merge`: saved classifiers that learned apart, as one."""
+
+import functools
+import operator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesgen import report
+from bayesgen.cli import reading
+from bayesgen.cli.shell import one_line
+
+
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Files of saved classifiers of one kind, columns and classes.")],
+    output: Annotated[Path, typer.Option(help="File to save the merged classifier to.")] = Path("merged.nc"),
+):
+    """Merge saved classifiers into one that has learned from the rows of all."""
+    from bayesgen.estimators import storage
+
+    out, err = report.consoles()
+    with one_line(err):
+        reading.keep_inputs(output, *models)
+        loaded = [storage.load(path) for path in models]
+        if any(not hasattr(one, "forget") for one in loaded):
+            raise ValueError("only naive Bayes and Gaussian discriminant classifiers merge: their statistics add")
+        if len({type(one) for one in loaded}) > 1:
+            raise ValueError("these classifiers are of several kinds; merge those of one")
+        merged = functools.reduce(operator.add, loaded)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        merged.save(output)
+        rows = f"rows of total weight {merged.total_weight_:g}"
+        report.say(out, f"{len(models)} classifiers, {rows}; written to {output}")
