@@ -6,6 +6,7 @@ import operator
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from test_fit_statistics import CASES, WEIGHT, Y, rows
 
 import bayesgen as bg
@@ -18,10 +19,10 @@ KEPT, GONE = ORDER[:40], ORDER[40:]
 def learned(case, chosen=slice(None), weight=None):
     """A classifier that knows all categories and classes, and has learned from some rows."""
     estimator, X = CASES[case]
-    whole = type(estimator)(**estimator.get_params()).fit(X, Y)
+    whole = clone(estimator).fit(X, Y)
     own = None if weight is None else weight[chosen]
     statistics = whole.summarise(rows(X, chosen), Y[chosen], own)
-    return type(estimator)(**estimator.get_params()).fit_statistics(whole.schema_, statistics, whole.classes_)
+    return clone(estimator).fit_statistics(whole.schema_, statistics, whole.classes_)
 
 
 def equal(a, b, case, rtol=1e-10):

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.base import clone
 from test_fit_statistics import CASES, WEIGHT, Y, mixed
 
 import bayesgen as bg
@@ -19,7 +20,7 @@ TABLE = mixed().assign(kind=Y, weight=WEIGHT)
 
 
 def fresh(estimator):
-    return type(estimator)(**estimator.get_params())
+    return clone(estimator)
 
 
 def equal(estimator, whole, X):
@@ -120,6 +121,22 @@ def test_partitions_in_paths_are_columns(tmp_path):
         parquet.write_table(pa.Table.from_pandas(part.drop(columns="year")), tmp_path / f"year={year}" / "a.parquet")
     again = NB({"year": "categorical"}).fit_batches(tmp_path, "kind")
     equal(again, NB({"year": "categorical"}).fit(whole.drop(columns="kind"), Y), whole.drop(columns="kind"))
+
+
+def test_columns_that_are_left_out_are_not_read(tmp_path):
+    when = pd.date_range("2024-01-01", periods=60)
+    parquet.write_table(pa.Table.from_pandas(TABLE.assign(when=when)), tmp_path / "a.parquet")
+    again = NB({"when": "drop", "colour": "drop"}).fit_batches(tmp_path / "a.parquet", "kind", sample_weight="weight")
+    X = TABLE.drop(columns=["kind", "weight", "colour"])
+    whole = NB().fit(X, Y, WEIGHT)
+    np.testing.assert_allclose(
+        again.predict_proba(X.assign(colour="?", when=when)[list(again.feature_names_in_)]), whole.predict_proba(X)
+    )
+    with pytest.raises(TypeError, match=r"column 'when' holds .*, which no feature model takes"):
+        NB().fit_batches(tmp_path / "a.parquet", "kind")
+    dates = NB({"when": "date"}).fit_batches(tmp_path / "a.parquet", "kind")
+    X = TABLE.drop(columns="kind").assign(when=when)
+    equal(dates, NB({"when": "date"}).fit(X, Y), X)
 
 
 def test_a_worker_needs_the_schema_alone():

@@ -154,7 +154,7 @@ def fit_batches(
     if classes is not None and target is not None:
         source.declare({target: "O" if any(isinstance(label, str) for label in classes) else "f"})
     rows = row_schema(estimator, source, target, sample_weight, schema, classes, progress)
-    needed = None if target is None else [c for c in (*rows.schema.columns, target, sample_weight) if c is not None]
+    needed = None if target is None else [c for c in (*rows.used.columns, target, sample_weight) if c is not None]
 
     def summed(job: Job):
         total, count = None, 0

@@ -91,7 +91,7 @@ def _without_index(schema) -> list[str]:
 
 def _kinds(schema, target, weight) -> dict[str, str]:
     columns = [name for name in _without_index(schema) if name not in (target, weight)]
-    return {name: kind_of_type(schema.field(name).type, name) for name in columns}
+    return {name: kind_of_type(schema.field(name).type) for name in columns}
 
 
 class ParquetFiles(Source):
@@ -165,7 +165,7 @@ def _check_like(schema, path, first) -> None:
         )
     for name in sorted(here):
         mine, other = schema.field(name).type, first.field(name).type
-        if mine != other and kind_of_type(mine, name) != kind_of_type(other, name) and "null" not in (mine, other):
+        if mine != other and kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
             raise ValueError(f"column {name!r} is of the type {mine}, in {path} of the type {other}")
 
 
@@ -230,7 +230,7 @@ class CsvFiles(Source):
         for batch in job.read():
             columns = {}
             for name in batch.schema.names:
-                kind = "text" if self.kinds.get(name) == "O" else "number"
+                kind = "text" if self.kinds.get(name, "O") == "O" else "number"
                 fields = pd.Series(batch.column(name).to_numpy(zero_copy_only=False), dtype=object)
                 columns[name] = column_of(fields, self.missing, kind)[0]
                 if kind == "number" and columns[name].dtype.kind == "O" and columns[name].notna().any():
@@ -263,6 +263,7 @@ def kinds_of(schema) -> dict[str, str]:
     kinds = {}
     for block in schema.blocks:
         text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
+        text |= block.leaf == "date"
         kinds |= dict.fromkeys(block.columns, "O" if text else "f")
     return kinds
 

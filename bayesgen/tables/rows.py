@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,12 @@ class RowSchema:
         """What the statistics of this schema carry."""
         return fingerprint(self.schema, self.classes)
 
+    @functools.cached_property
+    def used(self) -> Schema:
+        """The schema without the columns that are left out, which are not read."""
+        taken = {column for block in self.schema.blocks for column in block.columns}
+        return replace(self.schema, columns=tuple(c for c in self.schema.columns if c in taken))
+
     def codes(self, labels) -> np.ndarray:
         """Code of each label, (n,)."""
         distinct, places = distinct_labels(labels)
@@ -61,10 +67,11 @@ class RowSchema:
 
     def statistics(self, batch) -> ClassStatistics | None:
         """Statistics of a batch of rows; None where it has none."""
-        X, labels, weight = split(batch, self.target, self.weight, self.schema.columns)
+        schema = self.used if self.target is not None else self.schema
+        X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
             return None
-        blocks = self.schema.read(Table(X).renamed(self.schema.columns))
+        blocks = schema.read(Table(X).renamed(schema.columns))
         rows = Grouping(self.codes(labels), len(self.classes), weight, (len(self.classes),))
         own = {name: blocks[name] for name in self.template.leaves}
         return self.template.sum_rows(own, rows).under(self.fingerprint)

@@ -23,7 +23,8 @@ class Survey:
     Attributes
     ----------
     kinds : dict
-        What each column holds: "b" bools, "f" numbers, "O" labels, "" where nothing was observed.
+        What each column holds: "b" bools, "f" numbers, "O" labels, "" where nothing was observed; else the name of
+        its type, which no model takes.
     levels : dict
         Distinct values of the columns of categories; declared ones, unused ones among them, where a type declares them.
     labels : set
@@ -35,6 +36,7 @@ class Survey:
     labels: frozenset = frozenset()
 
     sparse = False
+    library = "pandas"
 
     @classmethod
     def of(cls, batch, target, weight, wanted: Iterable[str] = ()) -> "Survey | None":
@@ -68,8 +70,8 @@ class Survey:
             theirs = other.kinds[column]
             if mine and theirs and mine != theirs:
                 raise ValueError(
-                    f"column {column!r} holds {_KINDS[theirs]}, where it held {_KINDS[mine]} before; convert it to "
-                    "one type"
+                    f"column {column!r} holds {_KINDS.get(theirs, theirs)}, where it held {_KINDS.get(mine, mine)} "
+                    "before; convert it to one type"
                 )
             kinds[column] = mine or theirs
         levels = {c: _merged(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
@@ -92,7 +94,14 @@ class Survey:
 
     def family(self, column: str) -> str:
         """Family that the column's type suggests."""
-        return _FAMILIES[self.kinds[column] or "O"]
+        kind = self.kinds[column] or "O"
+        if kind not in _FAMILIES:
+            refuse(column, kind)
+        return _FAMILIES[kind]
+
+    def doubt(self, column: str) -> str:
+        """Nothing: what names or numbers the rows is told where all rows are in one table."""
+        return ""
 
     def is_bool(self, column: str) -> bool:
         """Whether a column holds True and False."""
@@ -131,7 +140,10 @@ class Wanted(Survey):
 
 def _kind(table: Table, column: str) -> str:
     """What a column of one batch holds, "" where nothing: a column of gaps may be of any kind."""
-    family = table.family(column)
+    try:
+        family = table.family(column)
+    except TypeError as error:
+        return str(error).removeprefix(f"column {column!r} holds ").partition(",")[0]
     if family == "categorical" and not _some(table, column):
         return ""
     return {family: kind for kind, family in _FAMILIES.items()}[family]
@@ -172,7 +184,7 @@ def _merged(a: tuple, b: tuple) -> tuple:
         return tuple(sorted(both, key=lambda v: (type(v).__name__, str(v))))
 
 
-def kind_of_type(kind, column: str) -> str:
+def kind_of_type(kind) -> str:
     """What a column of a type of pyarrow holds, as in `Survey.kinds`."""
     import pyarrow as pa
 
@@ -184,6 +196,4 @@ def kind_of_type(kind, column: str) -> str:
     if types.is_null(kind):
         return ""
     text = (types.is_string, types.is_large_string, types.is_string_view, types.is_dictionary)
-    if not any(is_a(kind) for is_a in text):
-        refuse(column, kind)
-    return "O"
+    return "O" if any(is_a(kind) for is_a in text) else str(kind)
