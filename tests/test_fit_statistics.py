@@ -54,7 +54,7 @@ def test_pieces_summed_elsewhere_teach_what_the_rows_would(case, weight):
     cuts = np.split(RNG.permutation(60), [17, 18, 40])
     pieces = [whole.summarise(rows(X, own), Y[own], None if weight is None else weight[own]) for own in cuts]
     again = bg.NaiveBayesClassifier if isinstance(estimator, NB) else GD
-    again = again(**estimator.get_params()).fit_statistics(whole.schema_, sum(pieces), whole.classes_)
+    again = again(**estimator.get_params(deep=False)).fit_statistics(whole.schema_, sum(pieces), whole.classes_)
     np.testing.assert_allclose(again.predict_proba(X), whole.predict_proba(X), rtol=1e-10, atol=1e-10)
     assert again.n_features_in_ == whole.n_features_in_
     assert hasattr(again, "feature_names_in_") == hasattr(whole, "feature_names_in_")
