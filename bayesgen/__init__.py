@@ -8,7 +8,7 @@ from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.storage import load
-from bayesgen.inference import MAP, ML, NUTS, Exact, SamplerWarning, fit
+from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, SamplerWarning, fit
 from bayesgen.inference.compiled import cache_compilation
 from bayesgen.posterior import ExactPosterior, ParameterDraws, PointEstimate
 from bayesgen.tables.rows import RowSchema, summarise
@@ -23,6 +23,7 @@ __all__ = [
     "Exact",
     "ExactPosterior",
     "GaussianDiscriminantClassifier",
+    "Laplace",
     "LinearRegressor",
     "LogisticClassifier",
     "NaiveBayesClassifier",

@@ -362,17 +362,18 @@ def compare_models(
 
 @np.errstate(under="ignore")
 def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
-    """Posterior probabilities of fitted generative classifiers as models of the same rows and classes.
+    """Posterior probabilities of fitted classifiers as models of the same rows and classes.
 
     p(model | data) is proportional to p(model) p(X, y | model): covariance structures, priors and kinds of features can
     be compared, exactly, where p(x) means the same of every column: counts may be Poisson or categorical, but a
     probability is not comparable with a density, nor with a probability given the total of a bag of words. Under "weak"
-    priors, which follow the data, the evidence is an empirical Bayes quantity.
+    priors, which follow the data, the evidence is an empirical Bayes quantity. Logistic and probit classifiers compare
+    among themselves by p(y | X, model), of any columns of the same rows.
 
     Parameters
     ----------
     classifiers : mapping from name to fitted classifier
-        With conjugate priors, all fitted to the same rows.
+        With conjugate priors, or ``inference="laplace"``, which estimates evidences; all fitted to the same rows.
     prior : array_like, shape (models,), optional
         Prior probabilities of the models; default: all equal.
 
@@ -410,8 +411,7 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
                     f"the evidences of {first!r} and {name!r} do not compare: "
                     f"of {what} one says {theirs}, the other {mine}"
                 )
-        rows = [by_column(c.schema_, c.model_, c.statistics_) for c in (classifiers[first], classifiers[name])]
-        if problem := different_rows(*rows):
+        if problem := _different_rows(classifiers[first], classifiers[name]):
             raise ValueError(
                 f"the evidences of {first!r} and {name!r} do not compare: they are of different rows; {problem}"
             )
@@ -426,12 +426,27 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
     return table.assign(log_bayes_factor=table["log_evidence"] - table["log_evidence"].iloc[0])
 
 
+def _different_rows(one, other) -> str | None:
+    """What says that two classifiers were fitted to different rows."""
+    if hasattr(one, "schema_"):
+        return different_rows(*(by_column(c.schema_, c.model_, c.statistics_) for c in (one, other)))
+    same_classes = np.array_equal(one.statistics_.data["t"], other.statistics_.data["t"])
+    return None if same_classes else "their classes come in another order"
+
+
 def _description(classifier) -> dict[str, Any]:
     """What has to agree between two classifiers whose evidences are compared."""
+    modelled = "what is modelled"
+    if not hasattr(classifier, "schema_"):
+        rows = classifier.statistics_.data
+        counts = np.bincount(rows["t"], rows["weight"], len(classifier.classes_))
+        by_class = dict(zip(classifier.classes_.tolist(), counts.tolist(), strict=True))
+        return {modelled: "the classes given the columns", "the rows by class": by_class}
     counts = dict(zip(classifier.classes_.tolist(), classifier.statistics_.classes.sums.tolist(), strict=True))
     columns = {
         f"column {column!r}": classifier.model_.leaves[block.name].density_kind
         for block in classifier.schema_.blocks
         for column in block.columns
     }
-    return {"the rows by class": counts, "the columns": sorted(columns)} | columns
+    own = {modelled: "the columns and the classes", "the rows by class": counts, "the columns": sorted(columns)}
+    return own | columns

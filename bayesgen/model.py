@@ -34,6 +34,7 @@ class Model(Hyperparameters, abc.ABC):
 
     conjugate: ClassVar[bool] = False  # whether the posterior has a closed form
     proper: ClassVar[bool] = True  # whether the prior is a distribution: an improper one has no draws, no evidence
+    smooth: ClassVar[bool] = True  # whether the density is twice differentiable in the parameters
 
     @abc.abstractmethod
     def __call__(self, *data: Any, **options: Any) -> Any:

@@ -160,7 +160,8 @@ class ParameterDraws(Posterior):
     distance : mapping from site to float
         Where an exact posterior exists and the draws are a sampler's: how far their mean is from it, see `distance`.
     run : mapping from name to number
-        What a sampler says of its run as a whole, in ArviZ's names: "sampling_time" (seconds), "tuning_steps".
+        What a sampler says of its run as a whole, in ArviZ's names: "sampling_time" (seconds), "tuning_steps"; of the
+        Laplace approximation its evidences and "pareto_k", see `bayesgen.Laplace`.
     warmup : ParameterDraws, optional
         The draws of the warm-up, where they were asked for.
     """
@@ -173,6 +174,13 @@ class ParameterDraws(Posterior):
     warmup: "ParameterDraws | None" = None
 
     kind = "draws"
+
+    @property
+    def log_evidence(self) -> float:
+        """Log p(data) as the inference estimated it: only that of `bayesgen.Laplace` does."""
+        if "log_evidence" not in self.run:
+            raise AttributeError("these draws come with no estimate of the evidence: inference='laplace' gives one")
+        return self.run["log_evidence"]
 
     @property
     def flat(self) -> Params:

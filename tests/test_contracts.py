@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen import program
-from bayesgen.estimators.base import DecisionFunction, Estimator, ProbabilityDraws
+from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
 from bayesgen.hyperparameters import Hyperparameters
 from bayesgen.leaf import ConjugateFamily, ExponentialFamily
 from bayesgen.model import Conjugate, Model, Params, is_conjugate
@@ -45,6 +45,7 @@ BASES = {
     Hyperparameters,
     Statistics,
     Estimator,
+    Evidence,
     ProbabilityDraws,
     DecisionFunction,
 }  # what nobody makes an instance of

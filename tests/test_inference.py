@@ -22,6 +22,7 @@ from bayesgen import (
     Exact,
     ExactPosterior,
     GaussianDiscriminantClassifier,
+    Laplace,
     NaiveBayesClassifier,
     ParameterDraws,
     PointEstimate,
@@ -51,7 +52,14 @@ def tossed():
 
 
 def test_names():
-    for name, kind in (("ml", ML), ("map", MAP), ("exact", Exact), ("nuts", NUTS), ("NUTS", NUTS)):
+    for name, kind in (
+        ("ml", ML),
+        ("map", MAP),
+        ("exact", Exact),
+        ("nuts", NUTS),
+        ("NUTS", NUTS),
+        ("laplace", Laplace),
+    ):
         assert resolve(name) == kind()
     assert resolve(SHORT) is SHORT
     for wrong in ("mcmc", "", 3, None, NUTS):

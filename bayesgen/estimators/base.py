@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen import inspection
 from bayesgen.estimators import batches
@@ -149,6 +149,31 @@ class Estimator(BaseEstimator, abc.ABC):
         import pandas as pd
 
         return pd.DataFrame(columns)
+
+
+class Evidence:
+    """For every estimator of one model: how probable it makes the data."""
+
+    @property
+    def log_evidence_(self) -> float:
+        """Log p(data | model), every constant kept: in closed form, or as ``inference="laplace"`` estimates it.
+
+        The data are the rows and their classes, as a sequence; of a regression the target given the columns, as they
+        are standardised. Priors that follow the data make it an empirical Bayes quantity.
+        """
+        check_is_fitted(self)
+        model, statistics, posterior = (vars(self)[name] for name in ("model_", "statistics_", "posterior_"))
+        if getattr(statistics, "decayed", False):
+            raise AttributeError("log_evidence_ is that of whole rows, and some were made to count less by decay()")
+        problem = "not every part of the model is conjugate"
+        if model.conjugate:
+            try:
+                return float(model.log_evidence(statistics))
+            except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
+                problem = str(error)
+        if hasattr(posterior, "log_evidence"):
+            return posterior.log_evidence
+        raise AttributeError(f"log_evidence_ has no closed form here: {problem}; inference='laplace' estimates it")
 
 
 class ProbabilityDraws:

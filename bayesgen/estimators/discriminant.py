@@ -30,15 +30,15 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         Whether the classes share it: with "full" LDA, with "isotropic" the nearest mean.
     prior : "weak", "loo", "reference" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
-        SeparationPrior (full, diagonal; by NUTS and MAP); "weak" follows the data's own location and scale; "loo"
-        (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out says, see
-        `bayesgen.inspection.strength`; "reference" is the improper limit whose predictive densities are the classical
+        SeparationPrior (full, diagonal; by NUTS, Laplace and MAP); "weak" follows the data's own location and scale;
+        "loo" (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out says,
+        see `bayesgen.inspection.strength`; "reference" is the improper limit whose predictive densities are the classical
         ones of QDA and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence and no NUTS.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
-    inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
+    inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
         How to learn.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.

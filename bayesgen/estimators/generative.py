@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
 from bayesgen.estimators import amend, batches
-from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.estimators.base import Estimator, Evidence, ProbabilityDraws
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.draw_reliability import warn_of_few_draws
 from bayesgen.inspection.probabilities import warn_of_lost
@@ -40,7 +40,7 @@ def _sums_suffice(classifier) -> bool:
     return True
 
 
-class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
+class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimator):
     """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
 
     class_concentration: ArrayLike
@@ -513,22 +513,6 @@ class GenerativeClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
         params = self.posterior_.draws(rng, (n_samples,))
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
         return self._like_fit(self.schema_.write(rows)), self.classes_[codes]
-
-    @property
-    def log_evidence_(self) -> float:
-        """Log p(X, y) of the rows as a sequence under the prior, every constant kept.
-
-        Under the "weak" priors, which follow the data, this is an empirical Bayes quantity.
-        """
-        check_is_fitted(self)
-        if not self.model_.conjugate:
-            raise AttributeError("log_evidence_ exists in closed form for conjugate priors only")
-        if self.statistics_.decayed:
-            raise AttributeError("log_evidence_ is that of whole rows, and some were made to count less by decay()")
-        try:
-            return float(self.model_.log_evidence(self.statistics_))
-        except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
-            raise AttributeError(f"log_evidence_ has no closed form here: {error}") from None
 
     def explain(self, X):
         """What each column of a row says for each class, as terms that add; see `inspection.explain`."""

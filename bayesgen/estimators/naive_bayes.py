@@ -51,7 +51,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
-    inference : {"ml", "map", "exact", "nuts"} or Inference, default "exact"
+    inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
         How to learn.
     unseen : {"missing", "error"}, default "missing"
         What a category is at prediction that was not there at fit: integrated out, with one warning that counts and

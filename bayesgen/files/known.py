@@ -35,7 +35,7 @@ POSTERIORS = posterior.ExactPosterior | DRAWS
 SCHEMA, ROWS, LINE, AVERAGE = Schema, Rows, LineStatistics, Average
 _PARTS = (
     *(posterior.ExactPosterior, posterior.ParameterDraws, posterior.PointEstimate),
-    *(inference.ML, inference.MAP, inference.Exact, inference.NUTS),
+    *(inference.ML, inference.MAP, inference.Exact, inference.NUTS, inference.Laplace),
     *(Schema, Block),
 )
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from bayesgen.model import Model
+import numpy as np
+
+from bayesgen.model import Model, Params, is_conjugate
 from bayesgen.models.function import FunctionModel
-from bayesgen.posterior import Posterior
+from bayesgen.posterior import Posterior, distance
 from bayesgen.statistics import Statistics
 
 
@@ -22,11 +24,26 @@ _I = TypeVar("_I", bound=Inference)
 INFERENCES: dict[str, Callable[[], Inference]] = {}  # by name; each file of an inference registers its own
 
 
+class SamplerWarning(UserWarning):
+    """Draws that do not represent the posterior well; the message says what to do."""
+
+
 def summarise(model: Model, data: Any) -> Any:
     """Statistics of ``data``: themselves, or those of the rows."""
     if isinstance(data, Statistics):
         return data
     return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
+
+
+def distance_from_exact(model: Model, statistics: Any, samples: Params) -> dict[str, float]:
+    """How far draws are from the exact posterior, where there is one; see `ParameterDraws`."""
+    if not is_conjugate(model):
+        return {}
+    try:
+        exact = model.update(statistics)
+    except ValueError:  # gaps under a full covariance
+        return {}
+    return distance(samples, exact.sample_parameters(np.random.default_rng(0), (1, 4000)))
 
 
 def register(name: str) -> Callable[[type[_I]], type[_I]]:
@@ -45,7 +62,7 @@ def named(value: Any) -> Any:
 
 
 def resolve(inference: "str | Inference") -> "Inference":
-    """Return an inference from its name, "ml", "map", "exact" or "nuts", or as it is."""
+    """Return an inference from its name, "ml", "map", "exact", "nuts" or "laplace", or as it is."""
     inference = named(inference)
     if isinstance(inference, str) or not callable(inference) or isinstance(inference, type):
         raise ValueError(
@@ -64,14 +81,14 @@ def fit(
     ----------
     model : Model or callable
         Any model of `bayesgen.models`, a leaf of one's own, or a NumPyro model function whose latents are continuous
-        (with "ml", "map" and "nuts"; the mode is taken over its sites as they are constrained).
+        (with "ml", "map", "nuts" and "laplace"; "map" is the mode over its sites as they are constrained).
     data : rows, tuple of the model's row arguments, or Statistics
         What ``model.statistics`` takes; for a function its argument, a tuple of positional or a mapping of keyword
         arguments.
     inference : str or Inference
-        "ml", "map", "exact", "nuts", or an instance.
+        "ml", "map", "exact", "nuts", "laplace", or an instance.
     seed : int, Generator or JAX key, optional
-        Source of randomness, for NUTS.
+        Source of randomness, for NUTS and Laplace.
 
     Returns
     -------

@@ -16,14 +16,10 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
-from bayesgen.inference.base import register, summarise
+from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.blocks import BLOCK, blocks
-from bayesgen.model import Model, is_conjugate
-from bayesgen.posterior import ParameterDraws, distance, generator
-
-
-class SamplerWarning(UserWarning):
-    """Draws of a sampler that do not represent the posterior well; the message says what to do."""
+from bayesgen.model import Model
+from bayesgen.posterior import ParameterDraws, generator
 
 
 @register("nuts")
@@ -118,18 +114,7 @@ class NUTS:
             _warn(f"interrupted: {count} of {self.num_samples} draws a chain are kept")
         for problem in _problems(self, stats, z):
             _warn(problem)
-        return ParameterDraws(model, sites, stats, _distance(model, statistics, sites), run, warmup)
-
-
-def _distance(model, statistics, sites) -> dict[str, float]:
-    """How far the draws are from the exact posterior, where there is one; see `ParameterDraws`."""
-    if not is_conjugate(model):
-        return {}
-    try:
-        exact = model.update(statistics)
-    except ValueError:  # gaps under a full covariance
-        return {}
-    return distance(sites, exact.sample_parameters(np.random.default_rng(0), (1, 4000)))
+        return ParameterDraws(model, sites, stats, distance_from_exact(model, statistics, sites), run, warmup)
 
 
 def _stack(chains):

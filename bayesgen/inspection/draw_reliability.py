@@ -65,7 +65,7 @@ def draw_reliability(classifier, X) -> DrawReliability:
     Parameters
     ----------
     classifier : fitted generative classifier
-        With ``inference="nuts"``.
+        With ``inference="nuts"`` or ``"laplace"``.
     X : DataFrame or array, shape (n, columns)
         Rows.
 
@@ -84,7 +84,9 @@ def draw_reliability(classifier, X) -> DrawReliability:
     check_is_fitted(classifier)
     posterior = classifier.posterior_
     if posterior.kind != "draws" or not hasattr(classifier, "score_samples"):
-        raise ValueError("draw_reliability() is about draws of a generative classifier: it needs inference='nuts'")
+        raise ValueError(
+            "draw_reliability() is about draws of a generative classifier: it needs inference='nuts' or 'laplace'"
+        )
     posterior = posterior.as_draws(classifier.random_state)
     rows = posterior.model.check(classifier._read(X))
     joint, effective = posterior.log_predictive_with_effective(rows)

@@ -82,6 +82,11 @@ class LaplaceLinearRegression(GaussianLine):
         """Number of columns D."""
         return self.prior_scale.shape[-1]
 
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]  # here it depends on the distributions
+        """Whether neither distribution has a kink."""
+        return "laplace" not in (self.noise, self.prior)
+
     # -- the program -------------------------------------------------------------------------------------------------
 
     def latents(self):

@@ -25,7 +25,7 @@ from scipy.special import erfcx, softmax
 
 from bayesgen import program
 from bayesgen.models.linear_classifier import LinearClassifier
-from bayesgen.numerics.special import log_ndtr, namespace
+from bayesgen.numerics.special import log_ndtr, namespace, softplus
 from bayesgen.program import static
 
 
@@ -103,11 +103,10 @@ class LogisticRegression(LinearClassifier):
     @np.errstate(under="ignore")
     def log_chosen(self, score, t):
         """Log softmax of the scores at the class of each row."""
-        xp = namespace(score)
         if len(self.classes) == 2:
-            return -xp.logaddexp(0.0, (1 - 2 * t) * score[0])
+            return -softplus((1 - 2 * t) * score[0])
         own = t == np.arange(len(self.classes))[:, None]
-        return xp.where(own, self.log_probability(score), 0.0).sum(0)
+        return namespace(score).where(own, self.log_probability(score), 0.0).sum(0)
 
     @np.errstate(under="ignore")
     def derivatives(self, score, t):
