@@ -32,8 +32,9 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
         SeparationPrior (full, diagonal; by NUTS, Laplace and MAP); "weak" follows the data's own location and scale;
         "loo" (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out says,
-        see `bayesgen.inspection.strength`; "reference" is the improper limit whose predictive densities are the classical
-        ones of QDA and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence and no NUTS.
+        see `bayesgen.inspection.strength`; "reference" is the improper limit whose predictive densities are the
+        classical ones of QDA and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS
+        or Laplace.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
