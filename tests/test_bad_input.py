@@ -765,6 +765,23 @@ SCORES = {
         ValueError,
         "Haldane's prior needs a one and a zero",
     ),
+    "a query of a point": (
+        lambda: bg.inspection.query(GD(inference="ml").fit(X, Y), X),
+        ValueError,
+        "it needs inference='exact' or 'nuts'",
+    ),
+    "a query of no rows": (lambda: bg.inspection.query(CLASSIFIER, X, 0), ValueError, "n must be a whole number >= 1"),
+    "a query of more rows than there are": (
+        lambda: bg.inspection.query(CLASSIFIER, X, 9),
+        ValueError,
+        "n must be at most the 8 rows of X, got 9",
+    ),
+    "a query of half a draw": (
+        lambda: bg.inspection.query(CLASSIFIER, X, size=0.5),
+        ValueError,
+        "size must be a whole",
+    ),
+    "a query before a fit": (lambda: bg.inspection.query(GD(), X), ValueError, "not fitted"),
     "sets of level 1": (lambda: sets(CLASSIFIER, level=1), ValueError, "level must lie between 0 and 1, got 1"),
     "sets of many levels": (lambda: sets(CLASSIFIER, level=[0.8, 0.9]), ValueError, "level must lie between 0 and 1"),
     "sets by some class": (lambda: sets(CLASSIFIER, by_class="a"), TypeError, "by_class must be True or False"),

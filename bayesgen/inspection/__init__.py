@@ -10,6 +10,7 @@ from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliabili
 from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
+from bayesgen.inspection.next_label import Query, query
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
 from bayesgen.inspection.tempering import best_exponent
@@ -20,6 +21,7 @@ __all__ = [
     "DrawReliability",
     "LeaveOneOut",
     "PredictionSet",
+    "Query",
     "Typicality",
     "best_exponent",
     "draw_reliability",
@@ -31,6 +33,7 @@ __all__ = [
     "predict_set",
     "probability_draws",
     "probability_interval",
+    "query",
     "summary",
     "to_arviz",
     "typicality",
