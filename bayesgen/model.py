@@ -102,7 +102,8 @@ class Conjugate(Model):
 
     ``prior.update(prior.statistics(x))`` is Bayes' rule. The algebra runs on NumPy hyperparameters and on JAX ones,
     traced too; statistics and rows are NumPy. Besides what a `Model` writes a subclass must write `update`,
-    `log_evidence`, `log_predictive` and `sample_parameters`; it may write `predictive` and `mode`.
+    `log_evidence`, `log_predictive` and `sample_parameters`; it may write `predictive`, `mode` and
+    `expected`.
     """
 
     conjugate: ClassVar[bool] = True
@@ -130,6 +131,10 @@ class Conjugate(Model):
     def mode(self) -> Params:
         """Joint mode of the parameters' density (of a posterior: the MAP estimate), as they are written here."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the mode")
+
+    def expected(self) -> Params:
+        """Mean of every parameter."""
+        raise NoClosedForm(f"{type(self).__name__} has no closed form for the means of its parameters")
 
     def map(self, statistics) -> Params:
         """Mode of the posterior."""

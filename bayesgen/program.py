@@ -174,7 +174,18 @@ class Record:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Record.__repr__  # which the decorator would otherwise write anew
         _records.append(cls)
+
+    def __repr__(self):
+        """The fields that are not at their default, numbers with four digits: ``BetaBernoulli(a=4, b=2)``."""
+        parts = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.metadata.get("rank") is not None or not _default(field, value):
+                parts.append(f"{field.name}={short(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __post_init__(self):
         if type(self) not in _registered and hasattr(sys.modules.get("jax"), "tree_util"):
@@ -187,6 +198,27 @@ class Record:
 
     def __hash__(self):
         return hash((type(self), *(_key(getattr(self, f.name)) for f in dataclasses.fields(self))))
+
+
+def _default(field: dataclasses.Field, value) -> bool:
+    return field.default is not dataclasses.MISSING and not is_abstract(value) and same(value, field.default)
+
+
+def short(value: Any) -> str:
+    """A value in few characters: numbers with four digits, an array whole up to twelve entries, else its shape."""
+    if is_abstract(value):
+        return repr(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {short(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, float) or (hasattr(value, "ndim") and value.ndim == 0 and value.dtype.kind in "biuf"):
+        return f"{float(value):.4g}"
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        if value.size > 12:
+            return f"<{' x '.join(map(str, value.shape))} numbers>"
+        return short(value.tolist())
+    if isinstance(value, list):
+        return f"[{', '.join(map(short, value))}]"
+    return repr(value)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -514,6 +514,17 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
         return self._like_fit(self.schema_.write(rows)), self.classes_[codes]
 
+    def summary(self) -> inspection.Summary:
+        """What was learned, by column and class, as a table for the screen, a frame or a paper; see `Summary`."""
+        return inspection.Summary.of(self)
+
+    def _repr_mimebundle_(self, **kwargs):
+        """What a notebook shows: the settings, and once fitted what was learned."""
+        shown = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown and hasattr(self, "posterior_"):
+            shown["text/html"] += self.summary()._repr_html_()
+        return shown
+
     def explain(self, X):
         """What each column of a row says for each class, as terms that add; see `inspection.explain`."""
         return inspection.explain(self, X)

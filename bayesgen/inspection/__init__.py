@@ -4,7 +4,7 @@ Each is a function that takes the classifier; estimators have methods that call 
 """
 
 from bayesgen.inspection.arviz import to_arviz
-from bayesgen.inspection.averaged import member_posteriors, summary
+from bayesgen.inspection.averaged import member_posteriors
 from bayesgen.inspection.class_prior import ClassPrior, estimate_class_prior
 from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliability
 from bayesgen.inspection.elpd import loo_given_x
@@ -13,6 +13,7 @@ from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.next_label import Query, query
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
+from bayesgen.inspection.summary import Summary, summary
 from bayesgen.inspection.tempering import best_exponent
 from bayesgen.inspection.typicality import Typicality, typicality
 
@@ -22,6 +23,7 @@ __all__ = [
     "LeaveOneOut",
     "PredictionSet",
     "Query",
+    "Summary",
     "Typicality",
     "best_exponent",
     "draw_reliability",

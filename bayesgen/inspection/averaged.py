@@ -10,7 +10,7 @@ from bayesgen.posterior import generator
 _LEAST = 0.01  # weight from which a member's posterior is returned
 
 
-def summary(classifier):
+def members(classifier):
     """A table of what was averaged, the heaviest member first.
 
     Parameters
@@ -29,7 +29,7 @@ def summary(classifier):
     >>> from bayesgen import AveragedClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> table = summary(AveragedClassifier(components=False).fit(X[::5], y[::5]))
+    >>> table = members(AveragedClassifier(components=False).fit(X[::5], y[::5]))
     >>> float(table["weight"].sum().round(12))
     1.0
     """

@@ -109,6 +109,10 @@ class LeaveOneOut:
     log_joint: np.ndarray
     codes: np.ndarray
 
+    def __repr__(self):
+        rows, loss = len(self.codes), -self.conditional.mean()
+        return f"LeaveOneOut(elpd={self.elpd:.1f} ± {self.se:.1f}, log loss={loss:.3f}, rows={rows})"
+
     @property
     def probability(self) -> np.ndarray:
         """p(t_i = k | x_i, all other rows), (n, K)."""

@@ -47,6 +47,10 @@ class BetaPrior(ConjugateFamily):
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
         return log_beta_ratio(self.a, self.b, successes, failures)
 
+    def expected(self):
+        """The mean."""
+        return {"probability": np.broadcast_to(self.mean, self.batch_shape)}
+
     def mode(self):
         """(a - 1) / (a + b - 2); 1/2 under the flat Beta(1, 1); none where a or b is below 1."""
         bad = (self.a < 1) | (self.b < 1)

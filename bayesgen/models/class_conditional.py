@@ -315,14 +315,20 @@ class ClassConditional(Conjugate):
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
+    def expected(self) -> Params:
+        """Mean of every parameter."""
+        leaves = {name: leaf.expected() for name, leaf in self._by_class().items()}
+        return self._join(self.classes.expected(), leaves)
+
+    def _by_class(self) -> dict[str, Any]:
+        """The leaves, their hyperparameters by class."""
+        count = len(self.class_names)
+        return {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
+
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Exact draws."""
-        count = len(self.class_names)
-        leaves = {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
-        return self._join(
-            self.classes.sample_parameters(rng, size),
-            {name: leaf.sample_parameters(rng, size) for name, leaf in leaves.items()},
-        )
+        classes = self.classes.sample_parameters(rng, size)
+        return self._join(classes, {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()})
 
     def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
         parts = {self.CLASSES: classes, **leaves}

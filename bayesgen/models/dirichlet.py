@@ -57,6 +57,10 @@ class DirichletPrior(ConjugateFamily):
         """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)); ψ is the digamma function."""
         return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
 
+    def expected(self):
+        """The mean."""
+        return {"probability": self.mean}
+
     def parameters(self):
         """Sample the category probabilities."""
         return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}

@@ -183,6 +183,10 @@ class KnownCategorical(Categorical):
         with np.errstate(divide="ignore"):
             return np.log(self.probability)
 
+    def expected(self):
+        """The given probabilities."""
+        return {"probability": self.probability}
+
     def parameters(self):
         """Record the given probabilities as a deterministic site."""
         return {"probability": program.numpyro.deterministic("probability", self.probability)}

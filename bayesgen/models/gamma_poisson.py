@@ -150,6 +150,10 @@ class GammaPoisson(Poisson, ConjugateFamily):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
+    def expected(self):
+        """The mean."""
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape)}
+
     def update(self, statistics) -> Self:
         """Add events and rows."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)

@@ -18,6 +18,11 @@ from bayesgen.statistics import grouped_moments
 LOG_2PI = math.log(2 * math.pi)
 
 
+def mean_variance(alpha, beta):
+    """Mean of InvGamma(alpha, beta), beta / (alpha - 1): infinite where alpha <= 1."""
+    return np.where(alpha > 1, beta / np.where(alpha > 1, alpha - 1, 1.0), np.inf)
+
+
 class Gaussian(ExponentialFamily):
     """Scalar Gaussian features; ``params`` hold "mean" and "variance"."""
 

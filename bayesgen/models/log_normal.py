@@ -142,6 +142,10 @@ class LogNormal(LogGaussian, ConjugateFamily):
         jacobian = np.nansum(z.reshape(len(z), -1), axis=1)
         return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))
 
+    def expected(self):
+        """Means of mean and variance of the logarithm."""
+        return self.of_logarithm.expected()
+
     def mode(self):
         """Joint mode of mean and variance of the logarithm."""
         return self.of_logarithm.mode()

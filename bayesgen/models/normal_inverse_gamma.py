@@ -23,7 +23,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily, over_rows
-from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, namespace, student_tail
@@ -174,6 +174,11 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             square = (z * z).sum(2)
         tail = student_tail(square, seen, dof[:, :1])
         return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
+
+    def expected(self):
+        """Means of mean and variance, the latter beta / (alpha - 1): infinite where alpha <= 1."""
+        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
     def mode(self):
         """Joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""

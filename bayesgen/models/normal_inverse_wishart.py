@@ -233,6 +233,13 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
                 result = result.at[rows].set(own)
         return result
 
+    def expected(self):
+        """Means of mean and covariance, the latter scale / (nu - D - 1): infinite where nu <= D + 1."""
+        dim = self.mean.shape[-1]
+        spare = (self.nu - dim - 1)[..., None, None]
+        covariance = np.where(spare > 0, self.scale / np.where(spare > 0, spare, 1.0), np.inf)
+        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self.squeeze(covariance)}
+
     def mode(self):
         """Joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to the covariance)."""
         dim = self.mean.shape[-1]

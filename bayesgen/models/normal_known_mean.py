@@ -18,7 +18,7 @@ from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily
-from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 
@@ -59,6 +59,11 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
     def _squares(self, statistics):
         """Half the sum of squared deviations from the known mean."""
         return 0.5 * (statistics.scatter + statistics.n * (statistics.mean - self.mean) ** 2)
+
+    def expected(self):
+        """The known mean, and the mean of the variance."""
+        parts = {"mean": self.mean, "variance": mean_variance(self.alpha, self.beta)}
+        return {site: np.broadcast_to(value, self.batch_shape) for site, value in parts.items()}
 
     def update(self, statistics) -> Self:
         """Add half the rows and half the squares."""

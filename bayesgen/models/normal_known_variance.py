@@ -53,6 +53,11 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         """Normal(mean, sqrt(sd² + noise_sd²))."""
         return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
+    def expected(self):
+        """The mean of the mean, and the known variance."""
+        mean = np.broadcast_to(self.mean, self.batch_shape)
+        return {"mean": mean, "variance": np.broadcast_to(self.noise_sd**2, self.batch_shape)}
+
     def update(self, statistics) -> Self:
         """Add precisions; the mean is their weighted average, written as a step from the prior mean."""
         precision = 1 / self.sd**2 + statistics.n / self.noise_sd**2

@@ -1,0 +1,220 @@
+"""What a classifier has learned, by column and class: a table for the screen, for a frame, for a paper."""
+
+import html
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.errors import NoClosedForm
+from bayesgen.inspection.averaged import members
+from bayesgen.inspection.same_rows import by_column
+from bayesgen.models.dirichlet_categorical import DirichletCategorical
+from bayesgen.models.log_normal import LogGaussian
+from bayesgen.program import short
+from bayesgen.tables.messages import MOST
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"} | {"~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
+)
+
+
+def summary(classifier):
+    """What a classifier has learned: of a single model a `Summary`, of an averaged classifier a table of its members.
+
+    Parameters
+    ----------
+    classifier : fitted generative classifier
+        Whose posterior is told.
+
+    Returns
+    -------
+    Summary or DataFrame
+        Of an averaged classifier a row a member, the heaviest first, with the columns "kind" (generative, softmax, base
+        rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength",
+        "exponent", "weight" and "log score", the mean of rows left out.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X, y = [[1.0, 0.0], [1.4, 0.5], [3.1, 0.1], [2.9, 0.6]], ["a", "a", "b", "b"]
+    >>> said = summary(NaiveBayesClassifier().fit(X, y))
+    >>> said.to_frame().loc[("x0", "mean")].round(2).to_dict()
+    {'a': 1.2, 'b': 3.0}
+    """
+    check_is_fitted(classifier)
+    return members(classifier) if hasattr(classifier, "average_") else Summary.of(classifier)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What was learned, by column and class. Printed it is a table; in a notebook one too.
+
+    Attributes
+    ----------
+    title : str
+        Which classifier, and how it learned.
+    rows : dict from class to float
+        Rows of each class, by weight.
+    values : dict from (column, quantity) to array, shape (K,)
+        Posterior means, or the point estimate: "mean" and "sd" (the root of the mean variance; of the logarithm where
+        it is the logarithm that is Gaussian), "mean count", "P(level)".
+    gaps : dict from column to float
+        Missing entries at the fit, where they are counted by column.
+    prior : dict from column to str
+        The prior of each column, that of one class.
+    """
+
+    title: str
+    rows: dict
+    values: dict[tuple[str, str], np.ndarray]
+    gaps: dict[str, float]
+    prior: dict[str, str]
+
+    @classmethod
+    def of(cls, classifier) -> "Summary":
+        """What a single model has learned; see `summary`."""
+        check_is_fitted(classifier)
+        return cls(*_learned(classifier))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Numbers by (column, quantity) and class, a DataFrame."""
+        import pandas as pd
+
+        index = pd.MultiIndex.from_tuples(list(self.values), names=["column", "quantity"])
+        return pd.DataFrame(np.array(list(self.values.values())), index=index, columns=list(self.rows))
+
+    def to_latex(self) -> str:
+        """A LaTeX table (booktabs) with the mean and in brackets the standard deviation, for a paper."""
+        heads = ["", *(f"{label} ($n = {n:g}$)".translate(_LATEX | {ord("$"): "$"}) for label, n in self.rows.items())]
+        lines = [rf"\begin{{tabular}}{{l{'r' * len(self.rows)}}}", r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]
+        for column, quantity, cells in self._lines(brackets=True):
+            name = f"{column}, {quantity}" if quantity else column
+            lines.append(" & ".join([name.translate(_LATEX), *cells]) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+    def _lines(self, brackets: bool = False):
+        """Yield column, quantity and the text of every class; a mean and its deviation are one line."""
+        for (column, quantity), values in self.values.items():
+            if quantity.startswith("sd"):
+                continue
+            deviation = self.values.get((column, quantity.replace("mean", "sd")))
+            if quantity.startswith("mean") and deviation is not None:
+                cells = [_with_deviation(m, s, brackets) for m, s in zip(values, deviation, strict=True)]
+                yield column, quantity.removeprefix("mean").strip(), cells
+            else:
+                yield column, quantity, [f"{v:.0f}" if 1000 <= abs(v) < 1e6 else f"{v:.3g}" for v in values]
+
+    def __rich__(self):
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=Text(self.title), title_justify="left")
+        for heading in ("column", "", *(f"{label}\n{n:g} rows" for label, n in self.rows.items()), "gaps", "prior"):
+            table.add_column(Text(heading), justify="left" if heading in ("column", "", "prior") else "right")
+        last = None
+        for column, quantity, cells in self._lines():
+            first = column != last
+            ends = (f"{self.gaps[column]:g}" if column in self.gaps else "", self.prior.get(column, ""))
+            row = [column if first else "", quantity, *cells, *(ends if first else ("", ""))]
+            table.add_row(*map(Text, row))
+            last = column
+        return table
+
+    def __repr__(self):
+        from rich.console import Console
+
+        out = Console(file=io.StringIO(), width=120, color_system=None)
+        out.print(self)
+        return out.file.getvalue().rstrip()  # type: ignore[attr-defined]  # it is the one above
+
+    def _repr_html_(self):
+        heads = ("column", "", *(f"{label}, {n:g} rows" for label, n in self.rows.items()), "gaps", "prior")
+        lines = [_html_row("th", heads)]
+        for column, quantity, cells in self._lines():
+            ends = (f"{self.gaps[column]:g}" if column in self.gaps else "", self.prior.get(column, ""))
+            lines.append(_html_row("td", (column, quantity, *cells, *ends)))
+        return f"<table><caption>{html.escape(self.title)}</caption>{''.join(lines)}</table>"
+
+
+def _html_row(tag: str, cells) -> str:
+    return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _with_deviation(mean: float, deviation: float, brackets: bool) -> str:
+    """A mean to the second digit of its deviation: 38.8 ± 2.7, or 38.8 (2.7)."""
+    places = 1 - int(np.floor(np.log10(deviation))) if 0 < deviation < np.inf else 3
+    digits = max(places, 0)
+    shown = f"{deviation:.{digits}f}" if np.isfinite(deviation) else "infinite"
+    return f"{mean:.{digits}f} ({shown})" if brackets else f"{mean:.{digits}f} ± {shown}"
+
+
+def _learned(classifier):
+    """The fields of a `Summary`."""
+    model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
+    try:
+        means = posterior.mean()
+    except (NoClosedForm, AttributeError):  # a leaf of the user's own
+        means = posterior.point_or_draws(np.random.default_rng(0), 4000)
+        means = {site: np.mean(v, axis=0) for site, v in means.items()}
+    classes = classifier.classes_.tolist()
+    size = classifier.statistics_.classes.sums
+    values = {("class", "probability"): np.broadcast_to(model.site(means, "classes")["probability"], (len(classes),))}
+    prior = {"class": _prior(model.classes, 0)}
+    seen = by_column(schema, model, classifier.statistics_)
+    gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
+    for block in schema.blocks:
+        leaf = model.leaves[block.name]
+        own = leaf.expand(sites) if "variance" in (sites := model.site(means, block.name)) else sites
+        for j, column in enumerate(block.columns):
+            values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
+            if not (leaf.event_dim and j):  # one prior of them all
+                prior[column] = _prior(leaf, j)
+    how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
+    title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
+    return title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior
+
+
+def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:
+    """What is told of one column, each by class (K,)."""
+
+    def own(site, trailing=0):
+        value = np.asarray(sites[site])
+        return value[:, j] if value.ndim - trailing == 2 else value
+
+    if "covariance" in sites:
+        covariance = np.broadcast_to(sites["covariance"], (len(sites["mean"]), *np.shape(sites["covariance"])[-2:]))
+        return {"mean": sites["mean"][:, j], "sd": np.sqrt(covariance[:, j, j])}
+    if "variance" in sites:
+        of = " of log" if isinstance(leaf, LogGaussian) else ""
+        return {f"mean{of}": own("mean"), f"sd{of}": np.sqrt(own("variance"))}
+    if set(sites) == {"mean"}:
+        return {"mean count": own("mean")}
+    if set(sites) == {"probability"} and block.categories is not None:
+        levels = own("probability", trailing=1)
+        return {f"P({label})": levels[:, c] for c, label in enumerate(block.categories[:MOST])}
+    if set(sites) == {"probability"} and block.leaf == "multinomial":
+        return {"share of words": np.asarray(sites["probability"])[:, j]}
+    return {site: own(site) for site in sites if np.ndim(own(site)) == 1}
+
+
+def _prior(leaf, j: int) -> str:
+    """The prior of one column of a leaf, in short."""
+    if isinstance(leaf, DirichletCategorical):
+        return f"Dirichlet({short(leaf.alpha if leaf.alpha.ndim == 1 else leaf.alpha[j])})"
+    if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "revised"):
+        return short(leaf)
+    shape = leaf.batch_shape
+    fields = {f.name: f.metadata["rank"] for f in leaf.__dataclass_fields__.values() if "rank" in f.metadata}
+    one = {}
+    for name, rank in fields.items():
+        value = np.asarray(getattr(leaf, name))
+        full = np.broadcast_to(value, shape + value.shape[value.ndim - rank :])
+        one[name] = np.take(full, j if shape[-1] > 1 else 0, axis=len(shape) - 1)
+    return short(leaf.revised(**one))
