@@ -18,6 +18,8 @@ from bayesgen.numerics.pieces import ROWS, pieces, product_rows
 from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import Record
 
+_SEGMENTS = 32  # groups at most whose rows are worth bringing side by side
+
 
 class Statistics(Record):
     """Sufficient statistics of some rows; ``a + b`` are those of both, and ``a - b`` of what is left without ``b``."""
@@ -266,7 +268,10 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
             part, own = flat[piece], rows[piece]
             if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
                 part, own = part[own.weight > 0], own[own.weight > 0]
-            add(n, mean, scatter, part, own)
+            if count <= _SEGMENTS and dim > 1 and part.strides[0] == part.itemsize and finite(part):
+                _add_columns(n, mean, scatter, part.T, own)
+            else:
+                add(n, mean, scatter, part, own)
     if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
         squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
         column = int((~np.isfinite(squares)).any(0).argmax())
@@ -308,6 +313,33 @@ def _start(n, mean, x, codes, groups):
             own = x[codes == k]
             entry = np.take_along_axis(own, (~np.isnan(own)).argmax(0)[None], 0)[0]
         np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
+
+
+def _add_columns(n, mean, scatter, columns, rows: Grouping):
+    """Add finite rows that stand in memory column by column, (D, n), to moments of scalars or vectors, in place.
+
+    Rows of a group are brought side by side: then each column of a group is one run, and its sums are products.
+    """
+    codes, weight, vector = rows.codes, rows.weight, scatter.ndim > mean.ndim
+    order = np.argsort(codes.astype(np.min_scalar_type(len(n))), kind="stable")
+    bounds = np.searchsorted(codes, np.arange(len(n) + 1), sorter=order)
+    # No place is beyond the rows, so nothing is clipped; without NumPy's check it is three times faster.
+    ordered = np.take(columns, order, axis=1, out=np.empty(columns.shape, columns.dtype), mode="clip")
+    for k in np.flatnonzero(np.diff(bounds)):
+        segment = slice(bounds[k], bounds[k + 1])
+        z, w = ordered[:, segment], None if weight is None else weight[order[segment]]
+        np.copyto(mean[k], z[:, 0], where=n[k] == 0)  # the first entry is the first mean
+        z = np.subtract(z, mean[k][:, None], dtype=float)
+        total, size = (z.sum(1), z.shape[1]) if w is None else (z @ w, w.sum())
+        n[k] += size
+        step = total / n[k]
+        mean[k] += step
+        if vector:
+            z *= 1.0 if w is None else np.sqrt(w)
+            scatter[k] += z @ z.T - total[:, None] * step
+        else:
+            squares = np.vecdot(z, z) if w is None else np.vecdot(z * w, z)
+            scatter[k] += np.maximum(squares - total * step, 0.0)
 
 
 def _add_vectors(n, mean, scatter, x, rows: Grouping):

@@ -347,3 +347,19 @@ def test_average_over_draws_of_one_row_or_none():
     params = model.sample_parameters(np.random.default_rng(0), (50,))
     for n in (0, 1):
         assert log_mean_density(model, params, model.check(np.zeros((n, 1)))).shape == (n, 2)
+
+
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "weighted", "gaps", "float32", "far"])
+def test_rows_that_stand_column_by_column_have_the_same_moments(kind, vector):
+    rng = np.random.default_rng(0)
+    x, group = rng.normal(size=(20_000, 3)), rng.integers(4, size=20_000) % 3
+    weight = rng.uniform(0, 2, 20_000) * (rng.random(20_000) < 0.9) if kind == "weighted" else None
+    x[rng.random(x.shape) < 0.001] = np.nan if kind == "gaps" else 0.0
+    x = x.astype(np.float32) if kind == "float32" else x + 1e9 if kind == "far" else x
+    by_row = moments(x, group, 5, weight, vector=vector)  # two groups are empty
+    by_column = moments(np.asfortranarray(x), group, 5, weight, vector=vector)
+    np.testing.assert_allclose(by_column.n, by_row.n, rtol=1e-13)
+    np.testing.assert_allclose(by_column.mean, by_row.mean, rtol=1e-12, atol=1e-12)
+    scale = 1e-12 * np.abs(by_row.scatter).max()
+    np.testing.assert_allclose(by_column.scatter, by_row.scatter, rtol=1e-7 if kind == "far" else 1e-11, atol=scale)

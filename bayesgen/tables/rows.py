@@ -2,6 +2,8 @@
 
 import functools
 import hashlib
+import math
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -206,7 +208,10 @@ def _weights(values, count: int, name: str) -> np.ndarray:
 
 
 def _numbers(table) -> np.ndarray | None:
-    """Columns of numbers as a view (n, columns) of an array that has them one by one; None where that would round."""
+    """Columns of numbers as a view (n, columns) of an array that has them one by one; None where that would round.
+
+    The next batch of the same thread overwrites it: what is summed must be summed before.
+    """
     import pyarrow as pa
 
     kinds = set(table.schema.types)
@@ -216,7 +221,26 @@ def _numbers(table) -> np.ndarray | None:
             return None
     if any(column.null_count and not pa.types.is_floating(column.type) for column in table.columns):
         return None
-    return np.stack([column.to_numpy() for column in table.columns]).T if kinds else None
+    if not kinds:
+        return None
+    parts = [column.to_numpy() for column in table.columns]
+    result = _buffer((len(parts), len(table)), np.result_type(*parts))
+    for row, part in zip(result, parts, strict=True):
+        row[:] = part
+    return result.T
+
+
+_kept = threading.local()
+
+
+def _buffer(shape: tuple[int, int], dtype) -> np.ndarray:
+    """An array that the next batch of this thread overwrites: a fresh one costs five times as much, in page faults."""
+    size = math.prod(shape) * dtype.itemsize
+    if size > 1 << 26:
+        return np.empty(shape, dtype)
+    if getattr(_kept, "bytes", np.empty(0, np.uint8)).size < size:
+        _kept.bytes = np.empty(size, np.uint8)
+    return _kept.bytes[:size].view(dtype).reshape(shape)
 
 
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
