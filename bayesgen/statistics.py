@@ -8,6 +8,8 @@ pieces of a data set add to those of the whole; arrays carry an optional leading
 import contextlib
 import functools
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +18,7 @@ import numpy as np
 from bayesgen.errors import DataError
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows
 from bayesgen.numerics.sums import Grouping, finite
-from bayesgen.program import Record
+from bayesgen.program import Record, static
 
 _SEGMENTS = 32  # groups at most whose rows are worth bringing side by side
 
@@ -197,6 +199,31 @@ class Rows(Statistics):
         if not isinstance(other, Rows) or self.data.keys() != other.data.keys():
             return super().__add__(other)
         return Rows({name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()})
+
+    dear = False  # whether to read the rows costs more than to compute with them
+
+    def over(self, function, add=operator.add):
+        """``function(data)``, which adds over pieces of the rows."""
+        return function(self.data)
+
+
+@dataclass(frozen=True, eq=False)
+class DistantRows(Statistics):
+    """Rows that are read anew whenever they are asked for: in files, or on other machines.
+
+    Attributes
+    ----------
+    read : callable (function, add)
+        Sum of ``function(data)`` over all pieces of the rows, ``data`` as in `Rows`.
+    """
+
+    read: Callable[[Callable, Callable], Any] = static()
+
+    dear = True
+
+    def over(self, function, add=operator.add):
+        """Sum of ``function(data)`` over all pieces of the rows."""
+        return self.read(function, add)
 
 
 def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments:

@@ -129,6 +129,25 @@ def _merged(a, b):
         return b[0], added(a[1], b[1])
 
 
+def total_of(source: Source, work, add, needed=None, progress=None, workers=None) -> Any:
+    """Sum ``work(batch)`` of all batches, by threads or by the workers of a cluster; None where there are none."""
+
+    def worked(job: Job):
+        total = None
+        with told(job.place):
+            for batch in job.read():
+                total = add(total, work(batch))
+        return total
+
+    if isinstance(source, DaskParts):
+        return source.total(worked, add)
+    total = None
+    with bar("passes over the rows", None, progress):
+        for found in in_order(source.jobs(needed), worked, workers):
+            total = add(total, found)
+    return total
+
+
 def fit_batches(
     estimator,
     data,

@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.errors import DataError
+from bayesgen.estimators import distant
 from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods, row_groups
@@ -35,6 +36,9 @@ from bayesgen.tree import tree
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
+CONSTANT = "y is constant: the prior of the noise variance takes the scale 1"
+
+
 class _Regression(Evidence, Estimator):
     """Shared by the estimators: reading, standardising, and undoing it."""
 
@@ -46,9 +50,7 @@ class _Regression(Evidence, Estimator):
 
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
-        for name in ("prior_scale", "intercept_scale"):
-            check_positive(name, getattr(self, name))
-        check_flag("standardize", self.standardize)
+        self._check_settings()
         table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
         x = complete(self._numbers(table), table.columns)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
@@ -59,6 +61,11 @@ class _Regression(Evidence, Estimator):
 
     def _centre_and_scale(self, x, weight):
         return centre_and_scale(x, weight)
+
+    def _check_settings(self):
+        for name in ("prior_scale", "intercept_scale"):
+            check_positive(name, getattr(self, name))
+        check_flag("standardize", self.standardize)
 
     def _numbers(self, table):
         if table.sparse:
@@ -213,6 +220,54 @@ class LinearRegressor(RegressorMixin, _Regression):
             self._fit(X, y, sample_weight)
         return self
 
+    def fit_batches(
+        self, source, target=None, *, sample_weight=None, missing=(), progress: bool | None = None, workers=None
+    ):
+        """Learn from rows that come in batches, however many, in one pass: the answer is that of ``fit`` on all rows.
+
+        It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small.
+
+        Parameters
+        ----------
+        source, target, sample_weight, missing, progress, workers
+            As for `NaiveBayesClassifier.fit_batches`; all columns beside target and weight are numbers.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.1, 4.9, 7.0]})
+        >>> LinearRegressor().fit_batches([rows[:2], rows[2:]], "y").predict(pd.DataFrame({"x": [4.0]})).round(1)
+        array([8.8])
+        """
+        with self._whole():
+            self._check_settings()
+            if not self.noise == self.prior == "normal":
+                raise ValueError("Laplace noise or prior has no small statistics: give all rows to fit")
+            columns, line = distant.fit_line(self, source, target, sample_weight, missing, progress, workers)
+            beta, own = (line.factor[:, -1] ** 2).sum() / line.n, line.mean[-1]
+            if beta <= (8 * np.finfo(float).eps * np.abs(own)) ** 2:
+                warnings.warn(CONSTANT, UserWarning, stacklevel=2)
+                beta = 1.0
+            model = self._line(columns, own if self.standardize else 0.0, beta)
+            self.model_, self.statistics_ = model, line
+            self.posterior_ = resolve(self.inference)(model, line, seed=self.random_state)
+            self._tell(self._undo(self.posterior_.mean()))
+        return self
+
+    def _line(self, columns, location, beta):
+        """Model of normal noise and coefficients."""
+        scales = np.full(len(columns), float(self.prior_scale))
+        factor = np.diag(np.append(self.intercept_scale, scales))
+        return LinearRegression(np.append(location, 0 * scales), factor, 1.0, beta, columns=columns)
+
+    def _tell(self, sites):
+        self.coef_, self.intercept_ = sites["coefficients"], float(sites["intercept"])
+        self.variance_ = float(sites["variance"])
+
     def _fit(self, X, y, sample_weight):
         inference = resolve(self.inference)
         if np.ma.is_masked(y):
@@ -229,18 +284,15 @@ class LinearRegressor(RegressorMixin, _Regression):
         location = own.mean[0] if self.standardize else 0.0
         beta = own.scatter[0] / own.n[0]
         if beta <= own.resolution()[0]:
-            warnings.warn("y is constant: the prior of the noise variance takes the scale 1", UserWarning, stacklevel=3)
+            warnings.warn(CONSTANT, UserWarning, stacklevel=3)
             beta = 1.0
         scales = np.full(z.shape[1], float(self.prior_scale))
         if self.noise == self.prior == "normal":
-            mean, factor = np.append(location, 0 * scales), np.diag(np.append(self.intercept_scale, scales))
-            model = LinearRegression(mean, factor, 1.0, beta, columns=columns)
+            model = self._line(columns, location, beta)
         else:
             kinds = {"noise": self.noise, "prior": self.prior, "columns": columns}
             model = LaplaceLinearRegression(scales, self.intercept_scale, location, 1.0, beta, **kinds)
-        sites = self._learn(inference, model, z, y, weight)
-        self.coef_, self.intercept_ = sites["coefficients"], float(sites["intercept"])
-        self.variance_ = float(sites["variance"])
+        self._tell(self._learn(inference, model, z, y, weight))
 
     def predict(self, X, return_std=False):
         """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
@@ -287,16 +339,50 @@ class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, _Re
             self._fit(X, class_labels(y), sample_weight, None if classes is None else declared_classes(classes))
         return self
 
+    def fit_batches(
+        self,
+        source,
+        target=None,
+        *,
+        sample_weight=None,
+        classes=None,
+        missing=(),
+        progress: bool | None = None,
+        workers=None,
+    ):
+        """Learn from rows that come in batches, however many, by ``inference="map"`` or ``"ml"``.
+
+        A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
+        and partitions: a pass over the rows to begin with, and one for each of some ten steps. The answer is that of
+        ``fit`` on all rows; ``statistics_`` holds none of them.
+
+        Parameters
+        ----------
+        source, target, sample_weight, classes, missing, progress, workers
+            As for `NaiveBayesClassifier.fit_batches`, but the source is read more than once; all columns beside target
+            and weight are numbers.
+
+        Returns
+        -------
+        self
+        """
+        with self._whole():
+            self._check_settings()
+            options = sample_weight, classes, missing, progress, workers
+            inference, self.classes_, columns, rows = distant.fit_classes(self, source, target, *options)
+            self._check_classes(classes)
+            scales = np.full(len(columns), float(self.prior_scale))
+            self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
+            self.posterior_ = inference(self.model_, rows, seed=self.random_state)
+            self.statistics_ = distant.no_rows(len(columns))
+            self._tell(self._undo(self.posterior_.mean()))
+        return self
+
     def _fit(self, X, y, sample_weight, classes):
         inference = resolve(self.inference)
         columns, z, y, weight = self._rows(X, y, sample_weight)
         self.classes_, codes = class_codes(y, classes)
-        if len(self.classes_) < 2:
-            holds = f"y holds one class only, {listed(self.classes_)}" if classes is None else "classes holds one label"
-            raise ValueError(
-                f"{holds}: what tells classes apart needs two of them; name them all as "
-                "fit(X, y, classes=[...]), and the prior speaks for a class without rows"
-            )
+        self._check_classes(classes)
         if isinstance(inference, NUTS) and z.size > _LONG:
             warnings.warn(
                 f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "
@@ -305,9 +391,19 @@ class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, _Re
                 stacklevel=4,
             )
         model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
-        sites = self._learn(inference, model, z, codes, weight)
+        self._tell(self._learn(inference, model, z, codes, weight))
+
+    def _check_classes(self, classes):
+        if len(self.classes_) < 2:
+            holds = f"y holds one class only, {listed(self.classes_)}" if classes is None else "classes holds one label"
+            raise ValueError(
+                f"{holds}: what tells classes apart needs two of them; name them all as "
+                "fit(X, y, classes=[...]), and the prior speaks for a class without rows"
+            )
+
+    def _tell(self, sites):
         self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
-        if 1 < len(model.scored) < len(self.classes_):  # the pinned class
+        if 1 < len(self.model_.scored) < len(self.classes_):  # the pinned class
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
 

@@ -1,6 +1,7 @@
 """Classes through linear scores of the columns, whatever the link: rows, densities, Newton's method."""
 
 import abc
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from bayesgen import program
 from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.discriminative import Discriminative, scores
+from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.numerics.existence import check_overlap, check_rank
 from bayesgen.numerics.newton import CLOSE, TOLERANCE, minimise
 from bayesgen.program import is_abstract, static
@@ -162,7 +164,7 @@ class LinearClassifier(Discriminative):
     def map(self, statistics: Rows):
         """Mode of the posterior, by Newton's method."""
         precision = np.append(self.intercept_scale, self.prior_scale) ** -2.0
-        weights, decrement = self._newton(statistics.data, precision)
+        weights, decrement = self._newton(statistics, precision)
         if not decrement < CLOSE:
             raise ValueError("the search for the posterior mode did not converge; standardise the columns")
         if len(self.scored) == len(self.classes):
@@ -177,18 +179,36 @@ class LinearClassifier(Discriminative):
         proves the contrary; where the search finds none, linear programming decides (Konis 2007), by a score that puts
         every row on its own class's side. In the symmetric model coefficients sum to 0 over classes.
         """
-        rows = statistics.data
-        absent = [label for code, label in enumerate(self.classes) if not (rows["t"] == code).any()]
+        count = statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
+        absent = [label for label, own in zip(self.classes, count, strict=True) if not own]
         if absent:
             raise ValueError(f"maximum likelihood does not exist: classes {absent} have no rows; use 'map' or 'nuts'")
-        centre = rows["x"].mean(0)
-        x = rows["x"] - centre
-        scale = check_rank(x, 8 * np.finfo(float).eps * np.abs(centre) * len(x) ** 0.5, self.columns) / len(x) ** 0.5
-        x, model = x / scale, self._identified()
-        weights, decrement = model._newton(rows | {"x": x}, np.zeros(1 + self.features))
-        pull = np.abs(model.derivatives(model.scores(model._params(weights), x), rows["t"])[0]).max(0)
-        if not decrement <= TOLERANCE or pull.min() < _SURE:
-            check_overlap(x, rows["t"], self.classes, self.columns)
+        factor = statistics.over(
+            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
+        )
+        centre, root = factor.mean[:-1], factor.n**0.5
+        noise = 8 * np.finfo(float).eps * np.abs(centre) * root
+        scale = check_rank(factor.factor[:-1, :-1], noise, self.columns) / root
+        model = self._identified()
+
+        def scaled(rows):
+            return rows | {"x": (rows["x"] - centre) / scale}
+
+        weights, decrement = model._newton(statistics, np.zeros(1 + self.features), scaled)
+        params = model._params(weights)
+
+        def pull(rows):
+            rows = scaled(rows)
+            return np.abs(model.derivatives(model.scores(params, rows["x"]), rows["t"])[0]).max(0).min(initial=1.0)
+
+        if not decrement <= TOLERANCE or statistics.over(pull, min) < _SURE:
+            if not isinstance(statistics, Rows):
+                raise ValueError(
+                    "the search for the maximum likelihood did not end in a point that proves that it exists: the "
+                    "columns may separate the classes; use 'map'"
+                )
+            rows = scaled(statistics.data)
+            check_overlap(rows["x"], rows["t"], self.classes, self.columns)
         if not decrement < CLOSE:
             raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
         weights[:, 1:] /= scale
@@ -208,25 +228,54 @@ class LinearClassifier(Discriminative):
         weights = weights[0] if len(self.classes) == 2 else weights
         return {"intercept": weights[..., 0], "coefficients": weights[..., 1:]}
 
-    def _newton(self, rows, precision):
-        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D)."""
-        z = np.column_stack([np.ones(len(rows["x"])), rows["x"]])
-        t, w, count, size = rows["t"], rows["weight"], len(self.scored), len(precision)
+    def _newton(self, statistics, precision, prepared=lambda rows: rows):
+        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D).
+
+        What is summed over rows adds over pieces of them. Where rows are dear to read the derivatives are summed with
+        the value, which is mostly the next step's: then a step is one pass.
+        """
+        count, size = len(self.scored), len(precision)
+
+        @functools.lru_cache(maxsize=1)
+        def sums(key, derivatives):
+            weights = np.frombuffer(key).reshape(count, size)
+            return statistics.over(lambda rows: self._sums(weights, prepared(rows), derivatives))
 
         def function(v, derivatives=False):
             weights = v.reshape(count, size)
-            score = weights @ z.T
-            value = 0.5 * (precision * weights**2).sum() - w @ self.log_chosen(score, t)
+            found = sums(np.ascontiguousarray(v).tobytes(), derivatives or statistics.dear)
+            value = 0.5 * (precision * weights**2).sum() + found.value
             if not derivatives:
                 return value
-            slope, curvature = self.derivatives(score, t)
-            gradient = (w * slope) @ z + precision * weights
-            hessian = np.empty((count, size, count, size))
-            for c in range(count):
-                for d in range(c + 1):
-                    block = z.T @ ((w * curvature[c, d])[:, None] * z)
-                    hessian[c, :, d] = hessian[d, :, c] = block + (c == d) * np.diag(precision)
-            return value, gradient.ravel(), hessian.reshape(count * size, -1)
+            hessian = found.hessian + np.diag(np.tile(precision, count))
+            return value, found.gradient + (precision * weights).ravel(), hessian
 
         v, decrement = minimise(function, np.zeros(count * size))
         return v.reshape(count, size), decrement
+
+    def _sums(self, weights, rows, derivatives: bool) -> "_Sums":
+        """-log p(t | x, w) of rows, with gradient and Hessian in the weights where they are asked for."""
+        z = np.column_stack([np.ones(len(rows["x"])), rows["x"]])
+        (count, size), t, w = weights.shape, rows["t"], rows["weight"]
+        score = weights @ z.T
+        value = -(w @ self.log_chosen(score, t))
+        if not derivatives:
+            return _Sums(value)
+        slope, curvature = self.derivatives(score, t)
+        hessian = np.empty((count, size, count, size))
+        for c in range(count):
+            for d in range(c + 1):
+                hessian[c, :, d] = hessian[d, :, c] = z.T @ ((w * curvature[c, d])[:, None] * z)
+        return _Sums(value, ((w * slope) @ z).ravel(), hessian.reshape(count * size, -1))
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over rows: of -log p, and of its derivatives."""
+
+    value: Any
+    gradient: Any = 0.0
+    hessian: Any = 0.0
+
+    def __add__(self, other):
+        return _Sums(self.value + other.value, self.gradient + other.gradient, self.hessian + other.hessian)

@@ -154,7 +154,7 @@ def split(batch, target: str | None, weight: str | None, columns=None):
         if not isinstance(batch, tuple) or not 2 <= len(batch) <= 3:
             raise TypeError(f"name the column of the classes, target=; got a {type(batch).__name__} and no target")
         X, y, *rest = batch
-        return _existing(X, class_labels(y), rest[0] if rest else None)
+        return _existing(X, np.asarray(y) if isinstance(y, list | tuple) else y, rest[0] if rest else None)
     table = arrow_of(batch)
     frame = frame_of(batch if table is None else table)
     if frame is None:
