@@ -77,6 +77,13 @@ class Model(Hyperparameters, abc.ABC):
         """Return `log_likelihood_rows` of ``params`` as a function of rows alone, for many pieces of rows."""
         return lambda x: self.log_likelihood_rows(params, x)
 
+    def whitened(self, statistics) -> tuple["Model", Any, Callable[[Params], Params]]:
+        """The same posterior in coordinates that suit a sampler: a model, statistics, and the way back for its draws.
+
+        Where priors are closed under affine maps of the rows, of location 0, scale 1 and no correlation.
+        """
+        return self, statistics, lambda params: params
+
     def log_abs_det_jacobian(self, params: Params) -> Any:
         """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
         return 0.0

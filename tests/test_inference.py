@@ -318,6 +318,45 @@ def test_warm_up_is_not_spent_on_the_way_from_the_prior(rows):
     assert (np.abs(start - exact.mean(0)) < 8 * exact.std(0)).all()
 
 
+def correlated(columns=4, rows=90):
+    """Rows of three classes whose covariance has condition number 100."""
+    rng = default_rng(5)
+    axes = np.linalg.qr(rng.normal(size=(columns, columns)))[0] * np.geomspace(1, 10, columns)
+    t = np.arange(rows) % 3
+    return rng.normal(size=(rows, columns)) @ axes.T + 50.0 * t[:, None], t
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_whitened_coordinates_hold_the_same_posterior(shared):
+    """The posterior of mapped rows under the mapped prior, mapped back, is the posterior: the same draws, exactly."""
+    x, t = correlated()
+    prior = NormalInverseWishart([60.0, 40.0, 50.0, 70.0], 0.1, 6.0, np.diag([3.0, 1.0, 9.0, 2.0]) + 0.5)
+    model = GaussianDiscriminant(DirichletCategorical(1.0, 3), prior, shared=shared)
+    statistics = model.statistics(x, t)
+    sampled, sums, restore = model.whitened(statistics)
+    posterior = sampled.update(sums)
+    np.testing.assert_allclose(posterior.gaussian.mean, np.zeros((3, 4)), atol=1e-9)
+    spread = posterior.gaussian.scale / posterior.gaussian.nu[..., None, None]
+    np.testing.assert_allclose(spread, np.broadcast_to(np.eye(4), spread.shape), atol=1e-9)
+    found = restore(posterior.sample_parameters(default_rng(0), (2, 3)))
+    for site, values in model.update(statistics).sample_parameters(default_rng(0), (2, 3)).items():
+        np.testing.assert_allclose(found[site], values, rtol=1e-8, atol=1e-8)
+    before = model.update(statistics).gaussian
+    volume = 0.5 * np.linalg.slogdet(before.scale / before.nu[..., None, None])[1] * np.full(3, 30.0)  # of 90 rows
+    gap = float(sampled.log_evidence(sums)) - float(model.log_evidence(statistics))
+    assert gap == pytest.approx(volume.sum(), rel=1e-9)
+
+
+def test_correlated_columns_cost_nuts_no_more_steps():
+    x, t = correlated(rows=3000)
+    model = GaussianDiscriminantClassifier().fit(x, t).model_
+    found = NUTS(400, 400, 2)(model, model.statistics(x, t), seed=0)
+    assert found.sample_stats["n_steps"].mean() < 9  # in the coordinates of the columns 15 and more
+    exact = model.update(model.statistics(x, t)).sample_parameters(default_rng(0), (4000,))
+    mean, own = exact["gaussian.mean"], found.samples["gaussian.mean"]
+    assert (np.abs(laws.z_scores(own, mean.mean(0), mean.var(0) / 4000)) < 5).all()
+
+
 def test_one_kernel_computes_the_same():
     def loop(x, y):
         return jax.lax.scan(lambda c, _: ((c := jnp.sin(c) * jnp.sum(y) + c[::-1], c.sum())), x, length=50)

@@ -27,6 +27,9 @@ from bayesgen.posterior import ParameterDraws, generator
 class NUTS:
     """The no-U-turn sampler of NumPyro, in float64, chains side by side.
 
+    A chain starts near the mode, at the scale of the posterior there, and warm-up adapts that scale by latent. Full
+    covariances under a normal-inverse-Wishart prior are sampled as those of rows without correlation, which has the
+    same posterior (`Model.whitened`), where no entry is missing: correlated columns cost no more steps than others.
     Of a conjugate model the draws come with their distance from the exact posterior (`ParameterDraws.distance`).
     Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
     (Ctrl-C) after the warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some
@@ -72,7 +75,8 @@ class NUTS:
         total, stop = self.num_warmup + self.num_samples, threading.Event()
         with _bar(self.progress, self.num_chains * total) as advance:
             with program.x64():
-                begin, block = blocks(self.num_warmup, self.target_accept, model, statistics)
+                sampled, sums, restore = model.whitened(statistics)
+                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums)
 
             def chain(seed):
                 tree_map, blocks = program.jax.tree_util.tree_map, []
@@ -104,6 +108,7 @@ class NUTS:
                         raise
         run = {"sampling_time": time.perf_counter() - begun, "tuning_steps": self.num_warmup}
         (sites, stats, z), warmup = _stack(chains), None
+        sites = restore(sites)
         if self.keep_warmup:
             early, late = slice(self.num_warmup), slice(self.num_warmup, None)
             before, told = ({k: v[:, early] for k, v in part.items()} for part in (sites, stats))
