@@ -13,10 +13,13 @@ Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong 
 ValueError, and the message names the argument.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.outcomes import (
+    ASK,
     NONE_OF_THESE,
     REJECT,
     Codes,
@@ -27,14 +30,21 @@ from bayesgen.outcomes import (
     finite,
     loss_matrix,
     mean,
+    named_loss,
     numbers,
     probabilities,
     truth_and_probability,
 )
+from bayesgen.tables.messages import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
+    "ASK",
     "NONE_OF_THESE",
     "REJECT",
+    "act",
     "cross_entropy",
     "decide",
     "expected_loss",
@@ -137,6 +147,52 @@ def decide(
     return np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
 
 
+def act(
+    y_proba: ArrayLike, loss: "pd.DataFrame", classes: Labels, *, reject_cost: float | None = None
+) -> "pd.DataFrame":
+    """Take the action of least expected loss in every row, by name.
+
+    Parameters
+    ----------
+    y_proba : array_like, shape (n, K)
+        Class probabilities; every row sums to 1.
+    loss : DataFrame, shape (K, A)
+        Finite losses: the index holds the classes, in any order, the columns the names of the actions.
+    classes : sequence, shape (K,)
+        The classes in the order of the columns of `y_proba`, as ``classifier.classes_``.
+    reject_cost : float, optional
+        Cost of asking somebody instead, in the unit of `loss`.
+
+    Returns
+    -------
+    DataFrame
+        "action", a name or `ASK` ("ask") where asking costs less, and "expected_loss", what it is expected to cost.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> loss = pd.DataFrame({"treat": [0, 1], "wait": [10, 0]}, index=["ill", "well"])
+    >>> act([[0.01, 0.99], [0.4, 0.6], [0.15, 0.85]], loss, ["ill", "well"], reject_cost=0.5)
+      action  expected_loss
+    0   wait            0.1
+    1    ask            0.5
+    2    ask            0.5
+    """
+    import pandas as pd
+
+    rows = {str(label): place for place, label in enumerate(loss.index)}
+    if sorted(rows) != sorted(map(str, classes)) or len(rows) < len(loss):
+        raise ValueError(
+            f"loss must have one row for each of the classes {listed(classes)}; it has {listed(loss.index)}"
+        )
+    matrix = loss_matrix(loss.to_numpy())[[rows[str(label)] for label in classes]]
+    losses = expected_loss(y_proba, matrix)
+    codes = decide(y_proba, matrix, reject_cost=reject_cost)
+    names = np.array([*map(str, loss.columns), ASK], dtype=object)  # the last is that of the code -1
+    least = losses.min(axis=1) if reject_cost is None else np.minimum(losses.min(axis=1), reject_cost)
+    return pd.DataFrame({"action": names[codes], "expected_loss": least})
+
+
 def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
     """Which rows have a typicality below a level."""
     if typicality is None or level is None:
@@ -196,10 +252,11 @@ def risk(
         True classes: labels, or codes 0 to K - 1.
     action : array_like, shape (n,)
         Action codes 0 to A - 1 and `REJECT`, as `decide` returns them; or names of actions.
-    loss : array_like, shape (K, A)
+    loss : array_like or DataFrame, shape (K, A)
         Finite losses.
     labels, actions : sequence, optional
-        The classes in the order of the rows of `loss`, and names of its columns, where `action` holds names.
+        The classes in the order of the rows of `loss`, and names of its columns, where `action` holds names; default:
+        those of a DataFrame. `ASK` is the name of a rejected row.
     reject_cost : float, optional
         Loss of a rejected row; without it, a rejected row is an error.
     sample_weight : array_like, shape (n,), optional
@@ -212,7 +269,7 @@ def risk(
     >>> risk(["ill", "well"], ["wait", "treat"], [[9, 0], [0, 1]], labels=["ill", "well"], actions=["wait", "treat"])
     5.0
     """
-    matrix = loss_matrix(loss)
+    matrix, labels, actions = named_loss(loss, labels, actions)
     t = class_codes("y_true", y_true, matrix.shape[0], labels)
     a = action_codes(action, actions, matrix.shape[1], len(t))
     realised, rejected = matrix[t, a], a == REJECT

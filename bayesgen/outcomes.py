@@ -16,6 +16,9 @@ Labels = Sequence | NDArray
 REJECT = -1
 """The action code by which `bayesgen.decision.decide` declines to decide."""
 
+ASK = "ask"
+"""What `bayesgen.decision.act` calls to decline to decide; the name of the code `REJECT`."""
+
 NONE_OF_THESE = -2
 """The action code by which `bayesgen.decision.decide` says that a row is like no class."""
 
@@ -82,7 +85,12 @@ def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: in
         raise ValueError("action has masked entries; leave these rows out.")
     a = np.asarray(values)
     if names is not None and (a.dtype.kind not in "biu" or not _are_text(names)):
-        return class_codes("action", a, count, names, n_rows)
+        asked = np.array([value == ASK for value in a.ravel().tolist()]) & (ASK not in list(names))
+        if least > REJECT or a.shape != (n_rows,) or not asked.any():
+            return class_codes("action", a, count, names, n_rows)
+        codes = np.full(n_rows, REJECT, np.intp)
+        codes[~asked] = class_codes("action", a[~asked], count, names) if not asked.all() else 0
+        return codes
     if a.dtype.kind not in "biu":
         raise TypeError(f"action must be integer codes; got dtype {a.dtype}. Give the names of actions as actions=.")
     if a.shape != (n_rows,):
@@ -97,6 +105,14 @@ def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: in
 
 def _are_text(labels: Labels) -> bool:
     return all(isinstance(label, str) for label in labels)
+
+
+def named_loss(loss, labels: Labels | None, actions: Labels | None):
+    """A loss matrix with the names of its rows and columns: those given, or those of a DataFrame."""
+    if hasattr(loss, "columns") and hasattr(loss, "index"):
+        labels = list(loss.index) if labels is None else labels
+        actions = list(loss.columns) if actions is None else actions
+    return loss_matrix(loss), labels, actions
 
 
 def numbers(name: str, values: ArrayLike) -> Floats:

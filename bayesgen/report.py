@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bayesgen.plot import words
 from bayesgen.tables.messages import MOST, counted, named, quoted
 
 FILES = ("calibration.png", "probabilities.png", "models.png", "predictions.csv", "posterior.nc")
@@ -105,6 +106,34 @@ def tell_models(out: Console, result) -> None:
     for note in _notes(result):
         out.print(Text(note), overflow="fold")
     say(out, "Above best: mean difference in log loss, row by row, with its standard error.")
+
+
+def tell_evidence(out: Console, told) -> None:
+    """Print what each value of a row does to the odds of a class, the strongest first."""
+    say(out, f"P({told.label}) = {words.probability(told.probability)}, 90 % interval {words.interval(told.interval)}")
+    rows = {"prior": {"value": "", "log odds": f"{told.prior:+.2f}", "odds": words.odds(told.prior)}}
+    for column, term in sorted(told.terms.items(), key=lambda item: -abs(item[1])):
+        rows[column] = {
+            "value": words.value(told.values[column]),
+            "log odds": f"{term:+.2f}",
+            "odds": words.factor(term),
+        }
+    _columns(out, "column", rows)
+    total = told.prior + sum(told.terms.values())
+    say(out, f"Together {total:+.2f}: odds of {words.odds(total)}.")
+
+
+def draw_evidence(path: Path, told) -> None:
+    """Draw the same as bars."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from bayesgen import plot
+
+    figure = Figure(figsize=(6.4, 1.3 + 0.3 * (1 + len(told.terms))), layout="constrained")
+    FigureCanvasAgg(figure)
+    plot.evidence_of(told, ax=figure.subplots())
+    figure.savefig(path, dpi=150)
 
 
 def _columns(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from bayesgen import report
 from bayesgen.cli.compare import compare
+from bayesgen.cli.explain import explain
 from bayesgen.cli.learn import fit, update
 from bayesgen.cli.merge import merge
 from bayesgen.cli.predict import predict
@@ -18,7 +19,7 @@ class _App(typer.Typer):
 
 
 app = _App(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (compare, fit, update, merge, predict):
+for command in (compare, fit, update, merge, predict, explain):
     app.command()(command)
 
 

@@ -11,6 +11,22 @@ from bayesgen.cli import options, reading
 from bayesgen.cli.shell import one_line, said
 
 
+def _decided(found, estimator, loss, reject_cost, sep):
+    """Predictions with the action of least expected loss; without a file every mistake costs 1."""
+    import pandas as pd
+
+    from bayesgen import decision
+
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(f"--loss and --reject-cost need classes, which a {type(estimator).__name__} has not")
+    classes = estimator.classes_.tolist()
+    matrix = pd.DataFrame(decision.zero_one(len(classes)), index=classes, columns=classes)
+    if loss is not None:
+        matrix = reading.losses(loss, sep)
+    probability = found[[f"p_{label}" for label in classes]].to_numpy()
+    return found.join(decision.act(probability, matrix, classes, reject_cost=reject_cost))
+
+
 def predict(
     model: Annotated[Path, typer.Argument(help="File of a saved estimator, by `bayesgen fit` or its method save.")],
     file: options.Rows,
@@ -21,13 +37,20 @@ def predict(
     missing: options.Missing = None,
     sep: options.Sep = ",",
     unseen: options.Unseen = "missing",
+    loss: Annotated[
+        str | None,
+        typer.Option(help="A CSV file of costs: the classes in its first column, the actions in its header."),
+    ] = None,
+    reject_cost: Annotated[
+        float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
+    ] = None,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     from bayesgen.estimators import storage
     from bayesgen.estimators.batches import predictions
     from bayesgen.tables.messages import named
 
-    piped = str(output) == "-"
+    piped, decided = str(output) == "-", loss is not None or reject_cost is not None
     out, err = report.consoles()
     out = err if piped else out
     with one_line(err):
@@ -39,8 +62,10 @@ def predict(
         names = reading.split(id)
         if reading.in_batches(file, output):
             reading.keep_inputs(output, Path(file), model)
-            if names or sep != ",":
-                raise ValueError("--id and --sep are not for folders, patterns, large files and Parquet output")
+            if names or decided or sep != ",":
+                raise ValueError(
+                    "--id, --sep, --loss and --reject-cost are not for folders, patterns, large files or Parquet"
+                )
             output.parent.mkdir(parents=True, exist_ok=True)
             with said(out):
                 count = estimator.predict_batches(file, output, missing=reading.split(missing))
@@ -54,6 +79,8 @@ def predict(
             found = predictions(estimator, X)
             found.insert(0, "row", range(len(X)))
             report.tell_gaps(out, read, X.columns)
+            if decided:
+                found = _decided(found, estimator, loss, reject_cost, sep)
         for place, name in enumerate(names, 1):
             found.insert(place, name, read.table[name].to_numpy())
         if piped:

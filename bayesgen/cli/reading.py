@@ -86,6 +86,16 @@ def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequ
     return read, X
 
 
+def losses(file: str, sep: str):
+    """What each action costs under each class, a DataFrame, from a file: classes in its first column."""
+    costs = table(file, (), None, sep).table
+    first = costs.columns[0]
+    try:
+        return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float)
+    except ValueError as error:
+        raise ValueError(f"{file}: the costs beside the classes must be numbers: {error}") from None
+
+
 def in_batches(file: str, output: Path) -> bool:
     """Whether rows are read and predicted in batches: of many files, of a large one, or where Parquet is written."""
     path = Path(file)

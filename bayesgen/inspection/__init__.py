@@ -8,6 +8,7 @@ from bayesgen.inspection.averaged import member_posteriors
 from bayesgen.inspection.class_prior import ClassPrior, estimate_class_prior
 from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliability
 from bayesgen.inspection.elpd import loo_given_x
+from bayesgen.inspection.evidence import Evidence, evidence
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.next_label import Query, query
@@ -20,6 +21,7 @@ from bayesgen.inspection.typicality import Typicality, typicality
 __all__ = [
     "ClassPrior",
     "DrawReliability",
+    "Evidence",
     "LeaveOneOut",
     "PredictionSet",
     "Query",
@@ -28,6 +30,7 @@ __all__ = [
     "best_exponent",
     "draw_reliability",
     "estimate_class_prior",
+    "evidence",
     "explain",
     "leave_one_out",
     "loo_given_x",

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from bayesgen.plot import words
 from bayesgen.plot.style import BLUE, QUIET, VERMILION, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from bayesgen.inspection.evidence import Evidence
 
 
 def feature_evidence(classifier, row, class_index: int = -1) -> dict[str, float]:
@@ -69,7 +72,7 @@ def evidence(classifier, row, class_index: int = -1, *, most: int | None = None,
     ranked = sorted(said.items(), key=lambda item: abs(item[1]))
     if most is not None:
         ranked = [item for item in ranked if item[1]][-most:]
-    odds = _log_odds(classifier, _left_out(row), class_index)
+    whole = _log_odds(classifier, _left_out(row), class_index)
     values = np.array([value for _, value in ranked])
     ax.barh([name for name, _ in ranked], values, color=np.where(values > 0, BLUE, VERMILION))
     reach = np.abs(values).max(initial=0.0) or 1.0
@@ -84,12 +87,55 @@ def evidence(classifier, row, class_index: int = -1, *, most: int | None = None,
         )
     ax.axvline(0, color=QUIET, linewidth=0.8)
     name = classifier.classes_[class_index]
-    p = expit(odds)
-    title = f"P({name} | x) " + (f"= {p:.3f}" if 0.001 <= p <= 0.999 else "< 0.001" if p < 0.5 else "> 0.999")
+    title = f"P({name} | x) {_equal(float(expit(whole)))}"
     room = 0.2 * reach  # for the numbers
     ax.set(xlim=(values.min(initial=0.0) - room, values.max(initial=0.0) + room))
     ax.set(xlabel=f"evidence for {name} [nats]", title=title)
     return ax
+
+
+def evidence_of(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw what each value of a row does to the odds of a class: bars that add up to the probability in the title.
+
+    Parameters
+    ----------
+    said : Evidence
+        What `bayesgen.inspection.evidence` returned.
+    most : int, optional
+        How many columns to draw, those that say most; the others are one bar. Default: all.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax = axes(ax)
+    ranked = sorted(said.terms.items(), key=lambda item: -abs(item[1]))
+    most = len(ranked) if most is None else most
+    bars = [("prior", said.prior), *((_valued(column, said.values[column]), term) for column, term in ranked[:most])]
+    if ranked[most:]:
+        bars.append((f"{len(ranked) - most} other columns", sum(term for _, term in ranked[most:])))
+    values, places = np.array([term for _, term in bars]), np.arange(len(bars))
+    ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
+    reach = np.abs(values).max(initial=0.0) or 1.0
+    for place, term in zip(places, values, strict=True):
+        text, side = words.odds(term) if place == 0 else words.factor(term), "left" if term >= 0 else "right"
+        ax.text(term + np.copysign(0.02 * reach, term), place, text, fontsize=8, va="center", ha=side)
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    ax.set_yticks(places, [name for name, _ in bars])
+    room = 0.55 * reach  # for the words
+    ax.set(xlim=(values.min(initial=0.0) - room, values.max(initial=0.0) + room), ylim=(len(bars) - 0.5, -0.5))
+    ax.set(xlabel=f"log odds of {said.label}; the bars add up")
+    ax.set_title(
+        f"P({said.label}) {_equal(said.probability)}, 90 % interval {words.interval(said.interval)}", fontsize=10
+    )
+    return ax
+
+
+def _valued(column: str, entry) -> str:
+    return f"{column} {words.value(entry)}" if entry is None else f"{column} = {words.value(entry)}"
+
+
+def _equal(p: float) -> str:
+    text = words.probability(p)
+    return text if text[0] in "<>" else f"= {text}"
 
 
 def _left_out(row, j: int | None = None, in_bag: bool = False):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.evaluation import reliability_table
-from bayesgen.outcomes import Labels, action_codes, class_codes, loss_matrix, truth_and_probability
+from bayesgen.outcomes import REJECT, Labels, action_codes, class_codes, finite, named_loss, truth_and_probability
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, VERMILION, axes
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def confusion(
     *,
     classes: Labels | None = None,
     actions: Labels | None = None,
+    reject_cost: float | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw how many rows of each class met each action, coloured by what they cost altogether.
@@ -134,23 +135,33 @@ def confusion(
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
     action : array_like, shape (n,)
-        Actions taken: codes 0 to A - 1, as `bayesgen.decision.decide` gives them, or their names.
-    loss : array_like, shape (K, A)
+        Actions taken: codes 0 to A - 1 and `REJECT`, as `bayesgen.decision.decide` gives them, or their names, as
+        `bayesgen.decision.act` gives them. Rejected rows have a column of their own, "asked".
+    loss : array_like or DataFrame, shape (K, A)
         Loss of each action under each truth.
     classes, actions : sequence, optional
         The classes in the order of the rows of `loss`, and the actions in that of its columns; default: their codes,
-        and for K actions the classes.
+        and for K actions the classes; of a DataFrame its index and its columns.
+    reject_cost : float, optional
+        What a rejected row costs, where there are any.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    ax, matrix = axes(ax), loss_matrix(loss)
-    count = np.zeros(matrix.shape, int)
+    ax, (matrix, classes, actions) = axes(ax), named_loss(loss, classes, actions)
     truth = class_codes("y_true", y_true, len(matrix), classes)
     if classes is None:
         classes = range(len(matrix)) if np.array_equal(truth, y_true) else np.unique(np.asarray(y_true))
     if actions is None:
         actions = classes if len(matrix) == matrix.shape[1] else range(matrix.shape[1])
-    np.add.at(count, (truth, action_codes(action, actions, matrix.shape[1], len(truth), least=0)), 1)
+    codes = action_codes(action, actions, matrix.shape[1], len(truth))
+    actions = [str(name) for name in actions]
+    if (codes == REJECT).any():
+        if reject_cost is None:
+            raise ValueError("reject_cost is needed: some rows were rejected, and their cost is part of the mean loss.")
+        matrix = np.column_stack([matrix, np.full(len(matrix), finite(reject_cost))])
+        codes, actions = np.where(codes == REJECT, len(actions), codes), [*actions, "asked"]
+    count = np.zeros(matrix.shape, int)
+    np.add.at(count, (truth, codes), 1)
     cost = count * matrix
     reach = np.abs(cost).max() or 1.0
     ax.imshow(cost, cmap="PuOr_r", vmin=-reach, vmax=reach, aspect="auto")

@@ -1,0 +1,105 @@
+"""What each value of one row does to the odds: terms that add up, for every classifier; decisions by name."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy.special import logit
+from test_cli import run
+
+import bayesgen as bg
+from bayesgen import data, decision, plot
+from bayesgen.inspection import evidence
+
+X = data.load("penguins")
+y = X.pop("species")
+NUMBERS = X.select_dtypes("number").dropna()
+CASES = {
+    "naive Bayes": (bg.NaiveBayesClassifier({"year": "drop"}), X, y),
+    "averaged": (bg.AveragedClassifier(components=False), X[::4], y[::4]),
+    "full": (bg.GaussianDiscriminantClassifier(), NUMBERS, y[NUMBERS.index]),
+    "shared": (bg.GaussianDiscriminantClassifier(shared=True), NUMBERS.to_numpy(), y[NUMBERS.index]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_terms_add_up_to_the_log_odds(name):
+    classifier, rows, labels = CASES[name]
+    row = rows[60:61]
+    known = classifier.fit(rows, labels).classes_.tolist()
+    for k, label in enumerate(known):
+        said, p = evidence(classifier, row, label), classifier.predict_proba(row)[0, k]
+        assert said.probability == pytest.approx(p)
+        assert said.prior + sum(said.terms.values()) == pytest.approx(logit(p), abs=1e-6)
+        assert said.interval[0] <= said.interval[1]
+    assert evidence(classifier, row).label == classifier.predict(row)[0]
+
+
+def test_two_classes_of_naive_bayes_have_the_terms_of_explain():
+    two = y != "Gentoo"
+    classifier = bg.NaiveBayesClassifier().fit(X[two], y[two])
+    row = X[two][5:6]
+    said, terms = evidence(classifier, row, "Adelie"), classifier.explain(row)[0]
+    want = (terms.sel({"class": "Adelie"}) - terms.sel({"class": "Chinstrap"})).to_series()
+    for column, term in said.terms.items():
+        assert term == pytest.approx(want[column], abs=1e-9)
+
+
+def test_the_picture_says_values_and_factors():
+    classifier = bg.NaiveBayesClassifier().fit(X, y)
+    said = evidence(classifier, X[3:4])  # a row with gaps
+    ax = plot.evidence_of(said, most=2, ax=Figure().subplots())
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names[0] == "prior" and names[-1] == "5 other columns"
+    assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(said.prior + sum(said.terms.values()))
+    assert "90 % interval" in ax.get_title()
+    assert said.terms["bill_length_mm"] == pytest.approx(0, abs=1e-9) and said.values["bill_length_mm"] is None
+
+
+LOSS = pd.DataFrame({"treat": [1.0, 0.0], "wait": [0.0, 10.0]}, index=["well", "ill"])
+
+
+def test_actions_by_name_to_the_end():
+    probability = np.array([[0.01, 0.99], [0.4, 0.6], [0.15, 0.85]])
+    found = decision.act(probability, LOSS, ["ill", "well"], reject_cost=0.5)
+    assert found["action"].tolist() == ["wait", "ask", "ask"]
+    truth = ["well", "ill", "well"]
+    assert decision.risk(truth, found["action"], LOSS, reject_cost=0.5) == pytest.approx(1 / 3)
+    other = decision.act(probability, LOSS.iloc[::-1], ["ill", "well"])  # the order of the index says nothing
+    assert other["action"].tolist() == ["wait", "treat", "treat"]
+    ax = plot.confusion(truth, found["action"], LOSS, reject_cost=0.5, ax=Figure().subplots())
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["treat", "wait", "asked"]
+    assert ax.get_title() == "mean loss 0.333"
+    with pytest.raises(ValueError, match="reject_cost is needed"):
+        plot.confusion(truth, found["action"], LOSS, ax=Figure().subplots())
+    with pytest.raises(ValueError, match="one row for each of the classes"):
+        decision.act(probability, LOSS, ["ill", "dead"])
+
+
+def test_from_the_command_line(tmp_path):
+    table = data.load("penguins")
+    table.to_csv(tmp_path / "p.csv", index=False)
+    model = tmp_path / "m.nc"
+    assert run(tmp_path / "p.csv", "--target", "species", "--output", model, command="fit")[0] == 0
+    call = (model, tmp_path / "p.csv", "--row", 200)
+    code, out, err = run(*call, "--output", tmp_path / "e.png", command="explain")
+    assert (code, err) == (0, "") and "90 % interval" in out and "prior" in out and "Together" in out
+    assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(run(*call, "--json", "--class", "Adelie", command="explain")[1])
+    assert told["class"] == "Adelie" and told["columns"]["island"]["value"] == table["island"][200]
+    assert "--class: no class 'Emu'" in run(*call, "--class", "Emu", command="explain")[2]
+    assert "the file has the rows 0 to 343" in run(*call[:3], 344, command="explain")[2]
+
+    (tmp_path / "costs.csv").write_text("truth,keep,free\nAdelie,0,1\nGentoo,1,0\nChinstrap,9,0\n")
+    written = tmp_path / "d.csv"
+    call = (model, tmp_path / "p.csv", "--output", written, "--loss", tmp_path / "costs.csv")
+    assert run(*call, "--reject-cost", 0.01, command="predict")[0] == 0
+    got = pd.read_csv(written)
+    p = got[["p_Adelie", "p_Chinstrap", "p_Gentoo"]].to_numpy()
+    keep, free = p @ [0, 9, 1], p @ [1, 0, 0]
+    want = np.where(np.minimum(keep, free) > 0.01, "ask", np.where(keep <= free, "keep", "free"))
+    assert (got["action"] == want).all() and (want == "ask").any()
+    (tmp_path / "costs.csv").write_text("truth,keep\nAdelie,0\nGentoo,1\n")
+    assert "one row for each of the classes" in run(*call, command="predict")[2]
