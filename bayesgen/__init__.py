@@ -5,6 +5,7 @@ from bayesgen.calibration import check_calibration
 from bayesgen.comparison import compare_evidence, compare_models
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.imputer import Imputer
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.storage import load
@@ -23,6 +24,7 @@ __all__ = [
     "Exact",
     "ExactPosterior",
     "GaussianDiscriminantClassifier",
+    "Imputer",
     "Laplace",
     "LinearRegressor",
     "LogisticClassifier",

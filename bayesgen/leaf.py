@@ -45,7 +45,8 @@ class ExponentialFamily(Model):
     Axes are written ``...`` in front: draws, then groups (classes), then features; ``event_dim`` trailing axes are one
     observation. A subclass must write, in this order, `parameters`, `likelihood`, `sufficient_statistic` and
     `natural_parameters`. It may write `check` and `log_base_measure`, `sum_rows` where there is a faster way than by
-    T(x), `ml`, `draw` where NumPy can, and `tail_probability`.
+    T(x), `ml`, `draw` where NumPy can, `tail_probability`, and what questions about missing entries ask: `cardinality`
+    of a finite feature, or `student` of numbers, and `fill` where features depend on each other given the parameters.
 
     Parameters
     ----------
@@ -230,6 +231,32 @@ class ExponentialFamily(Model):
             key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
             own = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
             return np.asarray(self.likelihood(own).sample(key))
+
+    def fill(self, x, params: Params, rng: np.random.Generator) -> np.ndarray:
+        """Draw what is missing of rows (n, features...) given what is seen, all rows of the same parameters."""
+        repeated = {site: np.broadcast_to(v, (len(x), *np.shape(v))) for site, v in params.items()}
+        return np.where(np.isnan(x), self.draw(repeated, rng), x)
+
+    def cardinality(self, feature: int) -> int | None:
+        """How many values 0, 1, ... a feature may take; None of numbers, and of counts without end."""
+        return None
+
+    def student(self, x, params: Params | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Location, scale and degrees of freedom of numbers that are missing, given what is seen of their rows.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Rows, NaN where missing.
+        params : mapping to arrays (lead..., ...), optional
+            Parameters; without, those of a posterior are integrated out, and ``lead`` is its classes.
+
+        Returns
+        -------
+        three arrays that broadcast to (lead..., n, D)
+            A Student-t for each missing entry, a Gaussian where the degrees of freedom are infinite.
+        """
+        raise NoClosedForm(f"{type(self).__name__} does not say how its columns depend on each other: write student()")
 
     def tail_probability(self, x) -> np.ndarray:
         """P(p(new) <= p(row)) of a new row with the same gaps, the parameters integrated out: (n, groups...)."""

@@ -1027,6 +1027,20 @@ QUESTIONS = {
         ValueError,
         "0 row|0 sample|no row",
     ),
+    "gaps of a discriminative model": (
+        lambda: inspection.impute(discriminative(), X),
+        ValueError,
+        "needs a generative classifier",
+    ),
+    "half a table of draws": (lambda: inspection.impute(fitted(), X, draws=0.5), ValueError, "draws must be"),
+    "classes of other rows": (lambda: inspection.impute(fitted(), X, Y[:3]), ValueError, "X has 8 rows and y has 3"),
+    "classes not of the fit": (lambda: inspection.impute(fitted(), X, ["c"] * 8), ValueError, "'c'"),
+    "a missing bag": (
+        lambda: inspection.impute(NB("multinomial").fit(COUNTS, Y), COUNTS.mask(COUNTS >= 0)),
+        ValueError,
+        "columns such as 'u'.*probability given the total, and entries are missing",
+    ),
+    "an imputer half on": (lambda: bg.Imputer(draw="yes").fit(X, Y), TypeError, "draw must be True or False"),
     "typicality by a discriminative model": (
         lambda: inspection.typicality(discriminative(), X),
         ValueError,

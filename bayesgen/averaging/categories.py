@@ -112,6 +112,21 @@ class CategoryMembers(Record):
             result[:, k] = self._average(hot @ children.T + np.log(level[k]), allowed)
         return result
 
+    def fill(self, x, level, table, rng) -> np.ndarray:
+        """Draw the missing categories of one row (F,) given those seen, under the tables of its class."""
+        result, starts = x.copy(), np.cumsum(self.levels) - self.levels
+        chances = level
+        if table is not None:  # a parent and its level first, in proportion to what they make of the row
+            children = np.where(self.column[:, None] == self.column, 0.0, np.log(table))
+            score = (_hot(x[None], self.levels) @ children.T)[0] + np.log(level)
+            score = np.where(self._allowed(x[None])[0], score, -np.inf)
+            parent = rng.choice(len(score), p=np.exp(score - logsumexp(score)))
+            chances, result[self.column[parent]] = table[parent], parent - starts[self.column[parent]]
+        for j in np.flatnonzero(result < 0):
+            own = chances[starts[j] : starts[j] + self.levels[j]]
+            result[j] = rng.choice(len(own), p=own / own.sum())
+        return result
+
     def _tables(self, structure, strength):
         """Predictive p(a | k), and p(b | k, a) of one parent."""
         if structure == "independent":

@@ -16,7 +16,7 @@ from bayesgen.numerics.pieces import pieces
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 
 
-def _gaussians(view, member, size, rng):
+def gaussians(view, member, size, rng):
     """Draws of the groups' means, and of Cholesky factors of covariances, or of standard deviations where diagonal.
 
     Returns
@@ -40,7 +40,7 @@ def _gaussians(view, member, size, rng):
     return p.mean + noise / np.sqrt(p.kappa)[:, None], root
 
 
-def _shares(view, size, rng):
+def shares(view, size, rng):
     """The probability of each group within its class, (*size, G)."""
     owner = view.view.owner
     drawn = rng.standard_gamma(view.statistics.n + 1, (*size, len(owner)))
@@ -55,7 +55,7 @@ def parameters(average, a, b, size, rng) -> dict[str, tuple[tuple[str, ...], np.
     }
     if a is not None:
         view = next(v for v in average.numeric if v.count == a[0])
-        mean, root = _gaussians(view, a[1], size, rng)
+        mean, root = gaussians(view, a[1], size, rng)
         group = ("class",) if len(view.view.owner) == len(weights) else ("group",)
         own = () if root.shape[len(size)] < mean.shape[len(size)] else group
         spread = root**2 if root.ndim == mean.ndim else root @ np.swapaxes(root, -1, -2)
@@ -67,7 +67,7 @@ def parameters(average, a, b, size, rng) -> dict[str, tuple[tuple[str, ...], np.
         else:
             result["covariance"] = ((*own, "column", "other column"), spread)
         if group == ("group",):
-            result["share"] = (group, _shares(view, size, rng))
+            result["share"] = (group, shares(view, size, rng))
     if b is not None:
         categories = average.categorical
         alpha = b[1] if b[0] == "independent" else categories.alphas[0]
@@ -82,7 +82,7 @@ def _levels(categories, weights, rng):
     return drawn / (drawn @ categories.by_column)[..., categories.column]
 
 
-def _tables(categories, member, rng):
+def tables(categories, member, rng):
     """Of "independent" p(a | k), (K, L); of "one parent" also p(b | k, a), (K, L, L)."""
     structure, strength = member
     alpha = strength if structure == "independent" else categories.alphas[0]
@@ -120,21 +120,21 @@ def rows(average, codes, rng):
             view = next(v for v in average.numeric if v.count == a[0])
             for part in pieces(len(at), view.statistics.scatter.size, _CELLS, len(at)):
                 own = at[part]
-                mean, root = _gaussians(view, a[1], (len(own),), rng)
-                share = np.where(view.view.owner == codes[own, None], _shares(view, (len(own),), rng), 0.0)
-                group, each = _chosen(share, rng), np.arange(len(own))
+                mean, root = gaussians(view, a[1], (len(own),), rng)
+                share = np.where(view.view.owner == codes[own, None], shares(view, (len(own),), rng), 0.0)
+                group, each = chosen(share, rng), np.arange(len(own))
                 z, root = rng.standard_normal((len(own), dim)), root[each, group if root.shape[1] > 1 else 0]
                 y = mean[each, group] + (root * z if root.ndim == 2 else (root @ z[..., None])[..., 0])
                 x[own] = view.view.warp.back(y)
         if b is not None:
             for row in at:
-                level, table = _tables(average.categorical, b, rng)
+                level, table = tables(average.categorical, b, rng)
                 k = codes[row]
                 c[row] = _category_row(average.categorical, level[k], None if table is None else table[k], rng)
     return x, c
 
 
-def _chosen(weights, rng):
+def chosen(weights, rng):
     """A place drawn in each row of ``weights`` (n, G), in proportion to them."""
     cumulative = np.cumsum(weights, axis=1)
     return (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(1)
@@ -165,13 +165,13 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
             a = b = None
         if a is not None:
             view = next(v for v in average.numeric if v.count == a[0])
-            drawn = (*_gaussians(view, a[1], (len(at),), rng), np.log(_shares(view, (len(at),), rng)))
+            drawn = (*gaussians(view, a[1], (len(at),), rng), np.log(shares(view, (len(at),), rng)))
             rows = view.read(x)
             for s, *own in zip(at, *drawn, strict=True):
                 result[s] += _number_density(view, *own, *rows)
         if b is not None:
             for s in at:
-                result[s] += average.categorical.density(c, *_tables(average.categorical, b, rng))
+                result[s] += average.categorical.density(c, *tables(average.categorical, b, rng))
         result[at] *= average.exponents[m]
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
     return np.exp(result - logsumexp(result, axis=2, keepdims=True))
@@ -179,6 +179,11 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
 
 def _number_density(view, mean, root, log_share, y, seen):
     """Log p(x | k, θ) of rows under one draw, (n, K)."""
+    return view.mix(group_density(mean, root, y, seen), log_share)
+
+
+def group_density(mean, root, y, seen):
+    """Log p(y | group, θ) of bent rows under one draw, (n, G), up to a number of each row."""
     density = np.empty((len(y), len(mean)))
     for g in range(len(mean)):
         own, z = root[g if len(root) > 1 else 0], y - mean[g]
@@ -189,4 +194,4 @@ def _number_density(view, mean, root, log_share, y, seen):
             seen_z = z if seen is None else z * seen
             log_det, white = whiten((own @ own.T)[None], seen_z[:, None], seen)
             density[:, g] = -0.5 * (white**2).sum((1, 2)) - 0.5 * log_det
-    return view.mix(density, log_share)
+    return density

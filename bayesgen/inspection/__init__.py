@@ -10,6 +10,7 @@ from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliabili
 from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.evidence import Evidence, evidence
 from bayesgen.inspection.explanation import explain
+from bayesgen.inspection.imputation import impute
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.next_label import Query, query
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
@@ -32,6 +33,7 @@ __all__ = [
     "estimate_class_prior",
     "evidence",
     "explain",
+    "impute",
     "leave_one_out",
     "loo_given_x",
     "member_posteriors",

@@ -98,9 +98,13 @@ class AveragedJoint(Joint):
 
     def log_density(self, rows):
         """Of the members, in the units of the columns."""
+        return self.average.log_joint(*self.arrays(rows)) - self.log_prior
+
+    @staticmethod
+    def arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers, and codes of categories, -1 where missing, as the engine takes them."""
         c = rows["categories"]
-        codes = np.where(np.isnan(c), -1, c).astype(np.intp)
-        return self.average.log_joint(rows["numbers"], codes) - self.log_prior
+        return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp)
 
     def draw(self, count, rng):
         """Each row of a member of its own."""

@@ -57,6 +57,10 @@ class BetaBernoulli(BetaPrior):
         """Ones and zeros."""
         return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
 
+    def cardinality(self, feature):
+        """0 and 1."""
+        return 2
+
     def predictive(self):
         """Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)

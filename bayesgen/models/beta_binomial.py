@@ -90,6 +90,10 @@ class BetaBinomial(BetaPrior):
         self._need_trials("rows cannot be drawn")
         return rng.binomial(np.asarray(self.trials), params["probability"])
 
+    def cardinality(self, feature):
+        """0 to the trials."""
+        return None if self.trials is None else int(np.broadcast_to(self.trials, self.features or (1,))[feature]) + 1
+
     def predictive(self):
         """Beta-binomial, for fixed trials."""
         self._need_trials("its predictive is no one distribution")

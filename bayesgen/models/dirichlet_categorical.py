@@ -43,6 +43,10 @@ class Categorical(ConjugateFamily):
         cumulative = np.cumsum(params["probability"], axis=-1)[..., :-1]
         return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
 
+    def cardinality(self, feature):
+        """The categories."""
+        return len(self.categories)
+
     def predictive(self):
         """Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)

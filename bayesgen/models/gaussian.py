@@ -65,6 +65,14 @@ class Gaussian(ExponentialFamily):
         params = self.expand(params)
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
+    def student(self, x, params=None):
+        """A Gaussian that no other entry moves."""
+        if params is None:
+            return super().student(x)
+        params = self.expand(params)
+        mean, sd = params["mean"], np.sqrt(params["variance"])
+        return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
+
     def sufficient_statistic(self, x, about=0.0):
         """(1, z, z²), z = x - about."""
         z = x - about
@@ -112,3 +120,9 @@ class Gaussian(ExponentialFamily):
             place = {key: v for key, v in place.items() if key != "group" or "class" not in self.tied}
             raise DataError("maximum likelihood does not exist: fewer than two distinct values", **place)
         return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
+
+
+def beside_rows(value, x):
+    """A parameter (lead..., features...) with an axis for the rows ``x``, (lead..., 1, D)."""
+    lead = value.shape[: value.ndim - x.ndim + 1]
+    return value.reshape(*lead, 1, -1)

@@ -12,6 +12,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.leaf import ExponentialFamily
+from bayesgen.models.conditional import conditional_student, fill_normal
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.numerics.special import namespace
@@ -56,6 +57,17 @@ class GaussianVector(ExponentialFamily):
         params = self.expand(params)
         noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
         return params["mean"] + noise[..., 0]
+
+    def fill(self, x, params, rng):
+        """Draw what is missing by its regression on what is seen."""
+        return fill_normal(x, params["mean"], params["cholesky"], rng)
+
+    def student(self, x, params=None):
+        """A Gaussian, given the other columns."""
+        if params is None:
+            return super().student(x)
+        params = self.expand(params)
+        return conditional_student(x, params["mean"], params["covariance"], np.inf)
 
     def sufficient_statistic(self, x, about=0.0):
         """(1, z, z_i z_j for i <= j), z = x - about."""

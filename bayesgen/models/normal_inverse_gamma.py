@@ -23,7 +23,8 @@ import numpy as np
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily, over_rows
-from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
+from bayesgen.models.conditional import conditional_student
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, namespace, student_tail
@@ -159,6 +160,16 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                     for k in range(len(mean)):
                         result[k, piece] = density(columns, k, ~np.isnan(columns))
         return result.T.reshape(len(x), *groups)
+
+    def student(self, x, params=None):
+        """Of the predictive; entries that share a variance with what is missing tell of it."""
+        if params is not None:
+            return super().student(x, params)
+        parts = np.broadcast_arrays(self.mean, np.sqrt(self.squared_scale), 2 * self.alpha)
+        mean, width, dof = (beside_rows(part, x) for part in parts)
+        if "feature" not in self.tied:
+            return mean, width, dof
+        return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
 
     def tail_probability(self, x):
         """Of one feature, or of several that share a variance: δ²/d ~ F(d, 2 alpha) over the d seen; 1 if none is."""

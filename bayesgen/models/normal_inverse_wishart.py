@@ -20,6 +20,7 @@ from bayesgen import program
 from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily
+from bayesgen.models.conditional import conditional_student
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.numerics.pieces import pieces, product_rows
@@ -216,6 +217,14 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             for seen, rows in patterns(~np.isnan(x)):
                 _student(result, x[:, seen], rows, mean[:, seen], *self._student_of(seen))
         return result.T.reshape(len(x), *self.batch_shape)
+
+    def student(self, x, params=None):
+        """Of the predictive, given the other columns."""
+        if params is not None:
+            return super().student(x, params)
+        mean, scale, dof = self._flat
+        lead, dim = self.batch_shape, mean.shape[-1]
+        return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
 
     def tail_probability(self, x):
         """Of δ² = (x - m)' S⁻¹ (x - m) over the d entries seen, δ²/d ~ F(d, dof); 1 where none is."""

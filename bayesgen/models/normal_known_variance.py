@@ -16,7 +16,7 @@ from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily
-from bayesgen.models.gaussian import LOG_2PI, Gaussian
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows
 from bayesgen.numerics.special import namespace
 
 
@@ -81,6 +81,14 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         variance = self.beside(self.sd**2 + self.noise_sd**2, x)
         terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self.beside(self.mean, x)) ** 2 / variance)
         return self.over_features(terms, x)
+
+    def student(self, x, params=None):
+        """Of the predictive a Gaussian."""
+        if params is not None:
+            return super().student(x, params)
+        sd = np.sqrt(self.sd**2 + self.noise_sd**2)
+        mean, sd = np.broadcast_arrays(self.mean, sd)
+        return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
 
     def mode(self):
         """The mean of the Gaussian."""
