@@ -254,9 +254,14 @@ class ExponentialFamily(Model):
         Returns
         -------
         three arrays that broadcast to (lead..., n, D)
-            A Student-t for each missing entry, a Gaussian where the degrees of freedom are infinite.
+            A Student-t for each missing entry, or for what `back` takes; a Gaussian where the degrees of freedom are
+            infinite.
         """
         raise NoClosedForm(f"{type(self).__name__} does not say how its columns depend on each other: write student()")
+
+    def back(self, z) -> np.ndarray:
+        """Numbers from those that `student` is about: the same, where it is about the numbers themselves."""
+        return z
 
     def tail_probability(self, x) -> np.ndarray:
         """P(p(new) <= p(row)) of a new row with the same gaps, the parameters integrated out: (n, groups...)."""

@@ -1027,6 +1027,40 @@ QUESTIONS = {
         ValueError,
         "0 row|0 sample|no row",
     ),
+    "next measurement of a discriminative model": (
+        lambda: inspection.next_measurement(discriminative(), X),
+        ValueError,
+        "needs a generative classifier",
+    ),
+    "cost of a column that is not there": (
+        lambda: inspection.next_measurement(fitted(), X, cost={"w": 1.0}),
+        ValueError,
+        "cost names the columns 'w'.*it has 'u', 'v'|cost names the columns",
+    ),
+    "cost of three columns": (
+        lambda: inspection.next_measurement(fitted(), X, cost=[1.0, 1.0, 1.0]),
+        ValueError,
+        "one for each of the 2 columns",
+    ),
+    "cost below zero": (lambda: inspection.next_measurement(fitted(), X, cost=-1.0), ValueError, "finite and >= 0"),
+    "cost of NaN": (lambda: inspection.next_measurement(fitted(), X, cost={"u": NAN}), ValueError, "finite and >= 0"),
+    "cost in words": (
+        lambda: inspection.next_measurement(fitted(), X, cost="much"),
+        TypeError,
+        "cost must be a number",
+    ),
+    "loss of three classes": (
+        lambda: inspection.next_measurement(fitted(), X, loss=np.eye(3)),
+        ValueError,
+        "a row for each true class",
+    ),
+    "budget below zero": (lambda: inspection.acquire(fitted(), X, X, -1), ValueError, "budget must be a number >= 0"),
+    "values of other rows": (lambda: inspection.acquire(fitted(), X, X[:3], 1.0), ValueError, "of the same rows"),
+    "a bag to measure": (
+        lambda: inspection.next_measurement(NB("multinomial").fit(COUNTS, Y), COUNTS.mask(COUNTS >= 0)),
+        ValueError,
+        "columns such as 'u'.*entries are missing",
+    ),
     "gaps of a discriminative model": (
         lambda: inspection.impute(discriminative(), X),
         ValueError,

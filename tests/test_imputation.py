@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
-from bayesgen.inspection import impute
-from bayesgen.models import BetaBinomial, DirichletCategorical
+from bayesgen.inspection import impute, next_measurement
+from bayesgen.models import BetaBinomial, DirichletCategorical, LogNormal, NormalKnownMean, NormalKnownVariance
 from bayesgen.posterior import ParameterDraws
 
 X, Y = load_iris(return_X_y=True)
@@ -179,3 +179,33 @@ def test_imputation_beats_the_mean_of_the_column():
 def test_a_category_of_its_own_leaf():
     classifier = bg.NaiveBayesClassifier({"x0": DirichletCategorical(1.0, [0, 1, 2])}).fit(Y[:, None], Y)
     assert impute(classifier, [[np.nan]], [1])[0, 0] == 1
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_log_normal_columns_are_filled_and_drawn_in_their_own_units(shift):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=300)
+    x = np.exp(3 + y + 0.5 * rng.normal(size=300))
+    leaf = LogNormal(0.0, 0.01, 1.0, 1.0, shift=shift)
+    classifier = bg.NaiveBayesClassifier({"x0": leaf}, random_state=0).fit(x[:, None], y)
+    assert impute(classifier, [[np.nan]], [0])[0, 0] == pytest.approx(
+        np.exp(np.log(x[y == 0] + shift).mean()) - shift, rel=1e-3
+    )
+    drawn = np.log(np.concatenate(impute(classifier, [[np.nan]], [1], draws=400)))
+    assert drawn.mean() == pytest.approx(4, abs=0.15) and drawn.std() == pytest.approx(0.5, abs=0.1)
+    rows, labels = classifier.sample(2000)
+    assert np.log(rows[labels == 1]).mean() == pytest.approx(4, abs=0.15)
+    assert next_measurement(classifier, [[np.nan]])[0, 0] > 0.2
+
+
+def test_a_known_mean_and_an_unknown_one():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    x = rng.normal(2.0, 1 + 2 * y)[:, None]
+    classifier = bg.NaiveBayesClassifier({"x0": NormalKnownMean(2.0, 1.0, 1.0)}).fit(x, y)
+    assert impute(classifier, [[np.nan]])[0, 0] == pytest.approx(2.0)
+    assert next_measurement(classifier, [[np.nan]])[0, 0] > 0.1
+    noise = NormalKnownVariance(0.0, 10.0, 1.0)
+    classifier = bg.NaiveBayesClassifier({"x0": noise}).fit(x, y)
+    means = classifier.posterior_.model.leaves["x0"].mean
+    assert impute(classifier, [[np.nan]], [1])[0, 0] == pytest.approx(means[1])

@@ -12,7 +12,7 @@ from bayesgen.averaging import draws
 from bayesgen.models.conditional import fill_normal
 from bayesgen.numerics.pieces import pieces
 
-_COARSE, _FINE = 48, 48  # nodes
+_COARSE, _FINE = 32, 32  # nodes
 _REACH = 8.0  # standard deviations of a group's column that the grid reaches out
 _CELLS = 1 << 16  # entries of rows filled in at a time
 

@@ -12,6 +12,7 @@ from bayesgen.inspection.evidence import Evidence, evidence
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.imputation import impute
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
+from bayesgen.inspection.measurement import Acquisition, acquire, next_measurement
 from bayesgen.inspection.next_label import Query, query
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
@@ -20,6 +21,7 @@ from bayesgen.inspection.tempering import best_exponent
 from bayesgen.inspection.typicality import Typicality, typicality
 
 __all__ = [
+    "Acquisition",
     "ClassPrior",
     "DrawReliability",
     "Evidence",
@@ -28,6 +30,7 @@ __all__ = [
     "Query",
     "Summary",
     "Typicality",
+    "acquire",
     "best_exponent",
     "draw_reliability",
     "estimate_class_prior",
@@ -37,6 +40,7 @@ __all__ = [
     "leave_one_out",
     "loo_given_x",
     "member_posteriors",
+    "next_measurement",
     "predict_set",
     "probability_draws",
     "probability_interval",

@@ -24,9 +24,9 @@ _DRAWS = 500  # of the parameters, for means where the posterior is draws
 def impute(classifier, X, y=None, draws: int = 0):
     """Fill the missing entries of rows: by what is most to be expected, or with draws.
 
-    Without draws a number or a count is its mean, a category or a bit the most probable one; of an averaged classifier,
-    whose bent columns may have no mean, a number is its median. Gaps are taken as ignorable: that an entry is missing
-    says nothing of its value.
+    Without draws a number or a count is its mean (of a log-normal column exp of the mean logarithm, as a mean need not
+    exist), a category or a bit the most probable one; of an averaged classifier, whose columns are bent, a number is
+    its median. Gaps are taken as ignorable: that an entry is missing says nothing of its value.
 
     Parameters
     ----------
@@ -106,7 +106,8 @@ def _expected(joint, rows, codes):
             if components.is_number(gap.block):
                 if gap.block not in students:
                     location = components.student(gap.block, part)[0]
-                    students[gap.block] = np.einsum("skn,skn...->n...", weight, location + 0 * weight[..., None])
+                    mean = np.einsum("skn,skn...->n...", weight, location + 0 * weight[..., None])
+                    students[gap.block] = components.model.leaves[gap.block].back(mean)
                 flat[gap.block][at, gap.place] = students[gap.block][gap.rows, gap.place]
             else:
                 table = components.table(gap)

@@ -61,6 +61,14 @@ class LogGaussian(Gaussian):
         transforms = [dist.transforms.ExpTransform(), *([shift] if self.shift else [])]
         return dist.TransformedDistribution(of_logarithm, transforms)
 
+    def draw(self, params, rng):
+        """Exp of normal draws, less the shift."""
+        return self.back(super().draw(params, rng))
+
+    def back(self, z):
+        """Exp of the logarithm, less the shift."""
+        return np.expm1(z) if self.shift == 1 else np.exp(z) - self.shift
+
     def sufficient_statistic(self, x, about=0.0):
         """(1, d, d²), d = log(x + shift) - about."""
         return super().sufficient_statistic(self.logarithm(x), about)
@@ -145,6 +153,10 @@ class LogNormal(LogGaussian, ConjugateFamily):
     def expected(self):
         """Means of mean and variance of the logarithm."""
         return self.of_logarithm.expected()
+
+    def student(self, x, params=None):
+        """Of the logarithm."""
+        return super().student(x, params) if params is not None else self.of_logarithm.student(x)
 
     def mode(self):
         """Joint mode of mean and variance of the logarithm."""

@@ -18,7 +18,7 @@ from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily
-from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 
@@ -87,6 +87,13 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         z = (x - self.beside(self.mean, x)) / np.sqrt(spread)
         level = log_gamma_ratio(alpha, 0.5) - 0.5 * np.log(np.pi * spread)
         return self.over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
+
+    def student(self, x, params=None):
+        """Of the predictive, a Student-t about the known mean."""
+        if params is not None:
+            return super().student(x, params)
+        mean, width, dof = np.broadcast_arrays(self.mean, np.sqrt(self.beta / self.alpha), 2 * self.alpha)
+        return beside_rows(mean, x), beside_rows(width, x), beside_rows(dof, x)
 
     def mode(self):
         """The mode of the variance, beta / (alpha + 1)."""

@@ -1,0 +1,357 @@
+r"""Which measurement to take next: the value of knowing a missing entry before deciding.
+
+With l(a; x) = Σ_k p(k | x) L_ka the expected loss of action a, and a(x_o) the best one now,
+
+.. math:: V_j = \mathrm{E}\big[l(a(x_o); x_o, x_j) - \min_a l(a; x_o, x_j)\big], \qquad
+   x_j \sim p(x_j \mid x_o) = \sum_k p(k \mid x_o)\, p(x_j \mid k, x_o)
+
+is what is expected to be saved (Raiffa and Schlaifer 1961, *Applied Statistical Decision Theory*). No term of the mean
+is negative, tempered probabilities or not. Where the action is to report the class probabilities and the loss is their
+negative logarithm, V_j is the expected Kullback-Leibler divergence of the report now from the one then: the mutual
+information of class and entry, if nothing is tempered.
+
+Sums run over categories and counts. For a number, whose density given each class is a Student-t, the line is cut at
+quantiles of every class, and each piece takes two points of Gauss and Legendre.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+from scipy.special import log_softmax, logsumexp, softmax
+
+from bayesgen.averaging import columns, missing
+from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
+from bayesgen.inspection.joint import SingleJoint, joint_of
+from bayesgen.inspection.tempering import tempered
+from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.numerics.pieces import CELLS, pieces, select_rows
+from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.outcomes import loss_matrix
+from bayesgen.statistics import patterns
+from bayesgen.tables.messages import listed
+
+_DRAWS = 100  # of the parameters, where the posterior is draws
+_LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
+_CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each class at which the line is cut
+_SHARE = 0.995  # of the weight of an average that is asked
+
+
+def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = None):
+    """Value of knowing each missing entry of each row, less what it costs.
+
+    Gaps are taken as ignorable. The value is of one entry alone: two that say something only together may both be
+    worth nothing, and a greedy search misses them.
+
+    Parameters
+    ----------
+    classifier : fitted generative or averaged classifier
+        How an entry is distributed its untempered densities say, what one would decide its `predict_proba`. A sampled
+        posterior is asked by 100 of its draws, an average by the members that have 99.5 % of the weight.
+    X : DataFrame or array, shape (n, columns)
+        Rows; what may be measured is missing.
+    loss : array_like, shape (K, A), optional
+        Losses of actions as of `bayesgen.decision.decide`. Without, the loss is the entropy of the class probabilities,
+        in nats.
+    cost : float, mapping from column to float, or array of shape (columns,), optional
+        What measuring costs, in the unit of the loss; 0 for columns that a mapping does not name.
+
+    Returns
+    -------
+    DataFrame or array, shape (n, columns)
+        NaN where an entry is known. Before costs no value is negative; measure the largest, as long as it is above 0.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = GaussianDiscriminantClassifier().fit(X, y)
+    >>> next_measurement(classifier, [[6.0, np.nan, np.nan, np.nan]]).round(2)
+    array([[ nan, 0.12, 0.53, 0.59]])
+    """
+    joint = joint_of(classifier, "next_measurement()")
+    losses = None if loss is None else loss_matrix(loss, len(classifier.classes_))
+    names = classifier.schema_.columns
+    costs, rows = _costs(names, cost), joint.read(X)
+    result = np.full((len(next(iter(rows.values()))), len(names)), np.nan)
+    (_of_single if isinstance(joint, SingleJoint) else _of_average)(joint, rows, losses, result)
+    result -= costs
+    if not hasattr(classifier, "feature_names_in_"):
+        return result
+    import pandas as pd
+
+    return pd.DataFrame(result, columns=list(names), index=X.index if isinstance(X, pd.DataFrame) else None)
+
+
+def _costs(names, cost) -> np.ndarray:
+    """The cost of each column."""
+    if isinstance(cost, Mapping):
+        absent = [name for name in cost if name not in names]
+        if absent:
+            raise ValueError(f"cost names the columns {listed(absent)}, which X does not have; it has {listed(names)}")
+        cost = [cost.get(name, 0.0) for name in names]
+    try:
+        costs = np.asarray(0.0 if cost is None else cost, float)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"cost must be a number, one a column, or a mapping from column to number; got {cost!r}"
+        ) from None
+    if costs.shape not in ((), (len(names),)):
+        raise ValueError(f"cost must be a number, or one for each of the {len(names)} columns; got shape {costs.shape}")
+    if not (np.isfinite(costs) & (costs >= 0)).all():
+        raise ValueError("cost must be finite and >= 0")
+    return np.broadcast_to(costs, (len(names),))
+
+
+def _saved(now, then, weight, losses):
+    """What is expected to be saved, (n,): log probabilities of classes now (K, n), then (K, n, Q), of weight (n, Q)."""
+    with np.errstate(under="ignore"):
+        probability = np.exp(then)
+    if losses is None:
+        with np.errstate(invalid="ignore"):  # -inf less -inf
+            terms = np.where(probability > 0, probability * (then - now[..., None]), 0.0)
+        return np.maximum((weight * terms.sum(0)).sum(1), 0.0)  # rounding may leave -1e-17
+    action = (losses.T @ np.exp(now)).argmin(0)
+    expected = np.tensordot(losses.T, probability, 1)
+    chosen = np.take_along_axis(expected, action[None, :, None], 0)[0]
+    return (weight * (chosen - expected.min(0))).sum(1)
+
+
+# -- one model -------------------------------------------------------------------------------------------------------
+
+
+def _of_single(joint, rows, losses, result):
+    classifier, components = joint.classifier, Components(joint, _DRAWS)
+    refuse_totals(classifier, rows, "next_measurement()")
+    prior = joint.log_prior[:, None]
+    width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
+
+    def log_probability(log_joint):
+        return log_softmax(
+            tempered(log_joint, prior.reshape(-1, *[1] * (log_joint.ndim - 1)), classifier.exponent_), axis=0
+        )
+
+    for piece in pieces(len(result), width, 2 * CELLS):
+        part = select_rows(rows, piece)
+        score = components.log_weight(part)
+        score[..., np.isneginf(score).all((0, 1))] = prior  # a plug-in estimate may rule out a row
+        now, students = log_probability(logsumexp(score, axis=0)), {}
+        for gap in gaps_of(classifier.schema_, part):
+            own = score[..., gap.rows]
+            if components.is_number(gap.block):
+                if gap.block not in students:
+                    students[gap.block] = components.student(gap.block, part)
+                values = (_at(v, gap, len(now[0])) for v in students[gap.block])
+                log_joint, log_width = _along(own, *np.broadcast_arrays(*values))
+            else:
+                log_joint, log_width = _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
+            weight = softmax(np.asarray(logsumexp(log_joint, axis=0)) + log_width, axis=1)
+            result[piece][gap.rows, gap.column] = _saved(now[:, gap.rows], log_probability(log_joint), weight, losses)
+
+
+def _at(value, gap, count):
+    """Of an array (S, K, n or 1, D or 1) the rows and column of a gap, (S, K, rows)."""
+    value = value[..., gap.place if value.shape[-1] > 1 else 0]
+    return (
+        value[..., gap.rows]
+        if value.shape[-1] == count and count > 1
+        else np.broadcast_to(value, (*value.shape[:-1], len(gap.rows)))
+    )
+
+
+def _summed(log_joint):
+    """Average over draws, (S, K, ...) to (K, ...), up to a number."""
+    return log_joint[0] if len(log_joint) == 1 else logsumexp(log_joint, axis=0)
+
+
+def _along(score, location, spread, dof):
+    """Log p(x_o, v, k) at nodes v, (K, n, Q), and the log width of each node (n, Q).
+
+    Parameters
+    ----------
+    score : array, shape (S, K, n)
+        Log p(x_o, k | θ).
+    location, spread, dof : array, shape (S, K, n)
+        Of the entry given each component.
+    """
+    kinds, place = np.unique(dof, return_inverse=True)
+    some = slice(None, None, max(1, len(score) // 3))  # of many draws a few say where the line is to be cut
+    quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(dof.shape)[some]]
+    cuts = location[some][..., None] + spread[some][..., None] * quantiles
+    cuts = np.sort(np.moveaxis(cuts, 2, 0).reshape(dof.shape[-1], -1), axis=1)
+    half, middle = np.diff(cuts, axis=1) / 2, (cuts[:, 1:] + cuts[:, :-1]) / 2
+    v = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
+    with np.errstate(divide="ignore"):
+        log_width = np.log(np.concatenate([half, half], axis=1))
+    finite = np.where(np.isinf(kinds), 1.0, kinds)
+    level = np.where(np.isinf(kinds), -0.5 * LOG_2PI, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
+    z = (v - location[..., None]) / spread[..., None]
+    z *= z
+    if np.isinf(kinds).all():
+        z *= -0.5
+    else:
+        nu = dof[..., None]
+        z /= nu
+        np.log1p(z, out=z)
+        z *= -0.5 * (nu + 1)
+    z += (level[place].reshape(dof.shape) - np.log(spread) + score)[..., None]
+    return _summed(z), log_width
+
+
+# -- the average -----------------------------------------------------------------------------------------------------
+
+
+def _of_average(joint, rows, losses, result):
+    classifier, schema = joint.classifier, joint.classifier.schema_
+    (x, c), average = joint.arrays(rows), _heaviest(joint.average)
+    priors = None if classifier.priors is None else classifier._known(classifier.priors)
+    names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
+    seen = np.concatenate([~np.isnan(x), c >= 0], axis=1)
+    for places, at in patterns(seen):  # rows of one pattern of gaps have one factorisation
+        for j in np.setdiff1d(np.arange(len(names)), places):
+            for piece in pieces(len(at), 1 << 10):
+                own = at[piece]
+                result[own, schema.columns.index(names[j])] = _of_column(average, x[own], c[own], j, priors, losses)
+    for name in classifier.constant_:  # left out of the fit: they say nothing of the class
+        result[:, schema.columns.index(name)] = 0.0
+
+
+def _of_column(average, x, c, j, priors, losses):
+    """Value of knowing one column, which the rows lack, (n,)."""
+    if j < x.shape[1]:
+        values, y, log_joint = missing.grid(average, x, c, j)
+        weight = missing.mass(y, log_joint).sum(2)
+    else:
+        log_joint = missing.levels(average, x, c, j)
+        values = np.broadcast_to(np.arange(log_joint.shape[1]), log_joint.shape[:2])
+        weight = softmax(logsumexp(log_joint, axis=2), axis=1)
+    with np.errstate(divide="ignore"):
+        then = np.log(average.probability(*missing.filled(x, c, j, values), priors))
+        now = np.log(average.probability(x, c, priors))
+    return _saved(now.T, np.moveaxis(then.reshape(*values.shape, -1), 2, 0), weight, losses)
+
+
+def _heaviest(average):
+    """The average of the members that have nearly all of the weight, of classes and of densities."""
+
+    def kept(weights):
+        order = np.argsort(-weights, kind="stable")
+        some = order[: 1 + np.searchsorted(np.cumsum(weights[order]), _SHARE)]
+        result = np.zeros_like(weights)
+        result[some] = weights[some]
+        return result / result.sum()
+
+    return replace(average, weights=kept(average.weights), density_weights=kept(average.density_weights))
+
+
+# -- one measurement after the other ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Acquisition:
+    """Rows that were measured one entry after the other.
+
+    Attributes
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        The rows with what was measured.
+    order : list of list of str
+        The columns that each row was measured in, in order.
+    spent : array, shape (steps + 1, n)
+        What was spent on each row after each step.
+    probability : array, shape (steps + 1, n, K)
+        Class probabilities after each step.
+    """
+
+    X: Any
+    order: list[list[str]]
+    spent: np.ndarray
+    probability: np.ndarray
+
+
+def acquire(
+    classifier,
+    X,
+    values,
+    budget: float,
+    loss: ArrayLike | None = None,
+    cost: Any = 1.0,
+    value: Callable[..., Any] = next_measurement,
+) -> Acquisition:
+    """Measure missing entries one after the other, each time the most valuable one, until the budget of a row is spent.
+
+    A row is done too where no entry is worth what it costs. The search is greedy: it looks one measurement ahead.
+
+    Parameters
+    ----------
+    classifier : fitted generative or averaged classifier
+        Whose probabilities are asked.
+    X : DataFrame or array, shape (n, columns)
+        Rows; what may be measured is missing.
+    values : DataFrame or array, shape (n, columns)
+        What measuring gives; what is missing here too cannot be measured.
+    budget : float
+        What may be spent on each row, in the unit of the costs.
+    loss, cost
+        As of `next_measurement`; by default every measurement costs 1, and the value is in nats.
+    value : callable, default `next_measurement`
+        ``value(classifier, X, loss, cost)`` gives what to compare, for another order than that of the value.
+
+    Returns
+    -------
+    Acquisition
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = GaussianDiscriminantClassifier().fit(X, y)
+    >>> nothing = np.full((1, 4), np.nan)
+    >>> acquire(classifier, nothing, X[:1], budget=0.02, cost=0.01).order
+    [['x3']]
+    """
+    import pandas as pd
+
+    joint = joint_of(classifier, "acquire()")
+    if isinstance(budget, bool | str) or np.ndim(budget) or not budget >= 0:
+        raise ValueError(f"budget must be a number >= 0, got {budget!r}")
+    names = list(classifier.schema_.columns)
+    costs = _costs(tuple(names), cost)
+    if np.shape(values) != np.shape(X):
+        raise ValueError(f"X has shape {np.shape(X)} and values {np.shape(values)}: they must be of the same rows")
+    table, given = pd.DataFrame(X).copy(), pd.DataFrame(values)
+    joint.read(X)  # what is wrong with the rows is told before any is measured
+    known = given.notna().to_numpy()
+
+    def form(frame):
+        return frame if isinstance(X, pd.DataFrame) else frame.to_numpy()
+
+    order: list[list[str]] = [[] for _ in range(len(table))]
+    spent, probability = [np.zeros(len(table))], [classifier.predict_proba(form(table))]
+    active = np.arange(len(table))
+    while len(active):
+        worth = np.asarray(value(classifier, form(table.iloc[active]), loss, costs), float)
+        left = budget - spent[-1][active]
+        possible = known[active] & (costs <= left[:, None] + 1e-12) & table.iloc[active].isna().to_numpy()
+        worth = np.where(possible & (worth > 0), worth, -np.inf)
+        going = np.isfinite(worth.max(1))
+        active, best = active[going], worth[going].argmax(1)
+        if not len(active):
+            break
+        now = spent[-1].copy()
+        for j in np.unique(best):
+            at = active[best == j]
+            table.iloc[at, j] = given.iloc[at, j]
+            now[at] += costs[j]
+            for i in at:
+                order[i].append(names[j])
+        p = probability[-1].copy()
+        p[active] = classifier.predict_proba(form(table.iloc[active]))
+        spent.append(now)
+        probability.append(p)
+    return Acquisition(form(table), order, np.stack(spent), np.stack(probability))
