@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesgen.model import Conjugate, Model, Params
 from bayesgen.numerics.averages import chain_efficiency, log_mean_density, mean_density
+from bayesgen.numerics.checks import check_count
 from bayesgen.program import same
 from bayesgen.statistics import Statistics
 from bayesgen.tree import tree
@@ -206,6 +207,16 @@ class ParameterDraws(Posterior):
         """Effective draws for each draw of the chains, 1 at most: that of the log density, 1 where it is not known."""
         lp = self.sample_stats.get("lp")
         return 1.0 if lp is None else chain_efficiency(lp)
+
+    def thinned(self, count: int | None) -> "ParameterDraws":
+        """Some ``count`` of the draws, evenly apart in each chain; all of them where it is None."""
+        if count is None:
+            return self
+        check_count("draws", count)
+        chains, length = next(iter(self.samples.values())).shape[:2]
+        places = np.linspace(0, length - 1, min(length, -(-count // chains))).astype(int)
+        samples, stats = ({k: v[:, places] for k, v in own.items()} for own in (self.samples, self.sample_stats))
+        return replace(self, samples=samples, sample_stats=stats)
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
         """Draws picked at random, with replacement, from those at hand."""

@@ -1,5 +1,6 @@
 """How sure a classifier is of its probability, why, and how it does without each row."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -373,3 +374,31 @@ def test_draws_say_where_they_are_few():
     weight = softmax(model.log_likelihood_rows(flat, model.check(nuts._read(new[[13]])))[:, 1, 0])
     own = nuts.posterior_.log_predictive_with_effective(nuts._read(new[[13]]))[1][0, 1]
     assert own == pytest.approx(nuts.posterior_.efficiency / (weight**2).sum(), rel=1e-9)
+
+
+def test_many_rows_are_sampled_in_the_memory_of_the_rows():
+    """The parameters of 20,000 draws, 103 MB, are not there at once; rows of every piece have the right moments."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    classifier = bg.GaussianDiscriminantClassifier(random_state=0).fit(rng.normal(size=(90, 10)) + y[:, None], y)
+    tracemalloc.start()
+    x, t = classifier.sample(20_000)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 80e6 and len(x) == len(t) == 20_000
+    for k in range(3):
+        own = x[t == k]
+        z = (own.mean(0) - classifier.posterior_.model.gaussian.mean[k]) / (own.std(0) / len(own) ** 0.5)
+        assert (np.abs(z) < 5).all()
+    assert len(np.unique(x[:, 0])) == 20_000
+
+
+def test_to_arviz_keeps_as_many_draws_as_are_asked_for():
+    for estimator in (bg.GaussianDiscriminantClassifier(random_state=0), bg.LinearRegressor(random_state=0)):
+        estimator.fit(X, Y)
+        found = estimator.to_arviz(X[:5], Y[:5], draws=100)
+        assert found.posterior.sizes["chain"] * found.posterior.sizes["draw"] == 100
+        assert found["log_likelihood"].sizes["draw"] == found.posterior.sizes["draw"]
+        assert estimator.to_arviz(draws=38).posterior.sizes["draw"] == 10  # of four chains
+    with pytest.raises(ValueError, match="draws must be a whole number >= 1"):
+        estimator.to_arviz(draws=0)

@@ -22,6 +22,7 @@ from bayesgen.inspection.tempering import tempered
 from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
@@ -29,6 +30,7 @@ from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import GAUSSIAN, Schema
 
+_SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 _SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
 
 
@@ -510,8 +512,12 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         check_is_fitted(self)
         check_count("n_samples", n_samples)
         rng = generator(self.random_state)
-        params = self.posterior_.draws(rng, (n_samples,))
-        codes, rows = self.model_.sample_rows(params, int(rng.integers(2**31)))
+        width, parts = sum(v.size for v in self.posterior_.draws(0, (1,)).values()), []
+        for piece in pieces(n_samples, width, _SAMPLED, n_samples):
+            params = self.posterior_.draws(rng, (piece.stop - piece.start,))
+            parts.append(self.model_.sample_rows(params, int(rng.integers(2**31))))
+        codes = np.concatenate([t for t, _ in parts])
+        rows = {name: np.concatenate([x[name] for _, x in parts]) for name in parts[0][1]}
         return self._like_fit(self.schema_.write(rows)), self.classes_[codes]
 
     def summary(self) -> inspection.Summary:
@@ -533,9 +539,9 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         """Predictions of each row of the fit had it not been there; see `inspection.leave_one_out`."""
         return inspection.leave_one_out(self, X, y, sample_weight)
 
-    def to_arviz(self, X=None, y=None, columns: bool = False):
+    def to_arviz(self, X=None, y=None, columns: bool = False, draws: int | None = None):
         """Return the posterior, and what it says of rows, as an ArviZ `xarray.DataTree`; see `inspection.to_arviz`."""
-        return inspection.to_arviz(self, X, y, columns)
+        return inspection.to_arviz(self, X, y, columns, draws)
 
     def _warn_constant(self, schema, statistics):
         for block in schema.blocks:

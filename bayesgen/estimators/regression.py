@@ -100,7 +100,7 @@ class _Regression(Evidence, Estimator):
         rest = {"variance": sites["variance"]} if "variance" in sites else {}
         return {"intercept": intercept, "coefficients": coefficients} | rest
 
-    def to_arviz(self, X=None, y=None):
+    def to_arviz(self, X=None, y=None, draws: int | None = None):
         """Return the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given.
 
         Parameters
@@ -109,20 +109,22 @@ class _Regression(Evidence, Estimator):
             Rows and their target, "y", or "t" of classes, as codes. They add the groups "log_likelihood",
             "observed_data" and "posterior_predictive"; "constant_data", the columns; "log_prior", of the
             standardised columns' sites; "prior" and "prior_predictive". Rows have the labels of a frame's index.
+        draws : int, optional
+            How many draws of the posterior, evenly apart in each chain; default: all.
         """
         check_is_fitted(self)
         if (X is None) != (y is None):
             raise ValueError("to_arviz() takes X and y together")
         rng, model = generator(self.random_state), self.model_
-        draws = self.posterior_.as_draws(rng)
+        kept = self.posterior_.as_draws(rng).thinned(draws)
         if X is None:
-            return tree(replace(draws, samples=self._undo(draws.samples)))
-        groups, obs = self._groups(draws, X, y, rng), row_labels(X)
+            return tree(replace(kept, samples=self._undo(kept.samples)))
+        groups, obs = self._groups(kept, X, y, rng), row_labels(X)
         given = self._read(X) * self.scale_ + self.centre_
         columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
-        more = {"log_prior": log_prior(model, draws), "constant_data": columns}
-        result = tree(replace(draws, samples=self._undo(draws.samples)), groups | more, obs=obs)
-        before = prior_draws(model, rng, draws.samples)
+        more = {"log_prior": log_prior(model, kept), "constant_data": columns}
+        result = tree(replace(kept, samples=self._undo(kept.samples)), groups | more, obs=obs)
+        before = prior_draws(model, rng, kept.samples)
         predictive = self._groups(before, X, y, rng)["posterior_predictive"]
         add_prior(result, replace(before, samples=self._undo(before.samples)), {"prior_predictive": predictive}, obs)
         return result
