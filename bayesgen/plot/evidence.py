@@ -115,7 +115,7 @@ def evidence_of(said: "Evidence", *, most: int | None = None, ax: "Axes | None" 
     values, places = np.array([term for _, term in bars]), np.arange(len(bars))
     ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
     reach = np.abs(values).max(initial=0.0) or 1.0
-    for place, term in zip(places, values, strict=True):
+    for place, term in enumerate(values.tolist()):
         text, side = words.odds(term) if place == 0 else words.factor(term), "left" if term >= 0 else "right"
         ax.text(term + np.copysign(0.02 * reach, term), place, text, fontsize=8, va="center", ha=side)
     ax.axvline(0, color=QUIET, linewidth=0.8)

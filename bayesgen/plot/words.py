@@ -10,7 +10,7 @@ def probability(p: float) -> str:
 
 def interval(bounds: tuple[float, float]) -> str:
     """An interval of a probability."""
-    return f"{bounds[0]:.3f} to {bounds[1]:.3f}"
+    return f"{probability(bounds[0])} to {probability(bounds[1])}"
 
 
 def value(entry) -> str:
