@@ -80,7 +80,7 @@ class ExponentialFamily(Model):
     def likelihood(self, params: Params) -> Any:
         """Return p(x | params) as a NumPyro distribution."""
 
-    def __call__(self, x=None, *, size: int | None = None) -> Any:
+    def __call__(self, x=None, *, size: int | None = None, subsample_size: int | None = None) -> Any:
         """Run the program of one group of rows: parameters from the prior, rows given the parameters.
 
         Parameters
@@ -89,9 +89,13 @@ class ExponentialFamily(Model):
             Observed rows, NaN where missing; None draws them.
         size : int, optional
             How many rows to draw where ``x`` is None; default 1.
+        subsample_size : int, optional
+            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
         """
         model = self.traced()
-        return model.observe("x", model.latents(), x, size or 1, model.features)
+        params, size = model.latents(), (size or 1) if x is None else len(x)
+        with program.subsampled(size, subsample_size) as rows:
+            return model.observe("x", params, None if x is None else program.jnp.asarray(x)[rows], size, model.features)
 
     def latents(self, groups: int | None = None, name: str = "") -> Params:
         """Sample the parameters inside their plates: the prior half of the program, for ``groups`` classes at once."""
@@ -129,14 +133,16 @@ class ExponentialFamily(Model):
         return {site: value[group] for site, value in params.items()}
 
     def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...], name: str = ""):
-        """Sample or observe rows at ``site``, under the plates "obs" and features; missing entries are masked."""
+        """Sample or observe rows at ``site``, under the plates "obs" and features; missing entries are masked.
+
+        ``x`` may be fewer rows than ``size``: a subsample, see `program.subsampled`.
+        """
         jnp = program.jnp
         likelihood = self.likelihood(params)
-        if x is not None:
-            x = jnp.asarray(x)
-            size = x.shape[0]
+        x = None if x is None else jnp.asarray(x)
+        count = size if x is None else x.shape[0]
         with contextlib.ExitStack() as stack:
-            stack.enter_context(program.numpyro.plate("obs", size, dim=-1 - len(features)))
+            stack.enter_context(program.numpyro.plate("obs", size, subsample_size=count, dim=-1 - len(features)))
             for plate in _feature_plates(features, name):
                 stack.enter_context(plate)
             if x is not None and jnp.issubdtype(x.dtype, jnp.floating):

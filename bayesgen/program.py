@@ -8,6 +8,7 @@ pytrees at that moment, or at construction where the user has loaded JAX already
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import os
 import sys
@@ -59,7 +60,9 @@ __all__ = [
     "jnp",
     "numpyro",
     "same",
+    "scope",
     "static",
+    "subsampled",
     "tracing",
     "x64",
 ]
@@ -133,6 +136,38 @@ def x64():
     jax = sys.modules[__name__].jax
     with jax.enable_x64(True), jax.disable_jit(False), jax.numpy_rank_promotion("allow"):
         yield
+
+
+def scope(prefix: str, **options):
+    """NumPyro's scope with the divider ".", that names a site once: `handlers.do` sends the same message down again."""
+    return _scope()(prefix=prefix, divider=".", **options)
+
+
+@functools.cache
+def _scope():
+    class Scope(sys.modules[__name__].handlers.scope):
+        def process_message(self, msg):
+            if id(self) not in msg.get("_scopes", ()):
+                msg["_scopes"] = (*msg.get("_scopes", ()), id(self))
+                super().process_message(msg)
+
+    return Scope
+
+
+@contextlib.contextmanager
+def subsampled(size: int, subsample_size: int | None):
+    """Say which rows a program looks at: all, or a random subsample, of which every plate "obs" within then is.
+
+    Their log density is scaled by size/subsample_size, as NumPyro does in a plate.
+    """
+    if subsample_size is None or subsample_size == size:
+        yield slice(None)
+        return
+    module = sys.modules[__name__]
+    with module.numpyro.plate("obs", size, subsample_size=subsample_size) as rows:
+        pass
+    with module.handlers.substitute(data={"obs": rows}):
+        yield rows
 
 
 def build(function, *arguments, once: bool = False):

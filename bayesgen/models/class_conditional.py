@@ -135,16 +135,15 @@ class ClassConditional(Conjugate):
 
     def latents(self) -> Params:
         """Sample class probabilities and every leaf's parameters, leaves in plates "class" and "<leaf>.feature"."""
-        scope = program.handlers.scope
-        with scope(prefix=self.CLASSES, divider="."):
+        with program.scope(self.CLASSES):
             params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
         for name, leaf in self.leaves.items():
-            with scope(prefix=name, divider=".", hide_types=["plate"]):
+            with program.scope(name, hide_types=["plate"]):
                 sites = leaf.latents(len(self.class_names), f"{name}.")
             params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
-    def __call__(self, x=None, t=None, *, size: int | None = None):
+    def __call__(self, x=None, t=None, *, size: int | None = None, subsample_size: int | None = None):
         """Run the program row by row; see the module.
 
         Parameters
@@ -155,19 +154,23 @@ class ClassConditional(Conjugate):
             Class codes; None draws them.
         size : int, optional
             How many rows to draw where both are None; default 1.
+        subsample_size : int, optional
+            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
         """
-        numpyro = program.numpyro
+        numpyro, jnp = program.numpyro, program.jnp
         model = self.traced()
         params = model.latents()
-        x = {} if x is None else model.blocks(x)
+        x = {} if x is None else {name: a for name, a in model.blocks(x).items() if a is not None}
         lengths = [len(a) for a in [*x.values(), t] if a is not None]
         size = lengths[0] if lengths else size or 1
-        with numpyro.plate("obs", size):
-            prior = model.classes.likelihood(model.site(params, self.CLASSES))
-            t = numpyro.sample("t", prior, obs=None if t is None else program.jnp.asarray(t))
-        for name, leaf in model.leaves.items():
-            own, features = leaf.select_class(model.site(params, name), t), leaf.features
-            leaf.observe(f"{name}.x", own, x.get(name), size, features, f"{name}.")
+        with program.subsampled(size, subsample_size) as rows:
+            with numpyro.plate("obs", size, subsample_size=subsample_size):
+                prior = model.classes.likelihood(model.site(params, self.CLASSES))
+                t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t)[rows])
+            for name, leaf in model.leaves.items():
+                own, features = leaf.select_class(model.site(params, name), t), leaf.features
+                seen = jnp.asarray(x[name])[rows] if name in x else None
+                leaf.observe(f"{name}.x", own, seen, size, features, f"{name}.")
         return t
 
     def sample_rows(self, params: Params, seed) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -23,7 +23,7 @@ _RANK = 1e-12  # of a column's spread, what is left of it beside the others: bel
 class GaussianLine(Discriminative):
     """A line with Gaussian noise; ``params`` hold "intercept", "coefficients" and "variance"."""
 
-    def __call__(self, x, t=None):
+    def __call__(self, x, t=None, *, subsample_size: int | None = None):
         """Run the program row by row.
 
         Parameters
@@ -32,12 +32,16 @@ class GaussianLine(Discriminative):
             Columns.
         t : array, shape (n,), optional
             Observed target; None draws it.
+        subsample_size : int, optional
+            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
         """
         model, x = self.traced(), program.jnp.asarray(x)
         params = model.latents()
-        with program.numpyro.plate("obs", x.shape[0]):
-            location = params["intercept"] + x @ params["coefficients"]
-            return program.numpyro.sample("t", model.likelihood(location, params["variance"]), obs=t)
+        with program.subsampled(len(x), subsample_size) as rows:
+            location = params["intercept"] + x[rows] @ params["coefficients"]
+            with program.numpyro.plate("obs", len(x), subsample_size=subsample_size):
+                seen = None if t is None else program.jnp.asarray(t)[rows]
+                return program.numpyro.sample("t", model.likelihood(location, params["variance"]), obs=seen)
 
     def likelihood(self, location, variance):
         """Distribution of the target about its location."""

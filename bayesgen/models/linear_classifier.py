@@ -82,7 +82,7 @@ class LinearClassifier(Discriminative):
         coefficients = numpyro.sample(names[1], dist.Normal(0.0, self.prior_scale).to_event(1))
         return {"intercept": intercept, "coefficients": coefficients}
 
-    def __call__(self, x, t=None):
+    def __call__(self, x, t=None, *, subsample_size: int | None = None):
         """Run the program row by row.
 
         Parameters
@@ -91,11 +91,16 @@ class LinearClassifier(Discriminative):
             Columns.
         t : int array, shape (n,), optional
             Class codes in 0..K-1; None draws them.
+        subsample_size : int, optional
+            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
         """
         model, x = self.traced(), program.jnp.asarray(x)
-        log_probability = model.log_probability(model.scores(model.latents(), x))
-        with program.numpyro.plate("obs", x.shape[0]):
-            return program.numpyro.sample("t", program.dist.CategoricalLogits(log_probability.T), obs=t)
+        params = model.latents()
+        with program.subsampled(len(x), subsample_size) as rows:
+            log_probability = model.log_probability(model.scores(params, x[rows]))
+            with program.numpyro.plate("obs", len(x), subsample_size=subsample_size):
+                seen = None if t is None else program.jnp.asarray(t)[rows]
+                return program.numpyro.sample("t", program.dist.CategoricalLogits(log_probability.T), obs=seen)
 
     def scores(self, params, x):
         """Scores (C, n) of one draw; NumPy or JAX."""
