@@ -104,7 +104,9 @@ def test_categories_bits_and_counts():
         lambda: bg.GaussianDiscriminantClassifier(random_state=0),
         lambda: bg.GaussianDiscriminantClassifier("isotropic", shared=True, random_state=0),
         lambda: bg.GaussianDiscriminantClassifier(inference=Drawn(), random_state=0),
-        lambda: bg.AveragedClassifier(components=False, discriminative=False),
+        pytest.param(
+            lambda: bg.AveragedClassifier(components=False, discriminative=False), marks=pytest.mark.slow, id="average"
+        ),
     ],
 )
 def test_draws_cover_and_agree_with_the_mean(make):

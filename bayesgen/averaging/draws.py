@@ -122,7 +122,7 @@ def rows(average, codes, rng):
                 own = at[part]
                 mean, root = gaussians(view, a[1], (len(own),), rng)
                 share = np.where(view.view.owner == codes[own, None], shares(view, (len(own),), rng), 0.0)
-                group, each = chosen(share, rng), np.arange(len(own))
+                group, each = choose(share, rng), np.arange(len(own))
                 z, root = rng.standard_normal((len(own), dim)), root[each, group if root.shape[1] > 1 else 0]
                 y = mean[each, group] + (root * z if root.ndim == 2 else (root @ z[..., None])[..., 0])
                 x[own] = view.view.warp.back(y)
@@ -134,7 +134,7 @@ def rows(average, codes, rng):
     return x, c
 
 
-def chosen(weights, rng):
+def choose(weights, rng):
     """A place drawn in each row of ``weights`` (n, G), in proportion to them."""
     cumulative = np.cumsum(weights, axis=1)
     return (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(1)

@@ -132,7 +132,7 @@ def draw(average, x, c, rng, codes=None):
         score += numbers.log_density()
     if tables is not None:
         score += average.categorical.density(c, *tables)
-    t = draws.chosen(softmax(score, axis=1), rng) if codes is None else codes
+    t = draws.choose(softmax(score, axis=1), rng) if codes is None else codes
     x = x if numbers is None else numbers.fill(t, rng)
     if tables is not None:
         (level, table), c = tables, c.copy()
@@ -157,7 +157,7 @@ class _Numbers:
     def fill(self, codes, rng):
         """Rows without gaps, given their classes: each of a group of its class."""
         own = np.where(self.view.view.owner == codes[:, None], self.groups + self.log_share, -np.inf)
-        group = draws.chosen(softmax(own, axis=1), rng)
+        group = draws.choose(softmax(own, axis=1), rng)
         y = self.y.copy() if self.seen is None else np.where(self.seen, self.y, np.nan)
         for g in np.unique(group):
             at, root = np.flatnonzero(group == g), self.root[g if len(self.root) > 1 else 0]
