@@ -782,6 +782,52 @@ SCORES = {
         "size must be a whole",
     ),
     "a query before a fit": (lambda: bg.inspection.query(GD(), X), ValueError, "not fitted"),
+    "no label, exactly": (
+        lambda: GD(unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, 0, -1]),
+        ValueError,
+        "1 rows have no label: their posterior .* use inference='map', 'ml' or 'nuts'",
+    ),
+    "no label, unannounced": (
+        lambda: GD(inference="map").fit(X, [*Y[:7], None]),
+        ValueError,
+        "y contains missing labels",
+    ),
+    "no label at all": (
+        lambda: GD(inference="map", unlabelled=-1).fit(X, [-1] * 8),
+        ValueError,
+        "y holds no label at all",
+    ),
+    "no label that is NaN beside a marker": (
+        lambda: GD(inference="map", unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, NAN, -1]),
+        ValueError,
+        "y contains missing labels",
+    ),
+    "two markers": (lambda: GD(unlabelled=[-1, 9]).fit(X, Y), ValueError, "the value that stands for no label"),
+    "no label, in pieces": (
+        lambda: GD(inference="map", unlabelled=-1).partial_fit(X, Y, classes=["a", "b"]),
+        AttributeError,
+        "partial_fit",
+    ),
+    "no label and a gap": (
+        lambda: GD(inference="map", unlabelled=-1).fit(put(NAN), [0, 1, 0, -1, 0, 1, 0, 1]),
+        ValueError,
+        "rows without a label have gaps",
+    ),
+    "the weight of rows that all have a label": (
+        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, Y),
+        ValueError,
+        "every row of y has a label",
+    ),
+    "the weight beside one label": (
+        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, [0, 1, 0, 0, -1, 0, 0, 0]),
+        ValueError,
+        "a class has one label only",
+    ),
+    "a negative weight of rows without a label": (
+        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, [0, 1, 0, 1, -1, 0, 1, 0], [-1]),
+        ValueError,
+        "weights must hold one finite number >= 0",
+    ),
     "sets of level 1": (lambda: sets(CLASSIFIER, level=1), ValueError, "level must lie between 0 and 1, got 1"),
     "sets of many levels": (lambda: sets(CLASSIFIER, level=[0.8, 0.9]), ValueError, "level must lie between 0 and 1"),
     "sets by some class": (lambda: sets(CLASSIFIER, by_class="a"), TypeError, "by_class must be True or False"),

@@ -41,6 +41,10 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
         How to learn.
+    unlabelled : {"error", "missing"} or label, default "error"
+        What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
+        row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out; how
+        much such rows count, ``sample_weight`` says.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -77,6 +81,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         class_concentration: ArrayLike = 1.0,
         priors: ArrayLike | None = None,
         inference: str | Inference = "exact",
+        unlabelled: Any = "error",
         random_state: Any = None,
     ):
         self.covariance = covariance
@@ -85,6 +90,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         self.class_concentration = class_concentration
         self.priors = priors
         self.inference = inference
+        self.unlabelled = unlabelled
         self.random_state = random_state
 
     @property

@@ -21,11 +21,12 @@ from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.inspection.tempering import tempered
 from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical
 from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import Posterior, generator
-from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels
 from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import GAUSSIAN, Schema
@@ -39,6 +40,8 @@ def _sums_suffice(classifier) -> bool:
     for name in ("exponent", "prior"):
         if isinstance(value := getattr(classifier, name, None), str) and value == "loo":
             raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
+    if classifier.unlabelled != "error":
+        raise AttributeError("rows without a label have no sums that add: give all rows to fit, or unlabelled='error'")
     return True
 
 
@@ -47,6 +50,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
 
     class_concentration: ArrayLike
     priors: ArrayLike | None
+    unlabelled: Any
     inference: str | Inference
     random_state: Any
     classes_: np.ndarray
@@ -72,7 +76,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         X : DataFrame or array, shape (n, columns)
             NaN, None or NA where missing.
         y : array, shape (n,)
-            Class labels.
+            Class labels; some may be missing where ``unlabelled`` says how they are marked.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
 
@@ -81,12 +85,20 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         self
         """
         with self._whole():
-            labels = class_labels(y)
-            table, own, weight = existing(self._table(X, reset=True), labels, sample_weight)
+            labels, place = some_labels(y, self.unlabelled)
+            own = labels if place is None else place
+            table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
+            schema, others = self._learn_schema(table), None
+            if place is not None and not (known := own >= 0).all():
+                others = table.rows(~known), None if weight is None else weight[~known]
+                table, own, weight = table.rows(known), own[known], None if weight is None else weight[known]
+            own = own if place is None else labels[own]
             self.classes_, codes = class_codes(own)
-            schema = self._learn_schema(table)
             template, statistics = self._summarise(schema, table, codes, weight)
             template = self._strengthened(template, statistics, table, codes, weight)
+            if others is not None:
+                rows = self._shape(schema.read(others[0]))
+                statistics = PartlyLabelled.of(template, statistics, rows, others[1])
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight)
         return self

@@ -63,6 +63,10 @@ class NaiveBayesClassifier(GenerativeClassifier):
         ``predict_proba`` and what is made of it, intervals and ``explain``: such probabilities belong to no posterior
         and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``, ``leave_one_out`` and
         ``to_arviz`` are those of the model as it is.
+    unlabelled : {"error", "missing"} or label, default "error"
+        What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
+        row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out; how
+        much such rows count, ``sample_weight`` says.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -97,6 +101,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         inference: str | Inference = "exact",
         unseen: str = "missing",
         exponent: float | str = 1.0,
+        unlabelled: Any = "error",
         random_state: Any = None,
     ):
         self.features = features
@@ -106,6 +111,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         self.inference = inference
         self.unseen = unseen
         self.exponent = exponent
+        self.unlabelled = unlabelled
         self.random_state = random_state
 
     def _learn_schema(self, table):

@@ -8,6 +8,7 @@ from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
 from bayesgen.files.values import ours
 from bayesgen.models.line_statistics import LineStatistics
+from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.statistics import Rows
 from bayesgen.tables.schema import Block, Schema
 
@@ -57,4 +58,4 @@ def may_be_saved(cls: type) -> bool:
 
 def private(estimator) -> bool:
     """Whether an estimator keeps the rows it learned from."""
-    return isinstance(getattr(estimator, "statistics_", None), Rows)
+    return isinstance(getattr(estimator, "statistics_", None), Rows | PartlyLabelled)

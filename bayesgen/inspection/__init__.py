@@ -19,6 +19,7 @@ from bayesgen.inspection.probabilities import probability_draws, probability_int
 from bayesgen.inspection.summary import Summary, summary
 from bayesgen.inspection.tempering import best_exponent
 from bayesgen.inspection.typicality import Typicality, typicality
+from bayesgen.inspection.unlabelled_weight import UnlabelledWeight, unlabelled_weight
 
 __all__ = [
     "Acquisition",
@@ -30,6 +31,7 @@ __all__ = [
     "Query",
     "Summary",
     "Typicality",
+    "UnlabelledWeight",
     "acquire",
     "best_exponent",
     "draw_reliability",
@@ -48,4 +50,5 @@ __all__ = [
     "summary",
     "to_arviz",
     "typicality",
+    "unlabelled_weight",
 ]

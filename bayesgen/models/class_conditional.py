@@ -20,6 +20,7 @@ from bayesgen.errors import DataError
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.model import Conjugate, Params
 from bayesgen.models.dirichlet_categorical import Categorical
+from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import static
@@ -243,15 +244,19 @@ class ClassConditional(Conjugate):
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
         return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares)
 
-    def log_likelihood(self, params: Params, statistics: ClassStatistics):
-        """Log p(all rows | params): no rows needed. NumPy or JAX."""
+    def log_likelihood(self, params: Params, statistics: ClassStatistics | PartlyLabelled):
+        """Log p(all rows | params): no rows needed, but those without a label. NumPy or JAX."""
+        if isinstance(statistics, PartlyLabelled):
+            return statistics.log_likelihood(self, params)
         result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
         for name, leaf in self.leaves.items():
             result = result + leaf.log_likelihood(self.site(params, name), statistics.leaves[name])
         return result
 
-    def whitened(self, statistics: ClassStatistics):
+    def whitened(self, statistics: ClassStatistics | PartlyLabelled):
         """The same posterior in better coordinates, leaf by leaf; see `Model.whitened`."""
+        if isinstance(statistics, PartlyLabelled):  # rows that are kept stay in their own
+            return super().whitened(statistics)
         parts = {name: leaf.whitened(statistics.leaves[name]) for name, leaf in self.leaves.items()}
         leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
 
@@ -298,11 +303,13 @@ class ClassConditional(Conjugate):
 
     def update(self, statistics: ClassStatistics) -> Self:
         """Return the posterior: every leaf updated by class."""
+        _require_labels(statistics)
         leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
         """Log p(x, t) of the rows as a sequence, every constant kept."""
+        _require_labels(statistics)
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
@@ -315,8 +322,10 @@ class ClassConditional(Conjugate):
             result = result + density.reshape(len(density), math.prod(density.shape[1:])).T
         return result.T  # class by class in memory: what follows reduces over a few classes of many rows
 
-    def map(self, statistics: ClassStatistics) -> Params:
-        """Mode of the posterior, leaf by leaf, by class."""
+    def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
+        """Mode of the posterior, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
+        if isinstance(statistics, PartlyLabelled):
+            return statistics.maximise(self, self.map)
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
         return self._join(self.classes.map(statistics.classes), leaves)
 
@@ -324,8 +333,10 @@ class ClassConditional(Conjugate):
         """Sum of the leaves'; see `ExponentialFamily.log_abs_det_jacobian`."""
         return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
-    def ml(self, statistics: ClassStatistics) -> Params:
-        """Maximum likelihood, leaf by leaf, by class."""
+    def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
+        """Maximum likelihood, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
+        if isinstance(statistics, PartlyLabelled):
+            return statistics.maximise(self, self.ml)
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
@@ -368,3 +379,11 @@ class ClassConditional(Conjugate):
                     elif dim == f"{name}.category":
                         labels[dim] = list(leaf.categories)
         return labels
+
+
+def _require_labels(statistics) -> None:
+    if isinstance(statistics, PartlyLabelled):
+        raise ValueError(
+            f"{len(statistics.base)} rows have no label: their posterior is a sum over all labellings, and neither it "
+            "nor the evidence has a closed form; use inference='map', 'ml' or 'nuts'"
+        )

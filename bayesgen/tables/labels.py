@@ -62,6 +62,32 @@ def class_labels(y, name: str = "y") -> np.ndarray:
     return y
 
 
+def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
+    """Labels of the rows that have one, and each row's place among them, -1 for no label; None where all have one.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        Labels as the user gave them.
+    marker : str or number
+        "error": every row must have a label. "missing": NaN, None and NA are none. Any other value stands for none.
+    """
+    if isinstance(marker, str) and marker == "error":
+        return class_labels(y), None
+    if not np.isscalar(marker):
+        raise ValueError(f"unlabelled must be 'error', 'missing' or the value that stands for no label, got {marker!r}")
+    import pandas as pd
+
+    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
+        y = convert()
+    y = column_or_1d(y, warn=True)
+    known = ~pd.isna(y) if isinstance(marker, str) and marker == "missing" else np.asarray(y != marker)
+    if not known.any():
+        raise ValueError("y holds no label at all; some rows need one")
+    labels = class_labels(np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known])
+    return labels, None if known.all() else np.where(known, np.cumsum(known) - 1, -1)
+
+
 def declared_classes(classes) -> np.ndarray:
     """Classes that a user declares, sorted and each once, or raise what is wrong with them."""
     with warnings.catch_warnings():

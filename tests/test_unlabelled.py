@@ -1,0 +1,146 @@
+"""Rows without labels: against the mixture that SciPy writes, a grid of the parameters, and held-out rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+import bayesgen as bg
+from bayesgen import program
+from bayesgen.inspection import unlabelled_weight
+from bayesgen.models.unlabelled import PartlyLabelled
+
+X, Y = load_iris(return_X_y=True)
+GD, NB = bg.GaussianDiscriminantClassifier, bg.NaiveBayesClassifier
+SOME = np.where(np.arange(150) % 5 == 0, Y, -1)
+
+
+def two_clouds(rng, n=60):
+    t = rng.integers(2, size=n)
+    return rng.normal(size=(n, 1)) + 2.5 * t[:, None], np.where(np.arange(n) < 12, t, -1)
+
+
+def test_maximum_likelihood_is_where_a_search_over_the_mixture_ends():
+    x, y = two_clouds(np.random.default_rng(0))
+    weight = np.where(y < 0, 0.6, 1.0)
+    found = GD("diagonal", inference="ml", unlabelled=-1).fit(x, y, weight).posterior_.params
+
+    def loss(z):
+        share, mean, sd = 1 / (1 + np.exp(z[0])), z[1:3], np.exp(z[3:5])
+        joint = np.log([share, 1 - share]) + stats.norm.logpdf(x, mean, sd)
+        each = np.where(y < 0, logsumexp(joint, axis=1), joint[np.arange(len(y)), y.clip(0)])
+        return -(weight * each).sum()
+
+    start = [0.0, *found["gaussian.mean"][:, 0] + 0.1, 0.1, -0.1]
+    end = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 5000}).x
+    assert found["classes.probability"][0] == pytest.approx(1 / (1 + np.exp(end[0])), abs=1e-5)
+    np.testing.assert_allclose(found["gaussian.mean"][:, 0], end[1:3], atol=1e-5)
+    np.testing.assert_allclose(found["gaussian.variance"][:, 0], np.exp(2 * end[3:5]), atol=1e-5)
+
+
+@pytest.mark.parametrize(("covariance", "shared"), [(c, s) for c in ("full", "diagonal", "isotropic") for s in (0, 1)])
+def test_the_likelihood_is_that_of_a_mixture(covariance, shared):
+    """Summed from T(x) by row, in NumPy and in JAX, against the multivariate normal of SciPy."""
+    classifier = GD(covariance, bool(shared), inference="map", unlabelled=-1).fit(X, SOME)
+    statistics, model, params = classifier.statistics_, classifier.model_, classifier.posterior_.params
+    assert isinstance(statistics, PartlyLabelled)
+    leaf = model.gaussian.expand(model.site(params, "gaussian"))
+    covariances = leaf["covariance"] if covariance == "full" else [np.diag(v) for v in leaf["variance"]]
+    joint = np.log(params["classes.probability"]) + np.stack(
+        [stats.multivariate_normal(m, c).logpdf(X) for m, c in zip(leaf["mean"], covariances, strict=True)], axis=1
+    )
+    expected = joint[SOME >= 0, Y[SOME >= 0]].sum() + logsumexp(joint[SOME < 0], axis=1).sum()
+    assert model.log_likelihood(params, statistics) == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(statistics.labels(model, params), softmax(joint[SOME < 0], axis=1), atol=1e-9)
+    if bool(shared) != (covariance == "full"):
+        return  # to compile takes seconds
+    with program.x64():
+        traced = program.jax.jit(lambda p, s: model.log_likelihood(p, s))(dict(params), statistics)
+    assert float(traced) == pytest.approx(expected, rel=1e-10)
+
+
+def test_mixed_columns_with_gaps_reach_a_point_that_no_step_betters():
+    table = bg.data.load("penguins")
+    species = table.pop("species").where(np.arange(344) % 4 == 0)
+    classifier = NB(inference="map", unlabelled="missing").fit(table, species)
+    statistics, model = classifier.statistics_, classifier.model_
+    labels = statistics.labels(model, classifier.posterior_.params)
+    again = model.map(statistics.expected(model, labels))
+    for site, value in classifier.posterior_.params.items():
+        np.testing.assert_allclose(again[site], value, rtol=1e-6)
+    assert statistics.expected(model, labels).classes.sums.sum() == pytest.approx(344)
+
+
+@pytest.mark.slow  # what it samples from is compared with SciPy's mixture above
+def test_draws_are_of_the_posterior_with_the_label_summed_out():
+    """One coin in each of two classes and few labels, against a grid of the two probabilities and the class share."""
+    bits = np.array([1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0], bool)[:, None]
+    y = np.array([0, 0, 0, 0, 1, 1, *[-1] * 6])
+    classifier = NB("bernoulli", inference=bg.NUTS(1000, 500, 2), unlabelled=-1, random_state=0).fit(bits, y)
+    grid = (np.arange(60) + 0.5) / 60
+    share, a, b = np.meshgrid(grid, grid, grid, indexing="ij")
+    log = np.zeros(share.shape)
+    for one, t in zip(bits[:, 0], y, strict=True):
+        joint = share * (a if one else 1 - a), (1 - share) * (b if one else 1 - b)
+        log += np.log(joint[t] if t >= 0 else joint[0] + joint[1])
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    draws = classifier.posterior_.flat
+    mean = {"classes.probability": (weight * share).sum(), "bernoulli.probability": (weight * a).sum()}
+    for site, expected in mean.items():
+        values = draws[site].reshape(len(draws[site]), -1)[:, 0]
+        assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(len(values) / 4)
+    p = classifier.predict_proba([[True]])[0]
+    expected = np.array([(weight * share * a).sum(), (weight * (1 - share) * b).sum()])
+    np.testing.assert_allclose(p, expected / expected.sum(), atol=0.02)
+
+
+def test_markers_and_weights(tmp_path):
+    own = {"shared": True, "inference": "map"}
+    first = GD(**own, unlabelled=-1).fit(X, SOME)
+    names = np.array(["p", "q", "r"])[Y].astype(object)
+    names[SOME < 0] = None
+    for marker, y in (("missing", np.where(SOME < 0, np.nan, SOME)), ("missing", names), ("missing", pd.Series(names)),
+                      ("?", np.where(SOME < 0, "?", names.astype(str)))):  # fmt: skip
+        other = GD(**own, unlabelled=marker).fit(X, y)
+        np.testing.assert_allclose(other.predict_proba(X), first.predict_proba(X), rtol=1e-9, atol=1e-12)
+    labelled = GD(**own).fit(X[SOME >= 0], SOME[SOME >= 0])
+    none = GD(**own, unlabelled=-1).fit(X, SOME, (SOME >= 0) * 1.0)
+    np.testing.assert_array_equal(none.predict_proba(X), labelled.predict_proba(X))
+    exact = GD(unlabelled=-1).fit(X, Y)  # every row has one: nothing is different
+    np.testing.assert_array_equal(exact.predict_proba(X), GD().fit(X, Y).predict_proba(X))
+    assert not hasattr(first, "log_evidence_") and not hasattr(first, "partial_fit")
+    first.save(tmp_path / "own.nc")
+    np.testing.assert_array_equal(bg.load(tmp_path / "own.nc").predict_proba(X), first.predict_proba(X))
+
+
+def held_out(table, classifier, labels=5, seeds=4):
+    """Mean log loss of half the rows, with a few labels of each class in the other half, and without the others."""
+    (x, y), loss = table, np.zeros(2)
+    for seed in range(seeds):
+        test, pool = np.array_split(np.random.default_rng(seed).permutation(len(y)), 2)
+        known = np.concatenate([pool[y[pool] == k][:labels] for k in np.unique(y)])
+        some = np.full(len(y), -1)
+        some[known] = y[known]
+        for i, rows in enumerate((pool, known)):
+            probability = classifier.fit(x[rows], some[rows]).predict_proba(x[test])
+            loss[i] += bg.evaluation.log_loss(y[test], probability) / seeds
+    return loss
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+def test_rows_without_labels_help_where_classes_are_clouds(load):
+    some, without = held_out(load(return_X_y=True), GD(shared=True, inference="map", unlabelled=-1))
+    assert some < 0.75 * without
+
+
+def test_the_weight_is_chosen_by_labelled_rows():
+    x, y = load_breast_cancer(return_X_y=True)
+    some = np.where(np.arange(len(y)) % 12 == 0, y, -1)
+    wrong, right = NB(inference="map", unlabelled=-1), GD(shared=True, inference="map", unlabelled=-1)
+    assert unlabelled_weight(wrong, x, some, [0.0, 1.0]).best == 0  # columns that depend on each other
+    found = unlabelled_weight(right, x, some, [0.0, 1.0])
+    assert found.best == 1 and found.log_loss[1] < found.log_loss[0]
