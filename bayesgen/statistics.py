@@ -17,6 +17,7 @@ import numpy as np
 
 from bayesgen.errors import DataError
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows
+from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.sums import Grouping, finite
 from bayesgen.program import Record, static
 
@@ -351,12 +352,13 @@ def _add_columns(n, mean, scatter, columns, rows: Grouping):
     order = np.argsort(codes.astype(np.min_scalar_type(len(n))), kind="stable")
     bounds = np.searchsorted(codes, np.arange(len(n) + 1), sorter=order)
     # No place is beyond the rows, so nothing is clipped; without NumPy's check it is three times faster.
-    ordered = np.take(columns, order, axis=1, out=np.empty(columns.shape, columns.dtype), mode="clip")
+    ordered = np.take(columns, order, axis=1, out=scratch("ordered", columns.shape, columns.dtype), mode="clip")
+    space = scratch("centred", columns.shape)
     for k in np.flatnonzero(np.diff(bounds)):
         segment = slice(bounds[k], bounds[k + 1])
         z, w = ordered[:, segment], None if weight is None else weight[order[segment]]
         np.copyto(mean[k], z[:, 0], where=n[k] == 0)  # the first entry is the first mean
-        z = np.subtract(z, mean[k][:, None], dtype=float)
+        z = np.subtract(z, mean[k][:, None], out=space[:, segment])
         total, size = (z.sum(1), z.shape[1]) if w is None else (z @ w, w.sum())
         n[k] += size
         step = total / n[k]

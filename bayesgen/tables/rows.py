@@ -2,8 +2,6 @@
 
 import functools
 import hashlib
-import math
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from bayesgen.models.class_conditional import ClassConditional, ClassStatistics
 from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.labels import class_codes, class_labels
@@ -224,23 +223,10 @@ def _numbers(table) -> np.ndarray | None:
     if not kinds:
         return None
     parts = [column.to_numpy() for column in table.columns]
-    result = _buffer((len(parts), len(table)), np.result_type(*parts))
+    result = scratch("columns", (len(parts), len(table)), np.result_type(*parts))
     for row, part in zip(result, parts, strict=True):
         row[:] = part
     return result.T
-
-
-_kept = threading.local()
-
-
-def _buffer(shape: tuple[int, int], dtype) -> np.ndarray:
-    """An array that the next batch of this thread overwrites: a fresh one costs five times as much, in page faults."""
-    size = math.prod(shape) * dtype.itemsize
-    if size > 1 << 26:
-        return np.empty(shape, dtype)
-    if getattr(_kept, "bytes", np.empty(0, np.uint8)).size < size:
-        _kept.bytes = np.empty(size, np.uint8)
-    return _kept.bytes[:size].view(dtype).reshape(shape)
 
 
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,113 @@
+"""Rows beyond memory: fits of Parquet files by batches, against a bare scan of pyarrow that sums the columns.
+
+Each fit runs in a process of its own, whose peak memory is its own; CPU seconds are those of all its threads. The scan
+and the fits take turns, and medians are compared. Sizes are in millions of rows: `python -m benchmarks beyond`, or
+`python -m benchmarks.beyond 1 10 100` (4 GB of disk at 100).
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.timing import Table
+
+COLUMNS = [f"x{j}" for j in range(10)]
+CLASSES = 3
+KINDS = ("scan", "naive Bayes", "mixed naive Bayes", "full discriminant")
+_GROUP = 1_000_000  # rows of a row group
+
+
+def write(path: Path, millions: int) -> None:
+    """Write a file of 10 columns of float32 (four Gaussian, three counts, three bits) and a class."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("t", pa.int8()), *((name, pa.float32()) for name in COLUMNS)])
+    with parquet.ParquetWriter(path, schema, compression="NONE", use_dictionary=False) as writer:
+        for _ in range(millions):
+            t = rng.integers(CLASSES, size=_GROUP).astype(np.int8)
+            x = rng.normal(size=(10, _GROUP)).astype(np.float32) + 0.5 * t
+            x[4:7] = rng.poisson(1.0 + t, size=(3, _GROUP))
+            x[7:] = rng.random((3, _GROUP)) < 0.2 + 0.2 * t
+            writer.write_table(pa.table([t, *x.astype(np.float32)], schema=schema))
+
+
+def once(kind: str, path: str, workers: int) -> dict[str, float]:
+    """Time one kind of work on a file: CPU and wall seconds, and the peak memory of this process in MB."""
+    import resource
+    import time
+
+    import pyarrow.compute as pc
+    from pyarrow import dataset
+
+    import bayesgen as bg
+
+    families = {**dict.fromkeys(COLUMNS[4:7], "poisson"), **dict.fromkeys(COLUMNS[7:], "bernoulli")}
+    fits = {
+        "naive Bayes": bg.NaiveBayesClassifier(),
+        "mixed naive Bayes": bg.NaiveBayesClassifier(families),
+        "full discriminant": bg.GaussianDiscriminantClassifier(),
+    }
+    fits["naive Bayes"].fit_batches([([[0.0], [1.0]], [0, 1])])  # what is imported late is no part of the rate
+    start, wall = time.process_time(), time.perf_counter()
+    if kind == "scan":
+        for batch in dataset.dataset(path).to_batches(columns=COLUMNS):
+            for column in batch.columns:
+                pc.sum(column)  # type: ignore[attr-defined]
+    else:
+        fits[kind].fit_batches(path, "t", classes=list(range(CLASSES)), workers=workers)
+    cpu, wall = time.process_time() - start, time.perf_counter() - wall
+    return {"cpu": cpu, "wall": wall, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def measured(path: Path, repeats: int, workers: int = 2) -> dict[str, dict[str, float]]:
+    """Medians of CPU, wall seconds and peak memory of every kind, taken in turns in fresh processes."""
+    runs: dict[str, list] = {kind: [] for kind in KINDS}
+    for _ in range(repeats):
+        for kind in KINDS:
+            command = [sys.executable, "-m", "benchmarks.beyond", "--once", kind, str(path), str(workers)]
+            done = subprocess.run(
+                command, check=True, capture_output=True, text=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+            )
+            runs[kind].append(json.loads(done.stdout))
+    return {kind: {w: statistics.median(run[w] for run in own) for w in own[0]} for kind, own in runs.items()}
+
+
+def run(quick: bool = False, sizes=(1, 10)) -> list[Table]:
+    """Measure every size; the ratio is the CPU time of the scan over ours, and the goal a half."""
+    table = Table(
+        "Beyond memory",
+        "10 columns of float32 and a class in one Parquet file, fitted by `fit_batches` on two threads, against a scan "
+        "of pyarrow that reads the ten columns and sums each. The ratio is of CPU seconds; peak memory is in the text.",
+    )
+    peaks: dict[str, dict[int, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for millions in (1,) if quick else sizes:
+            path = Path(folder) / "rows.parquet"
+            write(path, millions)
+            found = measured(path, 1 if quick or millions > 10 else 3)
+            for kind, own in found.items():
+                peaks.setdefault(kind, {})[millions] = own["peak"]
+                if kind != "scan":
+                    table.add(f"{kind}, {millions}e6 rows", "scan", found["scan"]["cpu"] / own["cpu"], 0.5)
+    lines = [
+        f"- {kind}: " + ", ".join(f"{peak:.0f} MB at {millions}e6 rows" for millions, peak in own.items())
+        for kind, own in peaks.items()
+    ]
+    table.note += "\n\nPeak memory of the whole process, imports included:\n\n" + "\n".join(lines)
+    return [table]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--once"]:
+        print(json.dumps(once(sys.argv[2], sys.argv[3], int(sys.argv[4]))))
+    else:
+        from benchmarks.__main__ import write as keep
+
+        keep("beyond", "\n".join(t.markdown() for t in run(sizes=[int(size) for size in sys.argv[1:]])))
