@@ -4,12 +4,13 @@ import math
 import threading
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 _LARGEST = 1 << 26  # bytes that are kept at most
 _kept = threading.local()
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype=np.float64) -> np.ndarray:
+def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
     """An array, not cleared, that the next call of this name on this thread overwrites.
 
     Parameters
