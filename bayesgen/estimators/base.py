@@ -171,7 +171,7 @@ class Evidence:
                 return float(model.log_evidence(statistics))
             except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
                 problem = str(error)
-        if hasattr(posterior, "log_evidence"):
+        if posterior.kind != "exact" and hasattr(posterior, "log_evidence"):  # an exact one has been asked
             return posterior.log_evidence
         raise AttributeError(f"log_evidence_ has no closed form here: {problem}; inference='laplace' estimates it")
 
