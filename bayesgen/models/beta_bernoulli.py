@@ -69,6 +69,15 @@ class BetaBernoulli(BetaPrior):
         """(1 - x, x)."""
         return np.stack([1.0 - x, x], axis=-1)
 
+    @classmethod
+    def from_guess(cls, probability: float, rows: float) -> "BetaBernoulli":
+        """The prior of an expert who guesses a probability, and says how many rows the guess is worth, > 0.
+
+        >>> BetaBernoulli.from_guess(0.2, rows=10)
+        BetaBernoulli(a=2, b=8)
+        """
+        return cls(probability * rows, (1 - probability) * rows)
+
     def check(self, x):
         """Entries are 0, 1, or NaN where missing."""
         x = self.shaped(x)

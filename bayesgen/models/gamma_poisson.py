@@ -132,6 +132,15 @@ class GammaPoisson(Poisson, ConjugateFamily):
     rate: Hyperparameter = hyperparameter(positive=True)
 
     @classmethod
+    def from_guess(cls, mean: float, rows: float) -> Self:
+        """The prior of an expert who guesses the mean count, and says how many rows the guess is worth, > 0.
+
+        >>> GammaPoisson.from_guess(mean=3, rows=2)
+        GammaPoisson(concentration=6, rate=2)
+        """
+        return cls(mean * rows, rows)
+
+    @classmethod
     def weak(cls, statistics) -> Self:
         """The default prior: Gamma(1, 1/m), m the pooled mean count; where no event was seen, as if one was."""
         rows, events = np.moveaxis(statistics.total().sum(0), -1, 0)

@@ -119,6 +119,18 @@ class LogNormal(LogGaussian, ConjugateFamily):
         return NormalInverseGamma(self.mean, self.kappa, self.alpha, self.beta, per_class=self.per_class)
 
     @classmethod
+    def from_guess(cls, median: float, factor: float, rows: float, shift: float = 0.0) -> Self:
+        """The prior of an expert who guesses the median, and the factor within which two thirds of the values lie.
+
+        ``rows`` is how many rows the guess is worth, > 0.
+
+        >>> LogNormal.from_guess(median=1000, factor=3, rows=10)
+        LogNormal(mean=6.908, kappa=10, alpha=6, beta=6.035)
+        """
+        own = NormalInverseGamma.from_guess(float(np.log(median + shift)), float(np.log(factor)), rows)
+        return cls(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
+
+    @classmethod
     def weak(cls, statistics, shift: float = 0.0) -> "LogNormal":
         """The default prior: that of `NormalInverseGamma` on the logarithms."""
         own = NormalInverseGamma.weak(statistics)

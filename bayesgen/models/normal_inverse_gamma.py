@@ -62,6 +62,17 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
 
     @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """The prior of an expert who guesses mean and sd of the column, and says how many rows the guess is worth, > 0.
+
+        The mean of the variance is sd², and both guesses count as many rows.
+
+        >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
+        NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
+        """
+        return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
+
+    @classmethod
     def weak(cls, statistics) -> "NormalInverseGamma":
         """The default prior: the data's location and within-class scale, worth a hundredth of a row and two rows."""
         mean, variance, _ = statistics.pooled

@@ -6,6 +6,7 @@ from bayesgen.plot.comparison import models
 from bayesgen.plot.evidence import evidence, evidence_of, feature_evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
 from bayesgen.plot.members import members
+from bayesgen.plot.prior import prior
 from bayesgen.plot.probability import confusion, learning_curves, probabilities, reliability
 from bayesgen.plot.regions import (
     agreement,
@@ -37,6 +38,7 @@ __all__ = [
     "members",
     "models",
     "predictive_densities",
+    "prior",
     "probabilities",
     "regression",
     "reliability",
