@@ -958,7 +958,7 @@ LIFE = {
     "evidence of a separation": (
         lambda: GD(prior=models.SeparationPrior(), covariance="diagonal", inference="map").fit(X, Y).log_evidence_,
         AttributeError,
-        "conjugate priors only",
+        "no closed form here",
     ),
     "a leaf in grid search": (lambda: NB().set_params(depth=3), ValueError, "Invalid parameter"),
 }
@@ -1224,7 +1224,7 @@ COMMANDS = {
     "fit of nothing": (["fit", "none.csv", "--target", "y"], "no such file"),
     "fit of no inference": (["fit", "penguins", "--target", "species", "--inference", "vb"], "no inference 'vb'"),
     "predict with no model": (["predict", "none.nc", "penguins"], "none.nc"),
-    "no such command": (["explain"], "No such command"),
+    "no such command": (["divine"], "No such command"),
 }
 
 

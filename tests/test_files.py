@@ -392,7 +392,7 @@ def test_the_limits_of_that_process(code, words, saved, monkeypatch):  # noqa: F
 FORKED = """
 import os, numpy as np, bayesgen as bg
 fitted = bg.NaiveBayesClassifier(random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
-fitted.sample()  # a program: JAX is used
+bg.fit(bg.models.BetaBernoulli(), [1, 0], bg.NUTS(20, 20, 1), seed=0)  # a program: JAX is used
 child = os.fork()
 if child == 0:
     fitted.predict([[1.0]])  # no program
