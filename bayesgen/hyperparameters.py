@@ -1,6 +1,7 @@
 """Hyperparameters: fields that take numbers or arrays and give arrays, checked where their values are known."""
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -36,6 +37,9 @@ else:
         return dataclasses.field(default=default, metadata={"rank": rank, "positive": positive})
 
 
+_fields = functools.cache(dataclasses.fields)  # of a class, which keep their order
+
+
 class Hyperparameters(Record):
     """A record with hyperparameters, which its constructor makes arrays of and checks.
 
@@ -45,15 +49,15 @@ class Hyperparameters(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        for field in dataclasses.fields(self):
+        for field in _fields(type(self)):
             if "rank" in field.metadata:
                 object.__setattr__(self, field.name, _checked(self, field))
 
     def revised(self, **values) -> Self:
         """Return the same record with other hyperparameters, which are right by how they were worked out: unchecked."""
         result = object.__new__(type(self))
-        for field in dataclasses.fields(self):
-            object.__setattr__(result, field.name, values.get(field.name, getattr(self, field.name)))
+        for field in _fields(type(self)):
+            vars(result)[field.name] = values[field.name] if field.name in values else getattr(self, field.name)
         return result
 
     @property
@@ -64,11 +68,15 @@ class Hyperparameters(Record):
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """Shape of the hyperparameters in front of what belongs to one feature."""
-        return np.broadcast_shapes(*(np.shape(value)[: -rank or None] for value, rank in self._ranked()))
+        known = vars(self).get("_batch_shape")
+        if known is None:
+            known = np.broadcast_shapes(*(np.shape(value)[: -rank or None] for value, rank in self._ranked()))
+            vars(self)["_batch_shape"] = known
+        return known
 
     def _ranked(self):
         """Yield each hyperparameter with its rank."""
-        for field in dataclasses.fields(self):
+        for field in _fields(type(self)):
             if "rank" in field.metadata:
                 yield getattr(self, field.name), field.metadata["rank"]
 

@@ -125,7 +125,10 @@ class Conjugate(Model):
 
     @abc.abstractmethod
     def log_predictive(self, x) -> Any:
-        """Log p(row) with the parameters integrated out, (n, groups...); what is missing is left out."""
+        """Log p(row) with the parameters integrated out, (n, groups...); what is missing is left out.
+
+        The array is the caller's, who may write to it.
+        """
 
     @abc.abstractmethod
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:

@@ -14,15 +14,19 @@ from time import perf_counter
 import numpy as np
 
 
-def medians(contenders: dict[str, Callable], repeats: int = 5) -> dict[str, float]:
-    """Median seconds of each contender, called in turn ``repeats`` times after one call that is not counted."""
+def medians(contenders: dict[str, Callable], repeats: int = 5, calls: int = 1, clock=perf_counter) -> dict[str, float]:
+    """Median seconds of each contender, called in turn ``repeats`` times after one turn that is not counted.
+
+    A turn is so many ``calls``; ``clock`` may be `time.process_time`, the seconds that cores worked for this process.
+    """
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(repeats + 1):
         for name, run in contenders.items():
-            start = perf_counter()
-            run()
+            start = clock()
+            for _ in range(calls):
+                run()
             if turn:
-                times[name].append(perf_counter() - start)
+                times[name].append((clock() - start) / calls)
     return {name: statistics.median(own) for name, own in times.items()}
 
 
@@ -49,10 +53,13 @@ class Table:
     ----------
     title, note : str
         What is compared, and what the reader should know of it.
+    before : dict
+        By cell and peer, the ratio that was measured before; empty where nothing is compared with it.
     """
 
     title: str
     note: str = ""
+    before: dict[tuple[str, str], float] = field(default_factory=dict)
     rows: list[tuple[str, str, float, float | None, float | None]] = field(default_factory=list)
 
     def add(self, cell: str, peer: str, ratio: float, goal: float | None, floor: float | None = None) -> None:
@@ -76,6 +83,11 @@ class Table:
     def markdown(self) -> str:
         """The table as Markdown."""
         head = ["cell", "against", "ratio", "goal", "met", "times the floor"]
+        columns = [self._columns(row) for row in self.rows]
+        if self.before:
+            head[2:2] = ["before"]
+            for row in columns:
+                row[2:2] = [f"{self.before[row[0], row[1]]:.2g}x" if (row[0], row[1]) in self.before else ""]
         lines = [f"## {self.title}", "", self.note, "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        lines += ["| " + " | ".join(self._columns(row)) + " |" for row in self.rows]
+        lines += ["| " + " | ".join(row) + " |" for row in columns]
         return "\n".join(lines) + "\n"

@@ -599,3 +599,24 @@ def test_the_marginal_mode_of_a_covariance():
     assert (np.linalg.eigvalsh(mode - posterior.mode()["covariance"]) > 0).all()
     line, gamma = NormalInverseWishart([1.0], 2.0, 7.0, [[8.0]]), NormalInverseGamma(1.0, 2.0, 3.5, 4.0)
     assert line.marginal_mode()["covariance"].item() == pytest.approx(float(gamma.marginal_mode()["variance"]))
+
+
+def test_gap_patterns_at_once_are_those_one_by_one():
+    """Each by the model of the columns it has: rare patterns, frequent ones, rows without anything; 40 columns."""
+    rng = np.random.default_rng(8)
+    for dim, share, n in ((5, 0.1, 600), (40, 0.05, 300)):
+        x = rng.normal(size=(n, dim)) @ rng.normal(size=(dim, dim)) + 1e3
+        code = rng.integers(3, size=n)
+        prior = NormalInverseWishart(np.zeros(dim), 0.1, dim + 2.0, np.eye(dim))
+        posterior = prior.update(prior.statistics(x, code, 3))
+        x[rng.random(x.shape) < share] = np.nan
+        x[7] = np.nan
+        x[8, : dim - 1], x[8, dim - 1] = np.nan, 1e200
+        expected = np.zeros((n, 3))
+        for i, row in enumerate(x):
+            seen = np.flatnonzero(~np.isnan(row))
+            if len(seen):
+                expected[i] = posterior.marginal(seen).log_predictive(row[None, seen])[0]
+        before = x.copy()
+        np.testing.assert_allclose(posterior.log_predictive(x), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(x, before)

@@ -245,8 +245,7 @@ def test_a_foreign_netcdf(tmp_path):
 
 def forge(path, change=lambda specification: None, arrays=None, version=seal.VERSION):
     """Rewrite a file with another specification, and a seal that fits."""
-    text, found = container.unpack(seal.unsealed(path))
-    specification = json.loads(text)
+    specification, found = container.unpack(seal.unsealed(path))
     change(specification)
     content = container.pack(json.dumps(specification), found | (arrays or {}), {})
     path.write_bytes(content + seal.seal(content, version))

@@ -135,8 +135,25 @@ class Estimator(BaseEstimator, abc.ABC):
     def _table(self, X, reset: bool) -> Table:
         """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
         table = Table(X)
-        validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
+        if not self._knows(table, reset):
+            validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
         return table
+
+    def _knows(self, table, reset: bool) -> bool:
+        """Whether the columns are those of fit, or are learned here: what scikit-learn looks at twice, at a glance."""
+        names = table.names
+        if names is not None and set(map(type, names)) != {str}:
+            return False
+        if reset:
+            self.n_features_in_ = len(table.columns)
+            vars(self).pop("feature_names_in_", None)
+            if names is not None:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+            return True
+        known = getattr(self, "feature_names_in_", None)
+        if names is None or known is None:
+            return names is None and known is None and self.n_features_in_ == len(table.columns)
+        return known.tolist() == names
 
     def _like_fit(self, columns):
         """Columns by name as rows of the kind the fit took: a DataFrame where it had column names, else an array."""

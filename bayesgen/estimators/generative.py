@@ -442,7 +442,8 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
             raise type(error)(f"priors: {error}") from None
 
     def _read(self, X):
-        check_is_fitted(self)
+        if "posterior_" not in vars(self):
+            check_is_fitted(self)
         return self._shape(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
@@ -467,9 +468,11 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         """
         joint = self._joint(X, priors)
         with np.errstate(under="ignore"):
-            probability = np.exp(joint)
-            probability /= probability.sum(1)[:, None]
-        return probability
+            for piece in pieces(*joint.shape):
+                part = joint[piece]
+                np.exp(part, out=part)
+                part /= part.sum(1)[:, None]
+        return joint
 
     def _joint(self, X, priors) -> np.ndarray:
         """Log p(x, t = k | data), (n, K), less that of the most probable class."""
@@ -482,13 +485,18 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         if self.exponent_ != 1:
             prior = posterior.log_predictive(self._shape(self.schema_.nothing()))
             joint = tempered(joint, prior, self.exponent_)
-        top = joint.max(1)
-        lost = np.isneginf(top)
-        if lost.any():
-            warn_of_lost(lost.sum(), 4)
-            joint[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
-            top = joint.max(1)
-        joint -= top[:, None]
+        count = 0
+        for piece in pieces(*joint.shape):  # that stay in the cache
+            part = joint[piece]
+            top = part.max(1)
+            if np.isneginf(top).any():
+                lost = np.isneginf(top)
+                count += int(lost.sum())
+                part[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
+                top = part.max(1)
+            part -= top[:, None]
+        if count:
+            warn_of_lost(count, 4)
         return joint
 
     def predict(self, X) -> np.ndarray:

@@ -85,18 +85,17 @@ def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
     """
     content = seal.unsealed(path)
     try:
-        text, arrays = (container.unpack_apart if untrusted else container.unpack)(content)
-        return _estimator(text, arrays, {cls.__name__: cls for cls in leaves})
+        specification, arrays = (container.unpack_apart if untrusted else container.unpack)(content)
+        return _estimator(specification, arrays, {cls.__name__: cls for cls in leaves})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     except (KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ValueError(f"{path}: the file says what no estimator of bayesgen does: {error!r:.300}") from error
 
 
-def _estimator(text: bytes, arrays, own):
+def _estimator(specification, arrays, own):
     """Make the estimator that a specification and its arrays describe, or raise what is wrong with them."""
     read = Reader(arrays, known.classes(), own).read
-    specification = container.checked(text)
     estimator = known.estimators()[specification["estimator"]]()
     parameters = {name: read(value) for name, value in specification["parameters"].items()}
     fitted = {name: read(value) for name, value in specification["fitted"].items()}

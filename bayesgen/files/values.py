@@ -6,6 +6,7 @@ is made of it: fields against the types that the class declares, sizes against l
 """
 
 import dataclasses
+import functools
 import math
 import re
 import types
@@ -84,7 +85,7 @@ class Reader:
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], own: Mapping[str, type]):
-        self._arrays, self._known, self._own = arrays, known, own
+        self._arrays, self._known, self._own, self._names = arrays, known, own, {}
 
     def read(self, value, depth: int = 0) -> Any:
         """The value that stands in the file."""
@@ -111,7 +112,13 @@ class Reader:
     def _items(self, items, depth) -> list[Any]:
         if not isinstance(items, list):
             raise ValueError(f"expected a list of values, got {items!r:.100}")
-        return [item if isinstance(item, str) else self.read(item, depth + 1) for item in items]
+        kinds = set(map(type, items))
+        if kinds == {str}:  # names, a million of them at times and in several places: those are one list again
+            known = self._names.setdefault((len(items), items[0], items[-1]), items)
+            return known if known == items else items
+        if kinds <= {str, int, bool}:
+            return items
+        return [self.read(item, depth + 1) for item in items]
 
     def _labels(self, value, depth):
         items, shape = self._items(value["labels"], depth), tuple(value["shape"])
@@ -142,12 +149,15 @@ def ours(cls: type) -> bool:
     return cls.__module__.split(".")[0] == "bayesgen"
 
 
+_hints = functools.cache(get_type_hints)
+
+
 def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
     """Raise where the fields of a class are not those it declares, by name, type or size."""
     declared = {field.name: field for field in dataclasses.fields(cls)}
     if fields.keys() != declared.keys():
         raise ValueError(f"{cls.__name__} has the fields {list(declared)}, the file gives it {list(fields)!r:.200}")
-    hints = get_type_hints(cls) if ours(cls) else {}  # what a user's own class promises is the user's
+    hints = _hints(cls) if ours(cls) else {}  # what a user's own class promises is the user's
     shapes = []
     for name, value in fields.items():
         if "rank" in declared[name].metadata:  # a hyperparameter

@@ -17,8 +17,10 @@ import numpy as np
 from bayesgen import program
 from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.leaf import over_rows
 from bayesgen.models.beta import BetaPrior
 from bayesgen.numerics.beta import log_beta_binomial
+from bayesgen.numerics.counts import distinct
 from bayesgen.numerics.entries import refuse_first
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.program import static
@@ -156,6 +158,15 @@ class BetaBinomial(BetaPrior):
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        heads, tosses = self._tosses(x)
-        a, b = self.beside(self.a, x), self.beside(self.b, x)
-        return self.over_features(log_beta_binomial(a, b, heads, tosses - heads), x)
+        gone, (heads, tosses) = self.missing(x), self._tosses(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - heads.ndim + 1, 0)]
+        a, b = (over_rows(value, groups, heads) for value in (self.a, self.b))
+        counts = (np.where(gone, 0.0, value).reshape(len(x), a.shape[1]).T for value in (heads, tosses))
+        # Counts repeat: each that occurs in a column is worked out once.
+        (column, heads, tosses), place = distinct(np.arange(float(a.shape[1]))[:, None], *counts)
+        column = column.astype(np.intp)
+        terms = log_beta_binomial(a[:, column], b[:, column], heads, tosses - heads)
+        seen, result = ~gone.reshape(len(x), a.shape[1]).T, np.empty((len(x), len(a)))
+        for k in range(len(a)):
+            result[:, k] = (terms[k][place] * seen).sum(0)
+        return result.reshape(len(x), *groups)

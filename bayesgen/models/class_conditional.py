@@ -319,7 +319,13 @@ class ClassConditional(Conjugate):
         with np.errstate(divide="ignore"):
             result = namespace(mean).log(mean)[:, None]
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
-            result = result + density.reshape(len(density), math.prod(density.shape[1:])).T
+            own = density.reshape(len(density), math.prod(density.shape[1:])).T
+            alike = isinstance(own, np.ndarray) and own.dtype == result.dtype and len(own) == len(result)
+            if alike and own.flags.writeable:
+                own += result  # it is nobody else's: a million rows are not copied
+                result = own
+            else:
+                result = result + own
         return result.T  # class by class in memory: what follows reduces over a few classes of many rows
 
     def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:

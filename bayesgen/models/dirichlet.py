@@ -1,5 +1,6 @@
 """What categories and bags of words share: probabilities under a Dirichlet prior, counts of each category."""
 
+import functools
 from dataclasses import replace
 from typing import Any, Self
 
@@ -115,6 +116,12 @@ def labels(owner: str, categories) -> tuple:
     categories = tuple(range(categories) if isinstance(categories, int | np.integer) else categories)
     if any(issubclass(kind, np.generic) for kind in set(map(type, categories))):
         categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
-    if not categories or len(set(categories)) < len(categories):
+    if not categories or not _distinct(categories):
         raise ValueError(f"{owner}: categories must be one or more distinct labels")
     return categories
+
+
+@functools.lru_cache(8)
+def _distinct(labels: tuple) -> bool:
+    """Whether no label is there twice: of a hundred thousand words looked at once, not at every fit."""
+    return len(set(labels)) == len(labels)

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.model import Model
 from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.sums import finite
 
 
 class Discriminative(Model):
@@ -65,6 +66,8 @@ def complete(x, columns, weight=None) -> np.ndarray:
         x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.is_masked(x) else x, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"the columns must be numbers, got {np.asarray(x).dtype} values") from None
+    if finite(x):
+        return x
     bad = ~np.isfinite(x) if weight is None else ~np.isfinite(x) & (weight > 0)[:, None]
     if bad.any():
         row, column = np.argwhere(bad)[0]

@@ -8,7 +8,7 @@ uses a Student-t density per class, whose degrees of freedom follow the rows tha
 plugged in.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,4 +71,4 @@ class GaussianDiscriminant(ClassConditional):
 
     def with_leaves(self, classes, leaves):
         """Return the same model with another leaf."""
-        return replace(self, classes=classes, gaussian=leaves["gaussian"])
+        return self.revised(classes=classes, gaussian=leaves["gaussian"])

@@ -14,6 +14,7 @@ from bayesgen.models.discriminative import Discriminative, scores
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.numerics.existence import check_overlap, check_rank
 from bayesgen.numerics.newton import CLOSE, TOLERANCE, minimise
+from bayesgen.numerics.pieces import pieces
 from bayesgen.program import is_abstract, static
 from bayesgen.statistics import Rows
 
@@ -261,17 +262,23 @@ class LinearClassifier(Discriminative):
     def _sums(self, weights, rows, derivatives: bool) -> "_Sums":
         """-log p(t | x, w) of rows, with gradient and Hessian in the weights where they are asked for."""
         z = np.column_stack([np.ones(len(rows["x"])), rows["x"]])
-        (count, size), t, w = weights.shape, rows["t"], rows["weight"]
-        score = weights @ z.T
-        value = -(w @ self.log_chosen(score, t))
-        if not derivatives:
-            return _Sums(value)
-        slope, curvature = self.derivatives(score, t)
-        hessian = np.empty((count, size, count, size))
-        for c in range(count):
-            for d in range(c + 1):
-                hessian[c, :, d] = hessian[d, :, c] = z.T @ ((w * curvature[c, d])[:, None] * z)
-        return _Sums(value, ((w * slope) @ z).ravel(), hessian.reshape(count * size, -1))
+        (count, size), value, gradient = weights.shape, 0.0, np.zeros(weights.shape)
+        hessian = np.zeros((count, size, count, size))
+        for piece in pieces(len(z), size * (count + 1), 1 << 16):  # that stay in the cache
+            own, t, w = z[piece], rows["t"][piece], rows["weight"][piece]
+            score = weights @ own.T
+            value -= w @ self.log_chosen(score, t)
+            if not derivatives:
+                continue
+            slope, curvature = self.derivatives(score, t)
+            gradient += (w * slope) @ own
+            for c in range(count):
+                for d in range(c + 1):
+                    block = ((w * curvature[c, d])[:, None] * own).T @ own
+                    hessian[c, :, d] += block
+                    if d < c:
+                        hessian[d, :, c] += block
+        return _Sums(value, gradient.ravel(), hessian.reshape(count * size, -1)) if derivatives else _Sums(value)
 
 
 @dataclass(frozen=True)

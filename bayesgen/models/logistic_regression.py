@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.special import erfcx, softmax
+from scipy.special import erfcx, expit, softmax
 
 from bayesgen import program
 from bayesgen.models.linear_classifier import LinearClassifier
@@ -111,9 +111,12 @@ class LogisticRegression(LinearClassifier):
     @np.errstate(under="ignore")
     def derivatives(self, score, t):
         """Probabilities less 1[t = c], and diag(p) - p p'."""
-        count, offset = len(self.scored), len(self.classes) == 2
-        p = softmax(self._all(score), axis=0)[offset : offset + count]
-        codes = np.arange(offset, offset + count)[:, None]
+        if len(self.classes) == 2:
+            p = expit(score)
+            return p - t, (p * (1 - p))[None]
+        count = len(self.scored)
+        p = softmax(self._all(score), axis=0)[:count]
+        codes = np.arange(count)[:, None]
         curvature = -p[:, None] * p
         curvature[np.arange(count), np.arange(count)] += p
         return p - (t == codes), curvature

@@ -4,7 +4,7 @@ r"""Naive Bayes: features independent given the class, each with a leaf of its o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bayesgen.models.class_conditional import ClassConditional
@@ -62,4 +62,4 @@ class NaiveBayes(ClassConditional):
 
     def with_leaves(self, classes, leaves):
         """Return the same model with other leaves of the same names."""
-        return replace(self, classes=classes, features=leaves)
+        return self.revised(classes=classes, features=dict(leaves))

@@ -134,14 +134,23 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
         return gammas - 0.5 * np.log(np.pi * square), square**-0.5
 
+    @functools.cached_property
+    def _prepared(self) -> dict:
+        """What `log_predictive` needs of each entry of a row, by the shape of rows."""
+        return {}
+
     def log_predictive(self, x):
         """Log density of the predictive Student-t; one over all observed features where they share a variance."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.shaped(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
-        normaliser, width = self._normaliser
-        mean, dof, width, constant = (over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, width, normaliser))
+        if x.shape[1:] not in self._prepared:
+            normaliser, width = self._normaliser
+            self._prepared[x.shape[1:]] = [
+                over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, width, normaliser)
+            ]
+        mean, dof, width, constant = self._prepared[x.shape[1:]]
         joint = "feature" in self.tied
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 

@@ -28,7 +28,9 @@ from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
 from bayesgen.numerics.sums import finite
 from bayesgen.program import is_abstract, static
-from bayesgen.statistics import Moments, patterns
+from bayesgen.statistics import Moments, grouped_patterns, patterns
+
+_OFTEN = 24  # rows from which a pattern of gaps has products of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +214,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         mean, *_ = self._flat
         result = np.zeros((len(mean), len(x)))
         if finite(x):
-            _student(result, x, slice(None), mean, *self._whole)
+            _student(result, x, mean, *self._whole)
         else:
-            for seen, rows in patterns(~np.isnan(x)):
-                _student(result, x[:, seen], rows, mean[:, seen], *self._student_of(seen))
+            self._with_gaps(result, x)
         return result.T.reshape(len(x), *self.batch_shape)
 
     def student(self, x, params=None):
@@ -233,11 +234,37 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         result = np.ones((len(mean), len(x)))
         for seen, rows in patterns(~np.isnan(x)):
             if len(seen):
-                z = self._student_of(seen)[0] @ (x[np.ix_(rows, seen)] - mean[:, None, seen]).mT
+                z = self._of_columns(seen) @ (x[np.ix_(rows, seen)] - mean[:, None, seen]).mT
                 with np.errstate(over="ignore"):
                     square = (z * z).sum(1)
                 result[:, rows] = student_tail(square, len(seen), dof[:, None])
         return result.T.reshape(len(x), *self.batch_shape)
+
+    def _of_columns(self, seen):
+        """Whitening matrices of the density of some columns, by group."""
+        observed = np.isin(np.arange(self.mean.shape[-1]), seen)
+        return self._students_of(observed[None])[0][0][:, *np.ix_(seen, seen)]
+
+    def _with_gaps(self, result, x):
+        """Write the log density of rows with gaps to ``result``, patterns that few rows have many at a time."""
+        missing = np.isnan(x)
+        kinds, order, bounds = grouped_patterns(~missing)
+        mean, count = self._flat[0], np.diff(bounds)
+        rows, density = np.where(missing, 0.0, x).take(order, 0), np.empty(result.shape)
+        for part in pieces(len(kinds), mean.size * x.shape[1]):
+            often = np.flatnonzero(count[part] >= _OFTEN) + part.start
+            for p, *of_pattern in zip(often, *self._students_of(kinds[often]), strict=True):
+                own = slice(bounds[p], bounds[p + 1])
+                _student(density[:, own], rows[own], mean, *of_pattern)
+        seldom, place = np.flatnonzero(np.repeat(count < _OFTEN, count)), np.repeat(np.arange(len(kinds)), count)
+        for part in pieces(len(seldom), mean.size * x.shape[1]):
+            own = seldom[part]
+            of, which = np.unique(place[own], return_inverse=True)
+            whiten, level, power = self._students_of(kinds[of])
+            z = (whiten[which] @ (rows[own][:, None] - mean)[..., None])[..., 0]
+            density[:, own] = (level[which] - power[which] * log1p_sum_squares(z)).T
+        for k in range(len(mean)):
+            result[k, order] = density[k]
 
     @functools.cached_property
     def _flat(self):
@@ -250,16 +277,23 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     @functools.cached_property
     def _whole(self):
         """What `_student` needs where nothing is missing."""
-        return self._student_of(np.arange(self.mean.shape[-1]))
+        return [value[0] for value in self._students_of(np.ones((1, self.mean.shape[-1]), bool))]
 
-    def _student_of(self, seen):
-        """Whitening matrices, constants and powers of the density of some columns, by group."""
+    def _students_of(self, seen):
+        """Whitening matrices, constants and powers of the density of what is ``seen`` (P, D), by pattern and group.
+
+        With the rows and columns of what is missing replaced by those of the identity, a matrix has the determinant of
+        the block that is seen, and its inverse; the whitened entries that are missing are then made 0.
+        """
         _, scale, dof = self._flat
-        dim = len(seen)
-        root = np.linalg.cholesky(scale[:, *np.ix_(seen, seen)])
+        seen = seen[:, None].astype(float)
+        both = seen[..., :, None] * seen[..., None, :]
+        root = np.linalg.cholesky(scale * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
+        dim = seen.sum(-1)
         level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * dof)
-        level -= np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)
-        return np.linalg.inv(root) / np.sqrt(dof)[:, None, None], level, (dof + dim) / 2
+        level -= np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        whiten = np.linalg.inv(root) * seen[..., None] / np.sqrt(dof)[:, None, None]
+        return whiten, level, (dof + dim) / 2
 
     def _traced_predictive(self, x):
         """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""
@@ -347,12 +381,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
 
 @np.errstate(under="ignore")
-def _student(result, x, rows, mean, whiten, level, power):
-    """Write the log density of ``rows`` of ``x``, which have all their entries, to ``result`` (groups, n)."""
-    places, dim = np.arange(len(x))[rows], x.shape[1]
-    for piece in pieces(len(places), dim, 1 << 20, product_rows(dim * dim)):
-        own = piece if isinstance(rows, slice) else places[piece]
-        columns = x[own].T.astype(float, order="C")
+def _student(result, x, mean, whiten, level, power):
+    """Write the log density of rows (n, D) to ``result`` (groups, n)."""
+    dim = x.shape[1]
+    for piece in pieces(len(x), dim, 1 << 20, product_rows(dim * dim)):
+        columns = x[piece].T.astype(float, order="C")
         log = np.empty((len(mean), columns.shape[1]))
         for k in range(len(mean)):
             z = whiten[k] @ (columns - mean[k, :, None])
@@ -363,7 +396,7 @@ def _student(result, x, rows, mean, whiten, level, power):
             np.log1p(log[k], out=log[k])
             if far.any():  # squares overflowed
                 log[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, :, None]), 0)
-        result[:, own] = level[:, None] - power[:, None] * log
+        result[:, piece] = level[:, None] - power[:, None] * log
 
 
 # What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.

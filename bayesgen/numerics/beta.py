@@ -82,13 +82,31 @@ def _log_beta_ratio(xp, a, b, x, y):
 def _log_beta_binomial(xp, a, b, x, y):
     shape, p, q, u = _without_cost(xp, a, b, x, y)
     few = xp.minimum(x, y) < _LARGE  # for the series of C(n, x), which is then no larger than n^10
-    plain = shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q)) + log_multichoose(y + 1, x)
-    if xp is np and few.all():
+    if xp is np and not few.any():
+        return _saddle(xp, shape, x, y, p, q, u)
+    if xp is np and not few.all():  # each by its own way alone
+        few, *parts = np.broadcast_arrays(few, shape, x, y, p, q, u)
+        result = np.empty(parts[0].shape)
+        for own, way in ((few, _plain), (~few, _saddle)):
+            result[own] = way(xp, *(value[own] for value in parts))
+        return result
+    plain = _plain(xp, shape, x, y, p, q, u)
+    if xp is np:
         return plain
     x, y, u = (xp.where(few, one, value) for value, one in ((x, _LARGE), (y, _LARGE), (u, 0)))
+    return xp.where(few, plain, _saddle(xp, shape, x, y, p, q, u))
+
+
+def _plain(xp, shape, x, y, p, q, u):
+    """The coefficient by its series, beside the data's cost."""
+    return shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q)) + log_multichoose(y + 1, x)
+
+
+def _saddle(xp, shape, x, y, p, q, u):
+    """Coefficient and cost together, as a divergence."""
     n = x + y
     saddle = shape - _divergence(xp, x, y, p, q, u) - 0.5 * (np.log(2 * np.pi) + xp.log(x / n) + xp.log(y))
-    return xp.where(few, plain, saddle + (stirling_tail(n) - stirling_tail(x) - stirling_tail(y)))
+    return saddle + (stirling_tail(n) - stirling_tail(x) - stirling_tail(y))
 
 
 def _without_cost(xp, a, b, x, y):
@@ -140,11 +158,14 @@ def _divergence(xp, x, y, p, q, u):
     n, s = x + y, p + q
     v, w = u / (n * p), -u / (n * q)
     near_v, near_w = abs(v) <= _NEAR, abs(w) <= _NEAR
+    near = near_v & near_w
     v, w = xp.where(near_v, v, 0.0), xp.where(near_w, w, 0.0)
     close = u / n * (u / p) / q + x * _log_less_linear(v) + y * _log_less_linear(w)
+    if xp is np and near.all():
+        return close
     log_v = xp.where(near_v, xp.log1p(v), xp.log(x * s / (n * p)))
     log_w = xp.where(near_w, xp.log1p(w), xp.log(y * s / (n * q)))
-    return xp.where(near_v & near_w, close, x * log_v + y * log_w)
+    return xp.where(near, close, x * log_v + y * log_w)
 
 
 def _log_less_linear(v):
@@ -154,7 +175,10 @@ def _log_less_linear(v):
     nine terms are right to 1e-16 of it (the next is 2 w³ 7⁻¹⁸/21).
     """
     w = v / (2 + v)
-    square, series = w * w, 1 / 19
-    for odd in range(17, 1, -2):
-        series = series * square + 1 / odd
-    return w * (2 * square * series - v)
+    square = w * w
+    series = square * (1 / 19) + 1 / 17
+    for odd in range(15, 1, -2):
+        series *= square
+        series += 1 / odd
+    series *= square
+    return w * (2 * series - v)

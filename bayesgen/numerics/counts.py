@@ -1,15 +1,18 @@
 """What the models of counts share: factorials, gammas and sums over rows of counts, dense or CSR."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import gammaln
 
+from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_multichoose
-from bayesgen.numerics.sums import Grouping, finite, with_data
+from bayesgen.numerics.sums import finite, with_data
 
-_LEVELS = 8  # counts up to here are looked up
+_LEVELS = 24  # counts up to here are looked up
 
 
 def whole(x):
@@ -30,6 +33,28 @@ def spectrum(counts):
         result += np.bincount(known, minlength=len(result))
         result[1] += len(part) - len(others)
     return result
+
+
+def distinct(*counts):
+    """The distinct tuples of counts, an array for each of their places, and where each entry is among them.
+
+    Parameters
+    ----------
+    counts : float arrays that fit each other
+        Whole numbers >= 0.
+    """
+    key, widths = 0.0, [float(value.max(initial=0)) + 1 for value in counts]
+    if math.prod(widths) > LARGEST_COUNT:  # they share no number that float64 has: all are taken as distinct
+        every = np.broadcast_arrays(*counts)
+        return [value.ravel() for value in every], np.arange(every[0].size).reshape(every[0].shape)
+    for value, width in zip(counts, widths, strict=True):
+        key = key * width + value
+    kinds, place = np.unique(key, return_inverse=True)
+    parts = []
+    for width in reversed(widths):
+        kinds, part = np.divmod(kinds, width)
+        parts.insert(0, part)
+    return parts, place.reshape(np.shape(key))
 
 
 def log_factorials(x, weight=None):
@@ -53,7 +78,7 @@ def log_ways(a, slope: ArrayLike = 0.0):
     """Return a function of counts in CSR: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
 
     A count of 1 gives log a, so the rows times log a + slope are all of it but for the counts above 1, each of which
-    adds log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, looked up up to 8.
+    adds log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, looked up up to 24.
 
     Parameters
     ----------
@@ -75,17 +100,19 @@ def log_ways(a, slope: ArrayLike = 0.0):
             table[i] = table[i - 1] + np.log1p((i - 1) / own) - np.log(i)
         many = count > _LEVELS  # whose terms would cancel against x log a
         cell = np.where(many, 0, count).astype(np.intp) * len(own) + place[column]
-        extra = (np.ones(len(above)), cell, np.searchsorted(above, x.indptr))
-        result = sparse.csr_array(extra, (x.shape[0], table[..., 0].size)) @ table.reshape(-1, groups)
+        terms = np.zeros((len(above) + 1, groups))  # one more, so that no row begins beyond them
+        table.reshape(-1, groups).take(cell, 0, out=terms[:-1], mode="clip")
         if many.any():
-            times, column = count[many][:, None], column[many]
-            terms = log_multichoose(a[column], times) + times * np.broadcast_to(slope, a.shape)[column]
-            row = np.searchsorted(x.indptr, above[many], side="right") - 1
-            result += Grouping(row, x.shape[0], None, ()).membership() @ terms
+            times, of = count[many][:, None], column[many]
+            terms[:-1][many] = log_multichoose(a[of], times) + times * np.broadcast_to(slope, a.shape)[of]
             small = x.data.copy()
             small[above[many]] = 0
             x = with_data(x, small)
-        return result + x @ linear
+        ends = np.searchsorted(above, x.indptr)
+        result = np.add.reduceat(terms, ends[:-1])
+        result[ends[1:] == ends[:-1]] = 0.0
+        result += x @ linear
+        return result
 
     return ways
 

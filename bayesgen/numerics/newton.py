@@ -44,18 +44,21 @@ def minimise(function: Callable, start, *, limit: int = 100, tolerance: float = 
     (0.69314718056, True)
     """
     v, decrement = np.asarray(start, float), np.inf
+    value, gradient, hessian = function(v, True)
     for _ in range(limit):
-        value, gradient, hessian = function(v, True)
         step = _solve(hessian, gradient)
         decrement, size = float(gradient @ step), 1.0
         rounding = 1e-13 * abs(value)
         if decrement <= tolerance:
             return (v - step if function(v - step) <= value + rounding else v), decrement
-        while function(v - size * step) > value - 1e-4 * size * decrement + rounding:
-            size /= 2
+        trial, *derivatives = function(v - step, True)  # most steps are taken whole
+        while trial > value - 1e-4 * size * decrement + rounding:
+            size, derivatives = size / 2, []
             if size < 1e-10:  # no descent is left that rounding would show
                 return v, decrement
+            trial = function(v - size * step)
         v = v - size * step
+        value, gradient, hessian = (trial, *derivatives) if derivatives else function(v, True)
     return v, decrement
 
 

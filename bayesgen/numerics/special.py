@@ -102,10 +102,13 @@ def elementwise(function, *arrays):
 def stirling_tail(z):
     """S(z) of Stirling's series to within 7e-16, z >= 10."""
     w = 1 / z
-    square, result = w * w, _STIRLING[-1]
-    for coefficient in _STIRLING[-2::-1]:
-        result = result * square + coefficient
-    return result * w
+    square = w * w
+    result = square * _STIRLING[-1] + _STIRLING[-2]
+    for coefficient in _STIRLING[-3::-1]:  # in place, where arrays can be written to
+        result *= square
+        result += coefficient
+    result *= w
+    return result
 
 
 # -- differences -----------------------------------------------------------------------------------------------------

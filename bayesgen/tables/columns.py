@@ -1,6 +1,7 @@
 """Columns as users bring them: what makes a table of them, and what their values are."""
 
 import datetime
+import sys
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,14 @@ def frame_of(X):
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def block_of(frame) -> np.ndarray | None:
+def block_of(X) -> np.ndarray | None:
     """The rows of a pandas DataFrame whose columns are NumPy numbers of one type, mostly a view; else None."""
-    if not frame.implementation.is_pandas():
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(X, pandas.DataFrame) or not X.size or not X.columns.is_unique:
         return None
-    first, *others = set(frame.to_native().dtypes) or {None}
+    first, *others = set(X.dtypes.array)
     same = not others and isinstance(first, np.dtype) and first.kind in "biuf"
-    return frame.to_native().to_numpy() if same else None
+    return X.to_numpy() if same else None
 
 
 def array_of(X: Any) -> np.ndarray:
@@ -107,9 +109,10 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
     import pandas as pd
 
     try:
-        codes, distinct = pd.factorize(values)
+        codes, found = pd.factorize(values)
     except TypeError as error:
         raise TypeError(f"column {column!r} holds values that cannot be categories: {error}") from None
+    distinct = np.asarray(found)
     if distinct.dtype.kind == "f":
         if np.isinf(distinct).any():
             raise ValueError(f"column {column!r} holds an infinite value; give NaN where it is missing")

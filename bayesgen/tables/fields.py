@@ -20,12 +20,12 @@ _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
-def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tuple["pd.Series", "pd.Series"]:
+def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Series", "pd.Series"]:
     """What a column of text holds, and how each of its gaps was spelled.
 
     Parameters
     ----------
-    fields : Series of str
+    fields : Series of str, or Arrow array of strings
         The fields as they stand in the file.
     missing : collection of str
         What is missing beside an empty field.
@@ -33,36 +33,41 @@ def column_of(fields: "pd.Series", missing=(), kind: Kind | None = None) -> tupl
         What the column is; by default numbers (or bools) where all fields are, and text where one is not. Beside
         numbers NA, NaN, null and the like are gaps. Leading zeros are those of a code, unless ``kind`` is "number".
     """
+    import pyarrow as pa
+
+    whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
+    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    gone = _among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
+    few = np.unique(np.linspace(0, max(len(whole) - 1, 0), _LOOK).astype(np.intp))[: len(whole)]
+    some, word = _observed(whole.take(pa.array(few, pa.int64())), gone[few])
+    parsed = _parsed(some, padded=True)
+    if kind == "text" or (kind is None and len(some) and parsed is None):
+        return _texts(whole, gone), _spelled(whole, gone)
+    if parsed is not None and parsed.dtype.kind in "if" and not word:
+        plain = _plain(whole, gone, kind == "number", parsed.dtype.kind == "i")
+        if plain is not None:
+            return _numbers(plain, gone), _spelled(whole, gone)
+    encoded = whole.dictionary_encode()
+    codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
+    gaps = _among(distinct, {"", *missing}) | _is_gap_word(distinct)
+    parsed = _parsed(_functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
+    if parsed is None:
+        return _texts(whole, gone), _spelled(whole, gone)
+    values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
+    values[~gaps] = parsed
+    return _numbers(values.take(codes), gaps[codes]), _spelled(whole, gaps[codes])
+
+
+_LOOK = 64  # fields looked at first, from all over the column: where one of them is text, the column is
+
+
+def _spelled(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+    """How gaps were spelled, by row."""
     import pandas as pd
     import pyarrow as pa
 
-    compute = _functions()
-
-    whole = pa.array(fields, pa.large_string(), from_pandas=True)
-    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
-    if kind != "text" and not missing and (plain := _floats(whole, kind == "number")) is not None:
-        return pd.Series(plain), pd.Series([], index=pd.RangeIndex(0), dtype=object)
-    encoded = whole.dictionary_encode()
-    codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
-    words = distinct.to_numpy(zero_copy_only=False)
-    gone = _among(distinct, {"", *missing})
-    parsed = None
-    if kind != "text":
-        trimmed = compute.utf8_trim_whitespace(distinct)
-        gaps = gone | _among(compute.utf8_lower(trimmed), GAP_WORDS)
-        parsed = _parsed(trimmed.filter(pa.array(~gaps)), padded=kind == "number")
-        gone = gone if parsed is None else gaps
-    lost = np.flatnonzero(gone[codes])
-    spelled = pd.Series(words[codes[lost]], index=lost, dtype=object)
-    if parsed is None:
-        values: Any = np.where(gone, None, words)
-    else:
-        values = np.full(len(gone), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
-        values[~gone] = parsed
-        if len(lost) and parsed.dtype.kind != "f":
-            nullable = pd.arrays.BooleanArray if parsed.dtype.kind == "b" else pd.arrays.IntegerArray
-            values = nullable(values, gone)
-    return pd.Series(values.take(codes)), spelled
+    lost = np.flatnonzero(gone)
+    return pd.Series(fields.take(pa.array(lost)).to_numpy(zero_copy_only=False), index=lost, dtype=object)
 
 
 def kind_of(fields, missing=()) -> str:
@@ -86,21 +91,79 @@ def kind_of(fields, missing=()) -> str:
     return "O" if parsed is None else "b" if parsed.dtype.kind == "b" else "f"
 
 
-def _floats(fields: "pa.Array", padded: bool) -> np.ndarray | None:
-    """Floats, where all fields are such, none a gap and some with a fraction: the fast way; else None."""
+def _texts(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+    """Text, None where ``gone``, of the type that this pandas has for it."""
+    import pandas as pd
     import pyarrow as pa
 
-    compute = _functions()
+    if gone.all():
+        return pd.Series(np.full(len(gone), None))
+    return (_functions().if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
 
+
+def _numbers(values: np.ndarray, gone: np.ndarray) -> "pd.Series":
+    """Numbers or bools, missing where ``gone``; whole ones stay whole beside a gap."""
+    import pandas as pd
+
+    if gone.any() and values.dtype.kind != "f":
+        nullable: Any = pd.arrays.BooleanArray if values.dtype.kind == "b" else pd.arrays.IntegerArray
+        return pd.Series(nullable(values, gone))
+    return pd.Series(values)
+
+
+def _plain(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: bool) -> np.ndarray | None:
+    """All fields but those gone as integers, where ``whole``, or floats some of which have a fraction; else None.
+
+    It is the fast way, for fields that seem to be such: a cast that fails takes longer than all the rest.
+    """
+    import pyarrow as pa
+
+    if gone.all() or _begins_with_zero(fields, b"xX" if padded else b"0123456789xX"):  # 0x10 is a number to Arrow
+        return None
+    known = _functions().if_else(pa.array(gone), "0", fields) if gone.any() else fields
+    if whole:
+        try:
+            return known.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid:
+            pass
     try:
-        values = fields.cast(pa.float64()).to_numpy()
+        values = known.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return None
     if np.isnan(values).any() or (values == np.floor(values)).all():
         return None
-    if not padded and compute.any(compute.match_substring_regex(fields, _PADDED)).as_py():
-        return None
-    return values
+    return np.where(gone, np.nan, values) if gone.any() else values
+
+
+def _ends(fields: "pa.Array") -> np.ndarray:
+    """Where fields begin and end in Arrow's buffer of letters, (n + 1,)."""
+    ends = np.frombuffer(fields.buffers()[1], np.int64 if str(fields.type)[:5] == "large" else np.int32)
+    return ends[fields.offset : fields.offset + len(fields) + 1].astype(np.intp)  # else each look-up would convert them
+
+
+def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
+    """Whether some field is a 0, behind a sign or not, and then one of some letters."""
+    follows = np.zeros(256, bool)
+    follows[list(followers)] = True
+    ends = _ends(fields)
+    letters = np.frombuffer(fields.buffers()[2] or b"", np.uint8)
+    start, stop = ends[:-1], ends[1:]
+    first = letters.take(start, mode="clip")
+    start = start + ((first == ord("-")) | (first == ord("+")))
+    zero = (letters.take(start, mode="clip") == ord("0")) & (stop - start > 1)
+    return bool(follows[letters[start[zero] + 1]].any())
+
+
+def _observed(fields: "pa.Array", gone: np.ndarray) -> tuple["pa.Array", bool]:
+    """The trimmed fields that are neither ``gone`` nor a word for a gap, and whether there was such a word."""
+    import pyarrow as pa
+
+    word = _is_gap_word(fields)
+    return _functions().utf8_trim_whitespace(fields).filter(pa.array(~(gone | word))), bool(word.any())
+
+
+def _is_gap_word(fields: "pa.Array") -> np.ndarray:
+    return _among(_functions().utf8_lower(_functions().utf8_trim_whitespace(fields)), GAP_WORDS)
 
 
 def numbers(fields: list[str]) -> list | None:

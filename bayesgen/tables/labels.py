@@ -43,12 +43,14 @@ def class_labels(y, name: str = "y") -> np.ndarray:
         return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
     if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
-        y = convert()  # of a nullable integer an integer, where np.asarray gives a float
+        y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
     y = column_or_1d(y, warn=True)
-    if not masked and y.dtype.kind in "biu":
+    if not masked and y.dtype.kind in "biuU":
         return y
     import pandas as pd
 
+    if not masked and y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) == "string":
+        return y
     if masked or pd.isna(y).any():
         raise ValueError(f"{name} contains missing labels; drop these rows (a class label is what is learned from)")
     if y.dtype.kind in "SVO":
@@ -86,6 +88,14 @@ def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
         raise ValueError("y holds no label at all; some rows need one")
     labels = class_labels(np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known])
     return labels, None if known.all() else np.where(known, np.cumsum(known) - 1, -1)
+
+
+def _spread(y) -> np.ndarray:
+    """A pandas column of text or categories as an array, each label one object for all its rows."""
+    codes, distinct = y.factorize(use_na_sentinel=True)
+    if (codes < 0).any() or not len(y):
+        return y.to_numpy()
+    return distinct.to_numpy()[codes]
 
 
 def declared_classes(classes) -> np.ndarray:
@@ -131,4 +141,32 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
         if present.all():
             return np.arange(top + 1, dtype=y.dtype), places
         return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
-    return np.unique(y, return_inverse=True)
+    if y.dtype.kind == "U":
+        return _distinct_words(y)
+    import pandas as pd
+
+    codes, found = pd.factorize(y)
+    order = np.argsort(found, kind="stable")
+    rank = np.empty(len(found), np.intp)
+    rank[order] = np.arange(len(found))
+    return found[order], rank[codes]
+
+
+def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
+    """Do `_distinct` of text of fixed width, whose letters are whole numbers: faster than as objects."""
+    import pandas as pd
+
+    width = y.dtype.itemsize
+    letters = np.ascontiguousarray(y).view(np.uint64 if width % 8 == 0 else np.uint32).reshape(len(y), -1)
+    codes, count = np.zeros(len(y), np.intp), 1
+    for j in range(letters.shape[1]):
+        own, found = pd.factorize(letters[:, j])
+        if len(found) > 1:
+            codes, both = pd.factorize(codes * len(found) + own)
+            count = len(both)
+    first = np.empty(count, np.intp)
+    first[codes[::-1]] = np.arange(len(y))[::-1]
+    order = np.argsort(y[first])
+    rank = np.empty(count, np.intp)
+    rank[order] = np.arange(count)
+    return y[first[order]], rank[codes]

@@ -94,10 +94,15 @@ class Schema:
             raise ValueError(
                 f"features must be 'auto', one of {list(FAMILIES)}, or a mapping from column to leaf; got {got}"
             )
-        if isinstance(features, str) and features == "multinomial":  # one bag of all words
-            chosen[table.columns] = features
         if table.sparse:
             _check_sparse(chosen, features)
+        one = table.common(features) if isinstance(features, str) else None
+        if one is not None and one != "categorical":  # one leaf for all, however many
+            block = Block(one, table.columns, False, one)
+            bools = table.bools(table.columns) if one == "bernoulli" else ()
+            return cls(table.columns, (block,), bools, library=table.library)
+        if isinstance(features, str) and features == "multinomial":  # one bag of all words
+            chosen[table.columns] = features
         mentioned = [c for key in chosen for c in key]
         taken = set(mentioned)
         if len(taken) < len(mentioned):
@@ -111,7 +116,7 @@ class Schema:
         if not blocks:
             raise ValueError("features drops every column: nothing is left to learn from")
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
-        return cls(table.columns, blocks, tuple(c for c in bits if table.is_bool(c)), library=table.library)
+        return cls(table.columns, blocks, table.bools(bits), library=table.library)
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Rows as one array a block, NaN where missing; a category not known is an error, or missing with a warning."""

@@ -103,9 +103,12 @@ class Survey:
         """Nothing: what names or numbers the rows is told where all rows are in one table."""
         return ""
 
-    def is_bool(self, column: str) -> bool:
-        """Whether a column holds True and False."""
-        return self.kinds[column] == "b"
+    def bools(self, columns) -> tuple[str, ...]:
+        """Those of some columns that hold True and False."""
+        return tuple(c for c in columns if self.kinds[c] == "b")
+
+    def common(self, features: str) -> None:
+        """Nothing: each column has a kind of its own."""
 
     def categories(self, column: str) -> tuple:
         """Levels of a categorical column."""

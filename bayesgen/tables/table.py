@@ -14,6 +14,9 @@ from bayesgen.tables.dates import written
 from bayesgen.tables.levels import Levels
 from bayesgen.tables.messages import listed
 
+_FAMILIES = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}
+_COUNTS = "seems to number the rows, which says nothing of new rows"
+_KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 
 
@@ -30,36 +33,44 @@ class Table:
     ----------
     columns : tuple of str
         Names of the columns; x0, x1, ... where they have none.
-    place : dict
-        Position of each column.
+    names : list or None
+        A DataFrame's own, which need not be strings.
     native : DataFrame, array or csr_array
         The rows.
     """
 
     def __init__(self, X):
-        self._frame: Any = None  # narwhals' DataFrame, where there is one
-        self.native: Any = X
+        self._frame: Any = None  # narwhals' DataFrame, where columns differ in type
+        self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
+        self._known: dict[Any, Any] = {}  # by column: kind of values, codes and distinct values
         if sparse.issparse(X):
-            rows = check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
-            self.native = sparse.csr_array(rows)
-            if not self.native.has_canonical_format:  # an entry written in parts is their sum
-                self.native = self.native.copy()
-                self.native.sum_duplicates()
+            rows = X if _plain(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
+            rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
+            if not rows.has_canonical_format:  # an entry written in parts is their sum
+                rows = rows.copy()
+                rows.sum_duplicates()
+            self.native: Any = rows
+            self._array, names = rows, None
+        elif (block := block_of(X)) is not None:
+            self.native, self._array, names = X, block, X.columns
         elif (frame := frame_of(X)) is None:
-            self.native = array_of(X)
+            self.native = self._array = array_of(X)
+            names = None
         else:
-            self._frame, self.native = frame, frame.to_native()
-        self._numbers = self.native if self._frame is None else block_of(self._frame)
-        names = [f"x{j}" for j in range(self.native.shape[1])] if self._frame is None else self._frame.columns
-        self._names = names  # the frame's own, which need not be strings
-        self.place = {str(name): j for j, name in enumerate(names)}
-        self.columns = tuple(self.place)
-        if len(self.columns) < len(names):
-            twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
+            self._frame, self.native, names = frame, frame.to_native(), frame.columns
+        self.names: list[Any] | None = None if names is None else list(names)
+        self.columns = numbered(self.native.shape[1]) if names is None else tuple(map(str, names))
+        if names is not None and len(self.place) < len(self.columns):
+            twice = sorted(name for name, count in Counter(self.columns).items() if count > 1)
             raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
-        if not names or not len(self):
-            what = "samples" if names else "features"
+        if not self.columns or not len(self):
+            what = "samples" if self.columns else "features"
             raise ValueError(f"X has 0 {what}: at least one row and one column are needed, got {self.native.shape}")
+
+    @functools.cached_property
+    def place(self) -> dict[str, int]:
+        """Position of each column."""
+        return {name: j for j, name in enumerate(self.columns)}
 
     def __len__(self):
         return self.native.shape[0]
@@ -76,42 +87,52 @@ class Table:
 
     def renamed(self, columns) -> "Table":
         """The same rows under other names of the columns, one for each."""
+        if columns is self.columns or columns == self.columns:
+            return self
         if len(columns) != len(self.columns):
             raise ValueError(f"X has {len(self.columns)} columns where {len(columns)} were learned from")
-        if columns != self.columns and set(columns) == self.place.keys():  # scikit-learn knows names of strings only
+        if set(columns) == self.place.keys():  # scikit-learn knows names of strings only
             raise ValueError(
                 f"X has the columns {listed(self.columns)}; those of fit came in the order {listed(columns)}"
             )
         result = copy.copy(self)
-        result.columns, result.place = tuple(columns), {name: j for j, name in enumerate(columns)}
+        result.columns, result._known = tuple(columns), {}
+        result.__dict__.pop("place", None)
         return result
 
     def rows(self, chosen: np.ndarray) -> "Table":
         """The rows where ``chosen`` (n,) is true."""
-        return Table(self.native[chosen] if self._frame is None else self._frame[np.flatnonzero(chosen)].to_native())
+        if self._frame is not None:
+            return Table(self._frame[np.flatnonzero(chosen)].to_native())
+        return Table(self.native[chosen])
 
     def _series(self, column: str):
-        assert self._frame is not None
-        return self._frame.get_column(self._names[self.place[column]])
+        assert self._frame is not None and self.names is not None
+        return self._frame.get_column(self.names[self.place[column]])
 
     def _dtype(self, column: str) -> str:
         """What the column holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
-        if self._numbers is not None:
-            kind = self._numbers.dtype.kind
-        else:
-            import narwhals as nw
+        if self._array is not None and self._array.dtype.kind != "O":
+            return _KINDS.get(self._array.dtype.kind, "O")
+        kind = self._known.get(column)
+        if kind is None:
+            kind = self._known[column] = self._look(column)
+        return kind
 
-            dtype = self._series(column).dtype
-            if dtype == nw.Boolean or dtype.is_numeric():
-                return "b" if dtype == nw.Boolean else "f"
-            if _nothing(self._series(column)):
-                return "O"
-            if dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-                refuse(column, dtype if dtype != nw.Unknown else self._series(column).to_native().dtype)
-            kind = "O" if dtype == nw.Object else "U"
-        if kind == "O":
+    def _look(self, column: str) -> str:
+        if self._frame is None:
             return object_kind(self.labels(column), column)
-        return {"b": "b", "f": "f", "i": "f", "u": "f"}.get(kind, "O")
+        import narwhals as nw
+
+        series = self._series(column)
+        dtype = series.dtype
+        if dtype == nw.Boolean or dtype.is_numeric():
+            return "b" if dtype == nw.Boolean else "f"
+        if _nothing(series) or dtype in (nw.String, nw.Categorical, nw.Enum):
+            return "O"
+        if dtype != nw.Object:
+            refuse(column, dtype if dtype != nw.Unknown else series.to_native().dtype)
+        return object_kind(self.labels(column), column)
 
     def family(self, column: str) -> str:
         """Family that the column's type suggests."""
@@ -120,7 +141,7 @@ class Table:
                 f"X is sparse, and its type does not tell its features: give features= one of {list(SPARSE_FAMILIES)}, "
                 "or a mapping from every column (or tuple of columns) to one"
             )
-        return {"b": "bernoulli", "f": "gaussian", "O": "categorical"}[self._dtype(column)]
+        return _FAMILIES[self._dtype(column)]
 
     def doubt(self, column: str) -> str:
         """What a column of a DataFrame seems to be, where that is nothing to learn from as it is; else "".
@@ -128,13 +149,18 @@ class Table:
         A name of the row, which is text with hardly a value twice or whole numbers that count the rows; or a date that
         is written as text. Ten rows do not tell.
         """
-        if self._frame is None or len(self) <= 10:
+        if self.names is None or len(self) <= 10:
             return ""
+        if self._frame is None:  # numbers of one type
+            values = self._array[:, self.place[column]]
+            counts = values.dtype.kind in "iu" and values[1] == values[0] + 1
+            counts = counts and bool((values - values[0] == np.arange(len(self))).all())
+            return _COUNTS if counts else ""
         series, kind = self._series(column), self._dtype(column)
         whole = series.dtype.is_integer() and not series.null_count()
         if whole and series[1] == series[0] + 1:
             counts = bool(((series - series[0]).to_numpy() == np.arange(len(self))).all())
-            return "seems to number the rows, which says nothing of new rows" if counts else ""
+            return _COUNTS if counts else ""
         if kind != "O" or hasattr(series.dtype, "categories") or hasattr(series.to_native(), "cat"):
             return ""
         distinct, seen = series.drop_nulls().unique(), len(self) - series.null_count()
@@ -144,17 +170,29 @@ class Table:
             return f"seems to name the rows, with {len(distinct)} distinct values in {seen} rows; names say nothing"
         return ""
 
-    def is_bool(self, column: str) -> bool:
-        """Whether a column holds True and False, not 1 and 0."""
-        return self.native.dtype.kind == "b" if self.sparse else self._dtype(column) == "b"
+    def bools(self, columns) -> tuple[str, ...]:
+        """Those of some columns that hold True and False, not 1 and 0."""
+        if self._array is not None and self._array.dtype.kind != "O":
+            return tuple(columns) if self._array.dtype.kind == "b" else ()
+        return tuple(c for c in columns if self._dtype(c) == "b")
+
+    def common(self, features: str) -> str | None:
+        """Family of every column, where it needs no look at each: of rows of one type, not whole numbers with names."""
+        if self._array is None or (self.names is not None and self._array.dtype.kind not in "fb"):
+            return None
+        if features == "auto":
+            return None if self.sparse else _FAMILIES[_KINDS.get(self._array.dtype.kind, "O")]
+        return features
 
     def numbers(self, columns) -> Any:
         """Array (n, columns) of floats (or integers, or bools), NaN where missing; csr_array of a sparse matrix."""
-        places = [self.place[c] for c in columns]
-        if self._numbers is not None and self._numbers.dtype.kind in "biuf":
+        if self._array is not None and self._array.dtype.kind in "biuf":
+            if columns is self.columns or columns == self.columns:
+                return self._array
+            places = [self.place[c] for c in columns]
             if places == list(range(places[0], places[0] + len(places))):
-                return self._numbers[:, places[0] : places[0] + len(places)]  # a view, no copy
-            return self._numbers[:, places]
+                return self._array[:, places[0] : places[0] + len(places)]  # a view, no copy
+            return self._array[:, places]
         result = np.empty((len(self), len(columns)))
         for j, column in enumerate(columns):
             result[:, j] = self._number(column)
@@ -174,7 +212,7 @@ class Table:
         if self.sparse:
             raise TypeError(f"X is sparse, and column {column!r} is categorical: give X.toarray()")
         if self._frame is None:
-            values = self.native[:, self.place[column]]
+            values = self._array[:, self.place[column]]
             return values.astype(object) if values.dtype.kind in "US" else values
         series = self._series(column)
         if _nothing(series):
@@ -183,6 +221,23 @@ class Table:
         if whole or (series.implementation.is_pyarrow() and not series.dtype.is_numeric()):
             return np.array(series.to_list(), dtype=object)
         return series.to_numpy()
+
+    def _distinct(self, column: str) -> tuple[np.ndarray, list]:
+        """Code of each value of a column, -1 where missing, and the distinct values; looked up once."""
+        self._dtype(column)
+        if (column, "codes") not in self._known:
+            self._known[column, "codes"] = factorize(self._coded(column), column)
+        return self._known[column, "codes"]
+
+    def _coded(self, column: str) -> Any:
+        """The values of a column as they are coded fastest: text and categories of pandas as it has them."""
+        if self._frame is not None and self._frame.implementation.is_pandas():
+            import narwhals as nw
+
+            series = self._series(column)
+            if series.dtype in (nw.String, nw.Categorical, nw.Enum):
+                return series.to_native()
+        return self.labels(column)
 
     def categories(self, column: str) -> tuple:
         """Declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
@@ -195,7 +250,7 @@ class Table:
                 return tuple(series.to_native().cat.categories.tolist())
         if (levels := self._levels) is not None:
             return levels.categories(self.place[column])
-        distinct = factorize(self.labels(column), column)[1]
+        distinct = self._distinct(column)[1]
         try:
             return tuple(sorted(distinct))
         except TypeError:
@@ -204,8 +259,8 @@ class Table:
     @functools.cached_property
     def _levels(self) -> "Levels | None":
         """How to look up the values of an array of whole numbers, where they lie close enough together."""
-        if self._frame is None and self.native.dtype.kind in "iu" and not self.sparse:
-            levels = Levels(self.native)
+        if self._array is not None and self._array.dtype.kind in "iu" and not self.sparse:
+            levels = Levels(self._array)
             return levels if levels.width.max() <= Levels.WIDEST else None
         return None
 
@@ -216,7 +271,7 @@ class Table:
         values and how many rows hold them.
         """
         if self._levels is not None:
-            found = self._levels.codes([self.place[c] for c in columns], categories)
+            found = self._levels.codes(np.array([self.place[c] for c in columns]), categories)
             if found is not None:
                 return found
         return np.stack([self._codes(column, categories, new) for column in columns], axis=1)
@@ -224,7 +279,7 @@ class Table:
     def _codes(self, column: str, categories: tuple, found: dict | None) -> np.ndarray:
         self._dtype(column)
         position = {label: float(code) for code, label in enumerate(categories)}
-        codes, distinct = factorize(self.labels(column), column)
+        codes, distinct = self._distinct(column)
         new = [value not in position for value in distinct]
         if any(new) and found is not None:
             counts = np.bincount(codes[codes >= 0], minlength=len(distinct)).tolist()
@@ -237,6 +292,17 @@ class Table:
                 "categories=[...]), or give unseen='missing' to predict as if it were missing"
             )
         return np.array([*(position.get(value, np.nan) for value in distinct), np.nan])[codes]
+
+
+@functools.lru_cache(8)
+def numbered(count: int) -> tuple[str, ...]:
+    """Names of columns that have none: x0, x1, ...; one tuple for as many of them."""
+    return tuple([f"x{j}" for j in range(count)])
+
+
+def _plain(X) -> bool:
+    """Whether a sparse matrix is CSR of numbers already, of which nothing is left to check."""
+    return X.format == "csr" and X.dtype.kind in "biuf" and X.ndim == 2 and min(X.shape) > 0
 
 
 def _nothing(series) -> bool:

@@ -1,0 +1,182 @@
+"""Tables that users bring: DataFrames, few rows, labels that are text, words, gaps, float32; all through estimators.
+
+Times are CPU time on one thread of the BLAS, for calls of a millisecond beside other work. Scikit-learn has the same
+input; against gaps it has an imputer in front. Before the clock starts predicted classes are compared.
+"""
+
+# ruff: noqa: B023 - a contender is called in the turn of the loop that makes it
+
+import time
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_limits
+
+from bayesgen import GaussianDiscriminantClassifier, LogisticClassifier, NaiveBayesClassifier
+from benchmarks.fit import rows
+from benchmarks.sparse import words
+from benchmarks.timing import Table, medians
+
+NAIVE = [("gaussian", GaussianNB), ("bernoulli", BernoulliNB), ("categorical", CategoricalNB)]
+BEFORE: dict[tuple[str, str], float] = {}
+
+
+def frame(x) -> pd.DataFrame:
+    """Rows as a DataFrame with names."""
+    return pd.DataFrame(x, columns=[f"column {j}" for j in range(x.shape[1])])
+
+
+def pairs(small: bool):
+    """Family, peer and ours: naive Bayes, and for few rows the discriminants."""
+    yield from ((family, make(), NaiveBayesClassifier(family)) for family, make in NAIVE)
+    if small:
+        yield "gaussian", QuadraticDiscriminantAnalysis(), GaussianDiscriminantClassifier()
+        yield "gaussian", LinearDiscriminantAnalysis(), GaussianDiscriminantClassifier(shared=True)
+
+
+def compare(table, cell, ours, peer, x, t, goals, *, tasks=("fit", "predict"), calls=1, floors=None):
+    """Add the cells of a fit and a prediction; ``floors`` are bare kernels of either."""
+    ours.fit(x, t)
+    peer.fit(x, t)
+    same = (ours.predict(x) == peer.predict(x)).mean()
+    if same < 0.9:
+        raise AssertionError(f"{cell}: the predicted classes agree in {same:.0%} of the rows; nothing was timed")
+    for task, goal in zip(tasks, goals, strict=True):
+        method = {"fit": lambda one: one.fit(x, t), "predict": lambda one: one.predict_proba(x)}[task]
+        contenders = {"peer": lambda: method(peer), "ours": lambda: method(ours)}
+        if floors:
+            contenders["floor"] = floors[task]
+        seconds = medians(contenders, 5, calls, time.process_time)
+        name = type(peer).__name__ if not hasattr(peer, "steps") else "imputer and QDA"
+        floor = seconds["ours"] / seconds["floor"] if floors else None
+        table.add(f"{cell}, {task}", name, seconds["peer"] / seconds["ours"], goal, floor)
+
+
+def frames(table, quick):
+    """Arrays and DataFrames of one type, small and large."""
+    for kind, of in (("array", np.asarray), ("DataFrame", frame)):
+        for family, peer, ours in pairs(True):
+            x, t = rows(family, 1000, 10, 2)
+            gaussian = type(peer) not in (BernoulliNB, CategoricalNB)
+            goals = (1.5, 1.2) if kind == "DataFrame" else (2, 1.5) if gaussian else (None, None)
+            compare(table, f"{kind} 1e3 x 10", ours, peer, of(x), t, goals, calls=20)
+    asked = {"gaussian": (6, 3), "bernoulli": (10, 5), "categorical": (8, 4)}
+    for family, peer, ours in pairs(False):
+        x, t = rows(family, 20_000 if quick else 1_000_000, 10, 2)
+        compare(table, "DataFrame 1e6 x 10", ours, peer, frame(x), t, asked[family])
+
+
+def folds(table, quick):
+    """Cross-validation of 150 rows."""
+    x, y = load_iris(return_X_y=True)
+    for ours, peer in (
+        (NaiveBayesClassifier(), GaussianNB()),
+        (GaussianDiscriminantClassifier(), QuadraticDiscriminantAnalysis()),
+        (GaussianDiscriminantClassifier(shared=True), LinearDiscriminantAnalysis()),
+    ):
+        contenders = {n: lambda e=e: cross_val_predict(e, x, y, cv=10) for n, e in (("ours", ours), ("peer", peer))}
+        seconds = medians(contenders, 5, 3, time.process_time)
+        name = type(peer).__name__
+        table.add("cross_val_predict, 150 rows, 10 folds", name, seconds["peer"] / seconds["ours"], 1.5)
+    grids = {
+        "ours": GridSearchCV(GaussianDiscriminantClassifier(), {"class_concentration": [0.5, 1.0, 2.0, 4.0]}),
+        "peer": GridSearchCV(QuadraticDiscriminantAnalysis(), {"reg_param": [0.0, 0.1, 0.2, 0.3]}),
+    }
+    seconds = medians({n: lambda g=g: g.fit(x, y) for n, g in grids.items()}, 5, 1, time.process_time)
+    table.add("GridSearchCV, 150 rows", "QuadraticDiscriminantAnalysis", seconds["peer"] / seconds["ours"], 1.5)
+
+
+def labels(table, quick):
+    """Class labels that are text."""
+    x, t = rows("gaussian", 20_000 if quick else 1_000_000, 10, 2)
+    y = np.array(["ham", "spam"])[t]
+    for kind, own in (("str array", y), ("object array", y.astype(object)), ("Series", pd.Series(y.astype(object)))):
+        compare(table, f"labels {kind}, 1e6 x 10", NaiveBayesClassifier(), GaussianNB(), x, own, (4,), tasks=("fit",))
+
+
+def text(table, quick):
+    """Words in CSR; the floor is the product that both sides call."""
+    n, columns = (2000, 5000) if quick else (20_000, 50_000)
+    counts = words(n, columns, 60)
+    bits = sparse.csr_array((np.ones(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
+    t = (counts @ np.linspace(-1, 1, columns) > np.median(counts @ np.linspace(-1, 1, columns))).astype(int)
+    member, weight = np.eye(2)[t], np.random.default_rng(0).normal(size=(columns, 2))
+    for family, x, peer, goals in (
+        ("multinomial", counts, MultinomialNB(), (1, 1)),
+        ("bernoulli", bits, BernoulliNB(), (2, 2)),
+    ):
+        floors = {"fit": lambda: x.T @ member, "predict": lambda: x @ weight}
+        compare(table, "words 2e4 x 5e4", NaiveBayesClassifier(family), peer, x, t, goals, floors=floors)
+
+
+def gaps(table, quick):
+    """Rows with gaps; the floor is our prediction of complete ones. And many columns, with two threads."""
+    x, t = rows("gaussian", 5000 if quick else 100_000, 10, 3)
+    ours, peer = GaussianDiscriminantClassifier(), make_pipeline(SimpleImputer(), QuadraticDiscriminantAnalysis())
+    ours.fit(x, t)
+    peer.fit(x, t)
+    holes = np.where(np.random.default_rng(0).random(x.shape) < 0.05, np.nan, x)
+    contenders = {
+        "peer": lambda: peer.predict(holes),
+        "ours": lambda: ours.predict(holes),
+        "floor": lambda: ours.predict(x),
+    }
+    seconds = medians(contenders, 5, 1, time.process_time)
+    cell, floor = "gaps of 5 %, 1e5 x 10, predict", seconds["ours"] / seconds["floor"]
+    table.add(cell, "imputer and QDA", seconds["peer"] / seconds["ours"], 1.5, floor)
+    for dim in (20, 50):
+        x, t = rows("gaussian", 5000 if quick else 100_000, dim, 3)
+        ours, peer = GaussianDiscriminantClassifier(), QuadraticDiscriminantAnalysis()
+        with threadpool_limits(2):
+            cell = f"two threads, 1e5 x {dim}"
+            compare(table, cell, ours, peer, x, t, (1.5,), tasks=("predict",))
+
+
+def float32(table, quick):
+    """A DataFrame of float32, and what stands beside it in memory."""
+    x, t = rows("gaussian", 20_000 if quick else 1_000_000, 20, 2)
+    x = frame(x.astype(np.float32))
+    ours = NaiveBayesClassifier()
+    compare(table, "float32 DataFrame 1e6 x 20", ours, GaussianNB(), x, t, (4, 2))
+    peaks = []
+    for run in (lambda: ours.fit(x, t), lambda: ours.predict_proba(x)):
+        tracemalloc.start()
+        run()
+        peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
+        tracemalloc.stop()
+    table.note += f" Memory beside the float32 X: {peaks[0]:.0f} MB at fit, {peaks[1]:.0f} MB at prediction"
+    table.note += " (asked: 20), of which 16 MB are the probabilities."
+
+
+def logistic(table, quick):
+    """The mode of logistic regression: the same objective, ours to rounding, theirs to a gradient of 1e-4."""
+    for n in (2000,) if quick else (10_000, 200_000):
+        x, t = rows("gaussian", n, 10, 2)
+        ours, peer = LogisticClassifier(inference="map", prior_scale=2.5), LogisticRegression(C=2.5**2)
+        compare(table, f"logistic mode, {n:.0e} x 10".replace("e+0", "e"), ours, peer, x, t, (1,), tasks=("fit",))
+
+
+PARTS = (frames, folds, labels, text, gaps, float32, logistic)
+
+
+def run(quick: bool = False) -> list[Table]:
+    """Fill the table."""
+    note = "CPU time on one thread; `before` is commit 56ddc83, by the same command. The floor of words is the product"
+    table = Table(
+        "Tables that users bring", f"{note} that both sides call, that of gaps our prediction of complete rows.", BEFORE
+    )
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in PARTS:
+            part(table, quick)
+    return [table]
