@@ -28,8 +28,8 @@ def read(path) -> dict[str, Any]:
     """Read what `write` wrote; a ValueError where it is anything else."""
     content = seal.unsealed(path)
     try:
-        text, arrays = container.unpack(content)
+        specification, arrays = container.unpack(content)
         read = Reader(arrays, known.classes(), {}).read
-        return {name: read(value) for name, value in container.checked(text)["values"].items()}
+        return {name: read(value) for name, value in specification["values"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: this is no checkpoint of bayesgen: {error}") from error
