@@ -202,7 +202,7 @@ def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
     >>> X, y = [[0.0, 0.0], [1.0, 0.5], [4.0, 3.0], [5.0, 3.5]], ["a", "a", "b", "b"]
     >>> weights, intercept = mean_scores(GaussianDiscriminantClassifier(shared=True).fit(X, y).posterior_)
     >>> weights[1].round(2), intercept.round(2)
-    (array([4.06, 7.25]), array([ -2.9, -22.5]))
+    (array([ 8.43, 41.37]), array([ -1.98, -87.27]))
     """
     model = posterior.model
     if not isinstance(model, GaussianDiscriminant) or not model.shared:

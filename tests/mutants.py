@@ -180,7 +180,7 @@ MUTANTS = [
     Mutant("decision: miss and false alarm exchanged", "threshold",
            "_f / (_f + _m)", "_m / (_f + _m)", "decisions"),
     Mutant("decision: rejects at equal loss", "decide",
-           "_finite(_c) < _l", "_finite(_c) <= _l", "decisions"),
+           "finite(_c) < _l", "finite(_c) <= _l", "decisions"),
     Mutant("Brier score halved", "squared_loss",
            "np.square(_d).sum(axis=1)", "np.square(_d).mean(axis=1)", "decisions"),
     Mutant("calibration: lower tail alone", "_tails",

@@ -257,7 +257,7 @@ ERRORS = {
     "no weight": (lambda: LinearRegressor().fit(X, T, np.zeros(10)), "at least one non-zero"),
     "evidence": (
         lambda: LinearRegressor(noise="laplace", inference="map").fit(X, T).log_evidence_,
-        "closed form for normal noise",
+        "no closed form here",
     ),
     "exact": (lambda: LinearRegressor(noise="laplace").fit(X, T), "has no exact posterior"),
 }

@@ -118,7 +118,7 @@ def test_every_function_has_a_picture():
     drawn = (
         " ".join(PICTURES) + " mean_and_predictive predictive_densities class_conditionals decision_regions boundaries"
     )
-    drawing = set(plot.__all__) - {"agreement", "feature_evidence"}
+    drawing = set(plot.__all__) - {"agreement", "feature_evidence", "evidence_of", "prior"}
     assert drawing <= set(drawn.replace("regions_", "decision_regions ").split())
 
 
