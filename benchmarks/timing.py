@@ -53,13 +53,10 @@ class Table:
     ----------
     title, note : str
         What is compared, and what the reader should know of it.
-    before : dict
-        By cell and peer, the ratio that was measured before; empty where nothing is compared with it.
     """
 
     title: str
     note: str = ""
-    before: dict[tuple[str, str], float] = field(default_factory=dict)
     rows: list[tuple[str, str, float, float | None, float | None]] = field(default_factory=list)
 
     def add(self, cell: str, peer: str, ratio: float, goal: float | None, floor: float | None = None) -> None:
@@ -83,11 +80,6 @@ class Table:
     def markdown(self) -> str:
         """The table as Markdown."""
         head = ["cell", "against", "ratio", "goal", "met", "times the floor"]
-        columns = [self._columns(row) for row in self.rows]
-        if self.before:
-            head[2:2] = ["before"]
-            for row in columns:
-                row[2:2] = [f"{self.before[row[0], row[1]]:.2g}x" if (row[0], row[1]) in self.before else ""]
         lines = [f"## {self.title}", "", self.note, "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in columns]
+        lines += ["| " + " | ".join(self._columns(row)) + " |" for row in self.rows]
         return "\n".join(lines) + "\n"
