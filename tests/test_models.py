@@ -564,7 +564,9 @@ def test_where_map_does_not_exist(model, rows):
 # -- marginal modes ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tied", [(), ("class",), ("class", "feature")])
+@pytest.mark.parametrize(
+    "tied", [("class",), *(pytest.param(t, marks=pytest.mark.slow) for t in ((), ("class", "feature")))]
+)
 def test_the_marginal_mode_of_a_variance_is_that_with_the_means_integrated_out(tied):
     """By the trapezoid rule over each mean, of the density that SciPy writes."""
     x, t = np.array([[0.0, 1.0], [1.5, 2.0], [4.0, 3.5], [2.5, 3.0], [3.0, 7.0]]), np.array([0, 0, 1, 1, 1])

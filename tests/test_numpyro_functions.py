@@ -11,9 +11,8 @@ from numpyro.infer import autoguide
 import bayesgen as bg
 
 DOCS = Path(bg.__file__).parents[1] / "docs" / "ecosystem.md"
-AT_ONCE = ("leaf", "discriminant")  # by the handlers; samplers and guides compile for seconds
-PAIRS = [
-    pytest.param(name, kind, marks=() if name in functions.HANDLERS and kind in AT_ONCE else pytest.mark.slow)
+PAIRS = [  # all but the handlers on a leaf compile for seconds
+    pytest.param(name, kind, marks=() if name in functions.HANDLERS and kind == "leaf" else pytest.mark.slow)
     for name in functions.TOOLS
     for kind in functions.kinds_of(name)
 ]
