@@ -22,7 +22,9 @@ def compare(
             "every inference."
         ),
     ] = "all",
-    inference: Annotated[str, typer.Option(help="Inferences to compare, with commas between.")] = "ml,map,exact,nuts",
+    inference: Annotated[
+        str, typer.Option(help="Inferences to compare, with commas between; laplace too.")
+    ] = "ml,map,exact,nuts",
     folds: Annotated[int, typer.Option(help="Folds of the stratified cross-validation.")] = 5,
     output: Annotated[Path | None, typer.Option(help="Folder for pictures, predictions.csv and posterior.nc.")] = None,
     drop: options.Drop = None,
@@ -74,7 +76,8 @@ def compare(
                 bar.update(task, total=None, description="posterior of all rows")
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    whole.set_params(inference=inferences.get("nuts", "exact")).fit(prepared.X, prepared.y)
+                    drawn = [inferences[name] for name in ("nuts", "laplace") if name in inferences]
+                    whole.set_params(inference=(*drawn, "exact")[0]).fit(prepared.X, prepared.y)
         if not any(result.learned(name).any() for name in inferences):
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
         report.tell_result(out, result, folds)

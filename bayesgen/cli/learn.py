@@ -17,7 +17,7 @@ def fit(
     model: Annotated[
         str, typer.Option(help="nb: naive Bayes on all columns; gda: Gaussian discriminant on the numbers.")
     ] = "nb",
-    inference: Annotated[str, typer.Option(help="ml, map, exact or nuts.")] = "exact",
+    inference: Annotated[str, typer.Option(help="ml, map, exact, nuts or laplace.")] = "exact",
     output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
         "model.nc"
     ),

@@ -11,6 +11,7 @@ _WORDS = {  # what messages of the library call what is an option here
     "unseen='error'": "--unseen error",
     "unseen='missing'": "--unseen missing",
     "inference='exact'": "--inference exact",
+    "inference='laplace'": "--inference laplace",
     "inference='map'": "--inference map",
     "inference='nuts'": "--inference nuts",
     "shared=True": "a shared covariance",
