@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.numerics.checks import check_level
 from bayesgen.outcomes import (
     ASK,
     NONE_OF_THESE,
@@ -203,8 +204,7 @@ def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
             f"typicality must hold one number in [0, 1] for each of the {n_rows} rows; got shape {tail.shape}. Of what "
             "bayesgen.inspection.typicality returns take .overall."
         )
-    if isinstance(level, str | bool) or np.ndim(level) or not 0 < level < 1:
-        raise ValueError(f"none_of_these must be a level between 0 and 1, got {level!r}.")
+    check_level("none_of_these", level)
     return tail < level
 
 

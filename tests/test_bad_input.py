@@ -1145,12 +1145,12 @@ QUESTIONS = {
     "a level of nothing": (
         lambda: decision.decide([[0.5, 0.5]], typicality=[0.5], none_of_these=0.0),
         ValueError,
-        "none_of_these must be a level between 0 and 1",
+        "none_of_these must lie between 0 and 1",
     ),
     "a level of all": (
         lambda: decision.decide([[0.5, 0.5]], typicality=[0.5], none_of_these=1),
         ValueError,
-        "none_of_these must be a level between 0 and 1",
+        "none_of_these must lie between 0 and 1",
     ),
     "interval beyond certainty": (
         lambda: inspection.estimate_class_prior(fitted(), X, draws=5).interval(1.0),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 from scipy.special import gammaln, log_softmax
 from sklearn.datasets import load_iris
 
@@ -105,6 +106,18 @@ def test_coins_of_haldane_and_jeffreys():
     assert np.exp(haldane.log_predictive([1])[0]) == pytest.approx(4 / 5)  # maximum likelihood is its mean
     die = bg.fit(models.HaldaneCategorical(["a", "b"]), [0, 1, 1])
     assert die.model.mean == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_counts_by_quadrature():
+    """The predictive of Jeffreys' prior, against the integral of Poisson densities over the mean."""
+    seen, new = [3, 5, 0], np.arange(6)
+    posterior = bg.fit(models.ReferencePoisson(), seen)
+
+    def integral(counts):
+        return quad(lambda rate: rate**-0.5 * stats.poisson.pmf(counts, rate).prod(), 0, np.inf)[0]
+
+    expected = np.log([integral([*seen, x]) / integral(seen) for x in new])
+    np.testing.assert_allclose(posterior.log_predictive(new), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("covariance", "shared"), STRUCTURES)

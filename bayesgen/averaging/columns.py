@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Schema
 
 WIDEST = 2000  # numeric columns
@@ -79,7 +79,7 @@ def _matrix(values):
 
 def _numbers(schema, rows):
     own = [rows[block.name] for block in schema.blocks if block.leaf == "gaussian"]
-    return _matrix(own[0]) if own else np.empty((len(next(iter(rows.values()))), 0))
+    return _matrix(own[0]) if own else np.empty((count_rows(rows), 0))
 
 
 def _varies(x):

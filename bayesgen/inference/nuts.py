@@ -19,6 +19,7 @@ from bayesgen import program
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.blocks import BLOCK, blocks
 from bayesgen.model import Model
+from bayesgen.numerics.checks import check_level
 from bayesgen.posterior import ParameterDraws, generator
 
 
@@ -61,8 +62,7 @@ class NUTS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"NUTS: {name} must be an integer >= {least}, got {value!r}")
-        if not 0 < self.target_accept < 1:
-            raise ValueError(f"NUTS: target_accept must lie between 0 and 1, got {self.target_accept!r}")
+        check_level("NUTS: target_accept", self.target_accept)
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return draws (chains, draws, ...); the same seed gives the same draws, bit for bit, on one machine."""

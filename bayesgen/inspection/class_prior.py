@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.numerics.averages import chain_efficiency
-from bayesgen.numerics.checks import check_count, check_positive
+from bayesgen.numerics.checks import check_count, check_level, check_positive
 from bayesgen.numerics.pieces import pieces
 from bayesgen.posterior import generator
 
@@ -59,8 +59,7 @@ class ClassPrior:
 
     def interval(self, level: float = 0.9) -> np.ndarray:
         """Central posterior intervals, (K, 2), of probability ``level``."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        check_level("level", level)
         return np.quantile(self.draws, [0.5 - level / 2, 0.5 + level / 2], axis=(0, 1)).T
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.inspection.probabilities import probability_interval
+from bayesgen.inspection.probabilities import log_odds, probability_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,20 +105,16 @@ def evidence(classifier, row, label=None) -> Evidence:
 
     forwards, backwards = told(places), told(places[::-1])
     k = int(forwards[-1].argmax()) if label is None else labels.index(label)
-    steps, back = (np.diff(_log_odds(path, k)) for path in (forwards, backwards))
+    steps, back = (np.diff(log_odds(path)[:, k]) for path in (forwards, backwards))
     low, high = probability_interval(classifier, asked(frame))[0, k]
     return Evidence(
         labels[k],
         float(np.exp(forwards[-1, k])),
         (float(low), float(high)),
-        float(_log_odds(forwards, k)[0]),
+        float(log_odds(forwards)[0, k]),
         dict(zip(used, ((steps + back[::-1]) / 2).tolist(), strict=True)),
         {column: _plain(frame.iloc[0, place]) for column, place in zip(used, places, strict=True)},
     )
-
-
-def _log_odds(log_probability, k: int):
-    return log_probability[:, k] - np.logaddexp.reduce(np.delete(log_probability, k, axis=1), axis=1)
 
 
 def _plain(value):

@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.boundary import mean_scores
 from bayesgen.inspection.averaged import averaged_terms
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
+from bayesgen.numerics.pieces import count_rows
 
 
 def explain(classifier, X):
@@ -60,7 +61,7 @@ def _terms(classifier, X):
 def _bayes_terms(classifier, rows):
     """Log class probability, and by column what it adds where all others are missing."""
     nothing, posterior = classifier.schema_.nothing(), classifier.posterior_
-    blank = {name: np.repeat(v, len(next(iter(rows.values()))), axis=0) for name, v in nothing.items()}
+    blank = {name: np.repeat(v, count_rows(rows), axis=0) for name, v in nothing.items()}
     prior = posterior.log_predictive(nothing)
     names, terms = [], [prior]
     for block in classifier.schema_.blocks:

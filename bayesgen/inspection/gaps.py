@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen.inspection.joint import Rows, SingleJoint
+from bayesgen.inspection.joint import Joint, Rows, SingleJoint
 from bayesgen.posterior import generator
 
 _MASS = 1e-9  # of a count that may be left out
@@ -131,12 +131,16 @@ def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
             yield Gap(block.name, int(place), column, np.flatnonzero(missing[:, place]))
 
 
-def refuse_totals(classifier, rows: Rows, question: str) -> None:
-    """Raise where an entry is missing of a leaf that is modelled given its total, which is missing with it."""
-    for name, leaf in classifier.model_.leaves.items():
-        if leaf.density_kind.startswith("probability given") and np.isnan(rows[name]).any():
-            columns = classifier.model_.columns_of(name) or (name,)
+def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:
+    """Raise where a leaf is modelled given its total; of ``rows``, where an entry is missing, and the total with it."""
+    if not isinstance(joint, SingleJoint):
+        return  # the averaged classifier has no such leaves
+    model = joint.classifier.model_
+    for name, leaf in model.leaves.items():
+        if leaf.density_kind.startswith("probability given") and (rows is None or np.isnan(rows[name]).any()):
+            columns = model.columns_of(name) or (name,)
             raise ValueError(
                 f"{question} has no answer for {name!r} (columns such as {columns[0]!r}): its model is a "
-                f"{leaf.density_kind}, and entries are missing"
+                f"{leaf.density_kind}"
+                + ("; leave these columns out of the fit" if rows is None else ", and entries are missing")
             )

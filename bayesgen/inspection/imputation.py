@@ -14,7 +14,7 @@ from scipy.special import softmax
 from bayesgen.averaging import columns, missing
 from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
 from bayesgen.inspection.joint import SingleJoint, joint_of
-from bayesgen.numerics.pieces import DENSITIES, pieces, select_rows
+from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, select_rows
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels
 
@@ -64,12 +64,11 @@ def impute(classifier, X, y=None, draws: int = 0):
     if y is not None:
         codes = class_codes(class_labels(y), classifier.classes_)[1]
     rows, rng = joint.read(X), generator(classifier.random_state)
-    count = len(next(iter(rows.values())))
+    count = count_rows(rows)
     if codes is not None and len(codes) != count:
         raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
     single = isinstance(joint, SingleJoint)
-    if single:
-        refuse_totals(classifier, rows, "impute()")
+    refuse_totals(joint, "impute()", rows)
     if not draws:
         return _table(classifier, X, (_expected if single else _expected_of_average)(joint, rows, codes), single)
     filled = (_drawn if single else _drawn_of_average)(joint, rows, codes, draws, rng)

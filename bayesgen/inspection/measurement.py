@@ -28,7 +28,7 @@ from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
 from bayesgen.inspection.joint import SingleJoint, joint_of
 from bayesgen.inspection.tempering import tempered
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.numerics.pieces import CELLS, pieces, select_rows
+from bayesgen.numerics.pieces import CELLS, count_rows, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.outcomes import loss_matrix
 from bayesgen.statistics import patterns
@@ -77,7 +77,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     losses = None if loss is None else loss_matrix(loss, len(classifier.classes_))
     names = classifier.schema_.columns
     costs, rows = _costs(names, cost), joint.read(X)
-    result = np.full((len(next(iter(rows.values()))), len(names)), np.nan)
+    result = np.full((count_rows(rows), len(names)), np.nan)
     (_of_single if isinstance(joint, SingleJoint) else _of_average)(joint, rows, losses, result)
     result -= costs
     if not hasattr(classifier, "feature_names_in_"):
@@ -126,7 +126,7 @@ def _saved(now, then, weight, losses):
 
 def _of_single(joint, rows, losses, result):
     classifier, components = joint.classifier, Components(joint, _DRAWS)
-    refuse_totals(classifier, rows, "next_measurement()")
+    refuse_totals(joint, "next_measurement()", rows)
     prior = joint.log_prior[:, None]
     width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
 

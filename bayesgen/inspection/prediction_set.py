@@ -21,13 +21,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.leave_one_out import all_but_one, check_rows, rows_of_fit
+from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.numerics.checks import check_flag
+from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.statistics import SumStatistics
@@ -114,8 +114,7 @@ def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: b
     [['setosa'], ['virginica'], ['virginica']]
     """
     check_is_fitted(classifier)
-    if isinstance(level, bool | str) or np.ndim(level) or not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_level("level", level)
     check_flag("by_class", by_class)
     exact = getattr(getattr(classifier, "posterior_", None), "kind", None) == "exact"
     return PredictionSet(
@@ -151,16 +150,6 @@ def _refuse_rows_of_fit(classifier, X, y) -> None:
         "X_known and y_known are the rows of the fit, which is not exact: give rows that it has not learned from, or "
         "fit by inference='exact'"
     )
-
-
-def log_odds(log_probability: np.ndarray) -> np.ndarray:
-    """Log p/(1 - p) of each class, (n, K), from log joint densities or log probabilities: 1 - p is a sum of others."""
-    result = np.empty_like(log_probability)
-    for k, (own, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
-        others = np.delete(log_probability, k, axis=1)
-        rest = logsumexp(others, axis=1) if others.size else -np.inf
-        odds[:] = np.where(np.isneginf(own), -np.inf, own - rest)
-    return result
 
 
 # -- full: all n + 1 rows ----------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 import warnings
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.averaged import averaged_draws
 from bayesgen.inspection.tempering import tempered
-from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.memory import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 
@@ -68,8 +68,7 @@ def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) ->
     array, shape (n, K, 2)
         Lower and upper end.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_level("level", level)
     ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
     check_count("size", size)
@@ -101,6 +100,16 @@ def _by_pieces(classifier, rows, size):
         with np.errstate(under="ignore"):
             probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
         yield probability
+
+
+def log_odds(log_probability: np.ndarray) -> np.ndarray:
+    """Log p/(1 - p) of each class, (n, K), from log joint densities or log probabilities: 1 - p is a sum of others."""
+    result = np.empty_like(log_probability)
+    for k, (own, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
+        others = np.delete(log_probability, k, axis=1)
+        rest = logsumexp(others, axis=1) if others.size else -np.inf
+        odds[:] = np.where(np.isneginf(own), -np.inf, own - rest)
+    return result
 
 
 def check_draws(posterior, count: int) -> None:

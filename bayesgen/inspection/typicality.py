@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
+from bayesgen.inspection.gaps import refuse_totals
 from bayesgen.inspection.joint import Joint, Rows, joint_of
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import ROWS, select_rows, split_rows
@@ -73,7 +74,7 @@ def typicality(classifier, X, draws: int = 2000) -> Typicality:
     """
     joint = joint_of(classifier, "typicality()")
     check_count("draws", draws)
-    _check_totals(classifier)
+    refuse_totals(joint, "typicality()")
     rows, rng = joint.read(X), generator(classifier.random_state)
     seen = np.concatenate([~np.isnan(v.reshape(len(v), -1)) for v in rows.values()], axis=1)
     drawn, ties = joint.draw(draws, rng), rng.random(len(seen))
@@ -84,16 +85,6 @@ def typicality(classifier, X, draws: int = 2000) -> Typicality:
             by_class[own], overall[own] = found
     exact = [tails for part in split_rows(rows, ROWS) if (tails := joint.tails(part)) is not None]
     return Typicality(np.concatenate(exact) if exact else by_class, overall)
-
-
-def _check_totals(classifier) -> None:
-    for name, leaf in getattr(getattr(classifier, "model_", None), "leaves", {}).items():
-        if leaf.density_kind.startswith("probability given"):
-            columns = classifier.model_.columns_of(name) or (name,)
-            raise ValueError(
-                f"typicality() has no answer for {name!r} (columns such as {columns[0]!r}): its model is a "
-                f"{leaf.density_kind}; leave these columns out of the fit"
-            )
 
 
 def _masked(rows: Rows, places) -> Rows:

@@ -1,4 +1,4 @@
-"""What the coin and the tosses share: a probability of success under a Beta prior, counts of failures and successes."""
+"""What the coin and the tosses share: a probability of success, counts of both outcomes, and a Beta prior."""
 
 from typing import Self
 
@@ -7,13 +7,30 @@ import numpy as np
 from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, check_total
-from bayesgen.leaf import ConjugateFamily, log_or_floor
+from bayesgen.leaf import ConjugateFamily, ExponentialFamily, log_or_floor
 from bayesgen.numerics.beta import log_beta_ratio
 from bayesgen.numerics.special import namespace
 
 
-class BetaPrior(ConjugateFamily):
-    """A leaf whose parameter is the "probability" of a success, Beta(a, b); T counts (failures, successes)."""
+class Successes(ExponentialFamily):
+    """A leaf whose parameter is the "probability" of a success, whatever its prior; T counts (failures, successes)."""
+
+    def natural_parameters(self, params, about=0.0):
+        """(log(1 - probability), log probability)."""
+        p = params["probability"]
+        return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
+
+    def ml(self, statistics):
+        """Share of successes; 0 or 1 is legitimate, no trial at all is not."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        empty = failures + successes == 0
+        if empty.any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
+        return {"probability": successes / (failures + successes)}
+
+
+class BetaPrior(Successes, ConjugateFamily):
+    """Successes whose probability is Beta(a, b)."""
 
     a: Hyperparameter
     b: Hyperparameter
@@ -31,11 +48,6 @@ class BetaPrior(ConjugateFamily):
     def mean(self):
         """Mean of the probability of a success, a / (a + b)."""
         return self.a / (self.a + self.b)
-
-    def natural_parameters(self, params, about=0.0):
-        """(log(1 - probability), log probability)."""
-        p = params["probability"]
-        return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
 
     def update(self, statistics) -> Self:
         """Add the counts."""
@@ -60,14 +72,6 @@ class BetaPrior(ConjugateFamily):
             )
         flat = (self.a == 1) & (self.b == 1)
         return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
-
-    def ml(self, statistics):
-        """Share of successes; 0 or 1 is legitimate, no trial at all is not."""
-        failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        empty = failures + successes == 0
-        if empty.any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
-        return {"probability": successes / (failures + successes)}
 
     def sample_parameters(self, rng, size=()):
         """Exact Beta draws."""

@@ -16,7 +16,7 @@ from scipy import sparse
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import over_rows
-from bayesgen.models.beta import BetaPrior
+from bayesgen.models.beta import BetaPrior, Successes
 from bayesgen.numerics.entries import require
 from bayesgen.numerics.pieces import pieces, product_rows
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
@@ -25,28 +25,10 @@ from bayesgen.statistics import SumStatistics
 _BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
 
-@dataclass(frozen=True, eq=False)
-class BetaBernoulli(BetaPrior):
-    """Bernoulli feature with a Beta(a, b) prior on the probability of a one.
-
-    Parameters
-    ----------
-    a, b : float or array, shape (features...)
-        Prior counts of ones and zeros, > 0.
-
-    Examples
-    --------
-    >>> coin = BetaBernoulli(a=2, b=2)
-    >>> posterior = coin.update(coin.statistics([1, 1]))  # two heads
-    >>> float(posterior.mean), float(posterior.mode()["probability"])
-    (0.6666666666666666, 0.75)
-    """
+class Bernoulli(Successes):
+    """Bernoulli features, whatever their prior; ``params`` hold the "probability" of a one."""
 
     takes_sparse = True
-
-    a: Hyperparameter = hyperparameter(1.0, positive=True)
-    b: Hyperparameter = hyperparameter(1.0, positive=True)
-
     density_kind = "probability"
 
     def likelihood(self, params):
@@ -61,22 +43,9 @@ class BetaBernoulli(BetaPrior):
         """0 and 1."""
         return 2
 
-    def predictive(self):
-        """Bernoulli(a / (a + b))."""
-        return program.dist.Bernoulli(self.mean)
-
     def sufficient_statistic(self, x, about=0.0):
         """(1 - x, x)."""
         return np.stack([1.0 - x, x], axis=-1)
-
-    @classmethod
-    def from_guess(cls, probability: float, rows: float) -> "BetaBernoulli":
-        """The prior of an expert who guesses a probability, and says how many rows the guess is worth, > 0.
-
-        >>> BetaBernoulli.from_guess(0.2, rows=10)
-        BetaBernoulli(a=2, b=8)
-        """
-        return cls(probability * rows, (1 - probability) * rows)
 
     def check(self, x):
         """Entries are 0, 1, or NaN where missing."""
@@ -115,15 +84,6 @@ class BetaBernoulli(BetaPrior):
             zeros += own.sizes()[:, None] - new if whole else member @ zero.astype(dtype)
         return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
 
-    def log_predictive(self, x):
-        """Log p(x); for one trial the plug-in of the mean is exact."""
-        if not self.concrete:
-            return super().log_predictive(x)
-        x = self.check(x)
-        total = np.log(self.a + self.b)
-        result, groups = self._product(np.log(self.b) - total, np.log(self.a) - total, x, x.ndim - 1)
-        return result.T.reshape(x.shape[0], *groups)
-
     def log_likelihood_rows(self, params, x):
         """Log p(row | params), as a product with the bits alone; see `ExponentialFamily.log_likelihood_rows`."""
         p = params["probability"]
@@ -153,6 +113,49 @@ class BetaBernoulli(BetaPrior):
                 missing = np.isnan(part)
                 result[:, piece] = slope @ np.where(missing, 0.0, part).T + log_zero @ (~missing).T
         return result, groups
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBernoulli(BetaPrior, Bernoulli):
+    """Bernoulli feature with a Beta(a, b) prior on the probability of a one.
+
+    Parameters
+    ----------
+    a, b : float or array, shape (features...)
+        Prior counts of ones and zeros, > 0.
+
+    Examples
+    --------
+    >>> coin = BetaBernoulli(a=2, b=2)
+    >>> posterior = coin.update(coin.statistics([1, 1]))  # two heads
+    >>> float(posterior.mean), float(posterior.mode()["probability"])
+    (0.6666666666666666, 0.75)
+    """
+
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
+
+    def predictive(self):
+        """Bernoulli(a / (a + b))."""
+        return program.dist.Bernoulli(self.mean)
+
+    @classmethod
+    def from_guess(cls, probability: float, rows: float) -> "BetaBernoulli":
+        """The prior of an expert who guesses a probability, and says how many rows the guess is worth, > 0.
+
+        >>> BetaBernoulli.from_guess(0.2, rows=10)
+        BetaBernoulli(a=2, b=8)
+        """
+        return cls(probability * rows, (1 - probability) * rows)
+
+    def log_predictive(self, x):
+        """Log p(x); for one trial the plug-in of the mean is exact."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.check(x)
+        total = np.log(self.a + self.b)
+        result, groups = self._product(np.log(self.b) - total, np.log(self.a) - total, x, x.ndim - 1)
+        return result.T.reshape(x.shape[0], *groups)
 
 
 def _ones(x) -> bool:

@@ -28,10 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import program
 from bayesgen.errors import DataError, first
-from bayesgen.leaf import ConjugateFamily, log_or_floor
-from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.leaf import ConjugateFamily
+from bayesgen.models.beta_bernoulli import Bernoulli, BetaBernoulli
 from bayesgen.models.dirichlet import labels
 from bayesgen.models.dirichlet_categorical import Categorical, DirichletCategorical
 from bayesgen.models.gamma_poisson import GammaPoisson, Poisson
@@ -40,11 +39,8 @@ from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.gaussian_vector import GaussianVector
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.numerics.special import namespace
 from bayesgen.program import static
 from bayesgen.statistics import Moments
-
-_COIN = BetaBernoulli()
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +158,10 @@ class ReferenceVector(GaussianVector, ReferencePrior):
                 feature=statistics.gaps[0],
             )
         n, scatter, dim = statistics.n, statistics.scatter, statistics.mean.shape[-1]
-        nu = n - 1
+        nu, noise = n - 1, n[..., None] * statistics.resolution()
         _require(n > 0, "no observed row")
         if self.shared:
-            nu, scatter = nu.sum(0, keepdims=True), scatter.sum(0, keepdims=True)
+            nu, scatter, noise = (a.sum(0, keepdims=True) for a in (nu, scatter, noise))
         _require(
             nu > dim - 1,
             f"{dim} columns need more rows than {dim} in each class"
@@ -173,9 +169,6 @@ class ReferenceVector(GaussianVector, ReferencePrior):
             else f"{dim} columns need as many rows beyond one in each class",
         )
         variance = np.diagonal(scatter, axis1=-2, axis2=-1)
-        noise = (
-            (n[..., None] * statistics.resolution()).sum(0) if self.shared else n[..., None] * statistics.resolution()
-        )
         _require(variance > noise, "no two distinct values")
         correlation = scatter / np.sqrt(variance[..., :, None] * variance[..., None, :])
         independent = np.linalg.eigvalsh(correlation)[..., 0] > 8 * dim * np.finfo(float).eps
@@ -202,7 +195,7 @@ class ReferencePoisson(Poisson, ReferencePrior):
 
 
 @dataclass(frozen=True, eq=False)
-class HaldaneBernoulli(ReferencePrior):
+class HaldaneBernoulli(Bernoulli, ReferencePrior):
     """Coins under Haldane's p(θ) ∝ 1/(θ(1 - θ)): Beta(a, b) as a and b fall to 0.
 
     Examples
@@ -211,38 +204,6 @@ class HaldaneBernoulli(ReferencePrior):
     >>> float(coin.update(coin.statistics([1, 1, 0, 1])).mean)  # the share of ones
     0.75
     """
-
-    takes_sparse = True
-    density_kind = "probability"
-
-    def likelihood(self, params):
-        """Bernoulli(probability)."""
-        return program.dist.Bernoulli(params["probability"])
-
-    def sufficient_statistic(self, x, about=0.0):
-        """(1 - x, x)."""
-        return _COIN.sufficient_statistic(x)
-
-    def natural_parameters(self, params, about=0.0):
-        """(log(1 - probability), log probability)."""
-        p = params["probability"]
-        return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
-
-    def check(self, x):
-        """Entries are 0, 1, or NaN where missing."""
-        return _COIN.check(x)
-
-    def sum_rows(self, x, rows):
-        """Count zeros and ones by group."""
-        return _COIN.sum_rows(x, rows)
-
-    def log_likelihood_rows(self, params, x):
-        """Log p(row | params)."""
-        return _COIN.log_likelihood_rows(params, x)
-
-    def ml(self, statistics):
-        """Share of ones."""
-        return _COIN.ml(statistics)
 
     def update(self, statistics):
         """Beta(s, f)."""

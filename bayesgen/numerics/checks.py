@@ -18,6 +18,12 @@ def check_flag(name: str, value) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
+def check_level(name: str, value) -> None:
+    """Raise where an argument is not one probability strictly between 0 and 1."""
+    if isinstance(value, bool | str) or np.ndim(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+
+
 def check_positive(name: str, value) -> None:
     """Raise where an argument is not one finite number > 0."""
     if isinstance(value, str | bytes | bool | None) or np.asarray(value).dtype.kind not in "iuf":

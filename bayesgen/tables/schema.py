@@ -13,6 +13,7 @@ from scipy import sparse
 
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days
 from bayesgen.tables.messages import MOST, counted, listed
 from bayesgen.tables.table import SPARSE_FAMILIES, Table
@@ -141,7 +142,7 @@ class Schema:
 
         Columns that are left out are missing.
         """
-        result = {column: np.full(len(next(iter(rows.values()))), np.nan) for column in self.columns}
+        result = {column: np.full(count_rows(rows), np.nan) for column in self.columns}
         for block in self.blocks:
             values = rows[block.name].reshape(-1, len(block.columns))
             if block.categories is not None:
