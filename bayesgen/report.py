@@ -132,7 +132,7 @@ def draw_evidence(path: Path, told) -> None:
 
     figure = Figure(figsize=(6.4, 1.3 + 0.3 * (1 + len(told.terms))), layout="constrained")
     FigureCanvasAgg(figure)
-    plot.evidence_of(told, ax=figure.subplots())
+    plot.evidence(told, ax=figure.subplots())
     figure.savefig(path, dpi=150)
 
 

@@ -12,6 +12,7 @@ from test_cli import run
 import bayesgen as bg
 from bayesgen import data, decision, plot
 from bayesgen.inspection import evidence
+from bayesgen.models import BetaBinomial
 
 X = data.load("penguins")
 y = X.pop("species")
@@ -47,10 +48,44 @@ def test_two_classes_of_naive_bayes_have_the_terms_of_explain():
         assert term == pytest.approx(want[column], abs=1e-9)
 
 
+@pytest.mark.parametrize("as_table", [False, True])
+def test_a_word_of_a_bag_is_told_by_its_count(as_table):
+    counts = np.array([[2, 0, 1], [1, 0, 0], [0, 3, 1], [0, 1, 0]])
+
+    def table(rows):
+        return pd.DataFrame(rows, columns=["now", "dear", "the"]) if as_table else np.array(rows)
+
+    classifier = bg.NaiveBayesClassifier("multinomial").fit(table(counts), [1, 1, 0, 0])
+    said = evidence(classifier, table(counts[:1]))
+    log_p = classifier.predict_log_proba(table([[2, 0, 0], [0, 0, 1], [2, 0, 1]]))
+    now, dear, the = said.terms.values()
+    assert dear == 0 and now + the == pytest.approx(logit(said.probability) - said.prior)
+    alone, last, both = np.diff(log_p)[:, 0]
+    assert now == pytest.approx((alone + both - last) / 2)  # told first, and told after "the"
+    nothing = evidence(classifier, table([[np.nan] * 3]))
+    assert set(nothing.terms.values()) == {0.0} and set(nothing.values.values()) == {None}
+
+
+def test_heads_are_told_given_their_tosses():
+    rows = pd.DataFrame({"heads": [1.0, 2, 3, 4], "tosses": [5, 5, 5, 5], "size": [1.0, 2, 3, 4]})
+    classifier = bg.NaiveBayesClassifier({("heads", "tosses"): BetaBinomial(1, 1)}).fit(rows, [0, 0, 1, 1])
+    said, terms = evidence(classifier, rows[:1]), classifier.explain(rows[:1])[0].diff("class")[0].to_series()
+    assert said.terms["tosses"] == 0
+    assert -said.terms["heads"] == pytest.approx(terms["heads+tosses"])
+    assert -said.terms["size"] == pytest.approx(terms["size"])
+
+
+def test_rows_of_polars_have_the_same_terms():
+    polars = pytest.importorskip("polars")
+    table = polars.from_pandas(X)
+    said = evidence(bg.NaiveBayesClassifier().fit(table, y), table[4:5])
+    assert said.terms == pytest.approx(evidence(bg.NaiveBayesClassifier().fit(X, y), X[4:5]).terms)
+
+
 def test_the_picture_says_values_and_factors():
     classifier = bg.NaiveBayesClassifier().fit(X, y)
     said = evidence(classifier, X[3:4])  # a row with gaps
-    ax = plot.evidence_of(said, most=2, ax=Figure().subplots())
+    ax = plot.evidence(said, most=2, ax=Figure().subplots())
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names[0] == "prior" and names[-1] == "5 other columns"
     assert sum(bar.get_width() for bar in ax.patches) == pytest.approx(said.prior + sum(said.terms.values()))

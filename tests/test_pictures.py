@@ -14,6 +14,7 @@ from matplotlib.text import Text
 import bayesgen as bg
 from bayesgen import plot
 from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.inspection import evidence
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
 BASELINE = Path(__file__).parent / "baseline"
@@ -86,7 +87,7 @@ PICTURES = {
     "models": lambda ax: plot.models(
         bg.compare_models(X, Y, ["base rate", "naive Bayes", "shared", "full"], folds=3), ax=ax
     ),
-    "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y), X[20], 1, ax=ax),
+    "evidence": lambda ax: plot.evidence(evidence(bg.NaiveBayesClassifier().fit(X, Y), X[20]), ax=ax),
 }
 
 
@@ -118,7 +119,7 @@ def test_every_function_has_a_picture():
     drawn = (
         " ".join(PICTURES) + " mean_and_predictive predictive_densities class_conditionals decision_regions boundaries"
     )
-    drawing = set(plot.__all__) - {"agreement", "feature_evidence", "evidence_of", "prior"}
+    drawing = set(plot.__all__) - {"agreement", "prior"}
     assert drawing <= set(drawn.replace("regions_", "decision_regions ").split())
 
 

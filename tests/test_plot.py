@@ -317,40 +317,6 @@ def test_learning_curves_are_means_with_two_standard_errors():
     assert labels(ax) == ["one", "other"]
 
 
-# -- evidence ---------------------------------------------------------------------------------------------------------
-
-
-def test_evidence_and_the_prior_sum_to_the_log_odds():
-    X = pd.DataFrame(
-        {"link": [True, True, False, False] * 6, "topic": ["x", "y", "y", "z"] * 6, "length": np.arange(24) ** 1.5}
-    )
-    y = np.array(["ham", "spam"] * 12)
-    classifier = bg.NaiveBayesClassifier().fit(X, y)
-    row = X.iloc[[3]]
-    said = plot.feature_evidence(classifier, row)
-    (ham, spam), prior = classifier.predict_log_proba(row)[0], classifier.posterior_.model.classes.mean
-    assert sum(said.values()) + np.log(prior[1] / prior[0]) == pytest.approx(spam - ham)
-    terms = classifier.explain(row)[0].drop_sel(term="prior")
-    for name, value in (terms.sel({"class": "spam"}) - terms.sel({"class": "ham"})).to_series().items():
-        assert said[name] == pytest.approx(value)
-    ax = plot.evidence(classifier, row, most=2, ax=axes())
-    ranked = sorted(said, key=lambda name: abs(said[name]))[1:]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ranked
-    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [said[name] for name in ranked])
-    gap = pd.DataFrame({"link": [None], "topic": ["x"], "length": [3.0]})
-    assert plot.feature_evidence(classifier, gap)["link"] == 0
-
-
-@pytest.mark.parametrize("as_table", [False, True])
-def test_a_word_of_a_bag_is_left_out_by_its_count(as_table):
-    counts = np.array([[2, 0, 1], [1, 0, 0], [0, 3, 1], [0, 1, 0]])
-    X = pd.DataFrame(counts, columns=["now", "dear", "the"]) if as_table else counts
-    classifier = bg.NaiveBayesClassifier("multinomial").fit(X, [1, 1, 0, 0])
-    said = plot.feature_evidence(classifier, X[:1])
-    now, dear, _ = said.values()
-    assert now > 0 == dear
-
-
 # -- in general -------------------------------------------------------------------------------------------------------
 
 

@@ -98,6 +98,8 @@ def losses(file: str, sep: str):
 
 def in_batches(file: str, output: Path) -> bool:
     """Whether rows are read and predicted in batches: of many files, of a large one, or where Parquet is written."""
+    from bayesgen.tables.files import PARQUET
+
     path = Path(file)
     several = path.is_dir() or (glob.has_magic(file) and not path.exists())
-    return several or output.suffix.lower() in (".parquet", ".pq") or (path.is_file() and path.stat().st_size > _LARGE)
+    return several or output.suffix.lower() in PARQUET or (path.is_file() and path.stat().st_size > _LARGE)

@@ -47,10 +47,7 @@ def _alike(a, b) -> bool:
 
 def _again(estimator, like, statistics: ClassStatistics):
     """Fit an estimator to statistics under the schema of another."""
-    names = getattr(like, "feature_names_in_", None)
-    estimator.fit_statistics(like.schema_, statistics, like.classes_)
-    if names is not None:
-        estimator.feature_names_in_ = names
+    estimator._learn_sums(like.schema_, statistics, like.classes_, hasattr(like, "feature_names_in_"))
     return estimator
 
 

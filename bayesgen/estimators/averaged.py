@@ -11,6 +11,7 @@ from bayesgen import inspection
 from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import Rows, learn
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.inspection.averaged import Averaged
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
@@ -20,7 +21,7 @@ from bayesgen.tables.schema import Schema
 _METHODS = ("stacking", "loo", "evidence")
 
 
-class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Estimator):
+class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
 
     The members differ in what they take the classes to be: Gaussians with full, shared, diagonal or shared diagonal

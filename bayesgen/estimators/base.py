@@ -107,7 +107,7 @@ class Estimator(BaseEstimator, abc.ABC):
         ['a', 'a']
         ['b', 'b']
         """
-        return batches.predict_batches(self, source, output, missing=missing, progress=progress, workers=workers)
+        return batches.predict_batches(self, source, output, missing, progress, workers)
 
     def __getstate__(self):
         return vars(self) | {_FORMAT: VERSION}
@@ -145,15 +145,19 @@ class Estimator(BaseEstimator, abc.ABC):
         if names is not None and set(map(type, names)) != {str}:
             return False
         if reset:
-            self.n_features_in_ = len(table.columns)
-            vars(self).pop("feature_names_in_", None)
-            if names is not None:
-                self.feature_names_in_ = np.asarray(names, dtype=object)
+            self._expect(table.columns, names is not None)
             return True
         known = getattr(self, "feature_names_in_", None)
         if names is None or known is None:
             return names is None and known is None and self.n_features_in_ == len(table.columns)
         return known.tolist() == names
+
+    def _expect(self, columns, named: bool) -> None:
+        """Keep how many columns there are and, where the rows had them, their names: those to expect from now on."""
+        self.n_features_in_ = len(columns)
+        vars(self).pop("feature_names_in_", None)
+        if named:
+            self.feature_names_in_ = np.asarray(columns, dtype=object)
 
     def _like_fit(self, columns):
         """Columns by name as rows of the kind the fit took: a DataFrame where it had column names, else an array."""

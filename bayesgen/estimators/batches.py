@@ -3,10 +3,11 @@
 import contextlib
 import hashlib
 import itertools
+import operator
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.tables.batches import Job, Source, kinds_of, source_of, told
 from bayesgen.tables.dask import DaskParts
+from bayesgen.tables.files import PARQUET
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
@@ -46,7 +48,7 @@ def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | Non
                 future.cancel()
 
 
-def row_schema(estimator, source: Source, target, weight, schema=None, classes=None, progress=None) -> RowSchema:
+def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
     """Return what workers need to sum the rows of a source; it is read where schema or classes are not declared."""
     labels = None if classes is None else declared_classes(classes)
     if schema is None or labels is None:
@@ -108,9 +110,9 @@ def _pass(source, needed, target, weight, wanted, progress) -> Survey:
     return total
 
 
-def added(a, b):
+def added(a, b, add=operator.add):
     """Sum of what may be None, which stands for nothing."""
-    return b if a is None else a if b is None else a + b
+    return b if a is None else a if b is None else add(a, b)
 
 
 def _total(source: Source, needed, survey) -> Survey | None:
@@ -148,21 +150,8 @@ def total_of(source: Source, work, add, needed=None, progress=None, workers=None
     return total
 
 
-def fit_batches(
-    estimator,
-    data,
-    target: str | None = None,
-    *,
-    sample_weight: str | None = None,
-    schema: Schema | None = None,
-    classes=None,
-    missing: Sequence[str] = (),
-    checkpoint=None,
-    progress: bool | None = None,
-    workers: int | None = None,
-):
+def fit_batches(estimator, source: Source, target, weight, schema, classes, checkpoint, progress, workers):
     """Do `GenerativeClassifier.fit_batches`, which says what the arguments are."""
-    source = source_of(data, missing)
     if checkpoint is not None and isinstance(source, DaskParts):
         raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
     kept = _Checkpoint(checkpoint, estimator, source)
@@ -172,8 +161,8 @@ def fit_batches(
         source.declare(kinds_of(schema))
     if classes is not None and target is not None:
         source.declare({target: "O" if any(isinstance(label, str) for label in classes) else "f"})
-    rows = row_schema(estimator, source, target, sample_weight, schema, classes, progress)
-    needed = None if target is None else [c for c in (*rows.used.columns, target, sample_weight) if c is not None]
+    rows = row_schema(estimator, source, target, weight, schema, classes, progress)
+    needed = None if target is None else [c for c in (*rows.used.columns, target, weight) if c is not None]
 
     def summed(job: Job):
         total, count = None, 0
@@ -193,9 +182,7 @@ def fit_batches(
                 advance(count)
     if kept.total is None:
         raise ValueError("the source has no rows: at least one is needed")
-    estimator.fit_statistics(rows.schema, kept.total, rows.classes)
-    if target is not None:
-        estimator.feature_names_in_ = np.asarray(rows.schema.columns, dtype=object)
+    estimator._learn_sums(rows.schema, kept.total, rows.classes, True if target is not None else None)
     kept.remove()
     return estimator
 
@@ -261,7 +248,7 @@ class _Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-def predict_batches(estimator, data, output=None, *, missing=(), progress=None, workers=None) -> Any:
+def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
     """Do `Estimator.predict_batches`, which says what the arguments are."""
     check_is_fitted(estimator)
     schema = getattr(estimator, "schema_", None)
@@ -326,7 +313,7 @@ def _written(frames, path: Path) -> int:
     from pyarrow import parquet
 
     kind = path.suffix.lower()
-    if kind not in (".parquet", ".pq", ".csv"):
+    if kind not in (*PARQUET, ".csv"):
         raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
     unfinished, writer, count = path.with_name(f".{path.name}.unfinished"), None, 0
     try:

@@ -1,5 +1,6 @@
 """The regressions on rows in batches: by their triangular factor, or by Newton steps whose sums add."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,16 +106,8 @@ def fit_line(
 ) -> tuple[tuple[str, ...], LineStatistics]:
     """Names of the columns, and the standardised factor of a line's rows."""
     found = survey(source_of(data, missing), Reader(target, sample_weight), False, progress, workers)
-    _name(estimator, found.names, target)
+    estimator._expect(found.names, target is not None)
     return found.names, standardised(estimator, found.line)
-
-
-def _name(estimator, names, target) -> None:
-    estimator.n_features_in_ = len(names)
-    if target is not None:
-        estimator.feature_names_in_ = np.asarray(names, dtype=object)
-    else:
-        vars(estimator).pop("feature_names_in_", None)
 
 
 def fit_classes(estimator, data, target, sample_weight, classes, missing, progress, workers):
@@ -146,12 +139,9 @@ def fit_classes(estimator, data, target, sample_weight, classes, missing, progre
             codes = class_codes(distinct, labels)[1][places]
             return function({"x": (x - centre) / scale, "t": codes, "weight": w})
 
-        def plus(a, b):
-            return b if a is None else a if b is None else add(a, b)
+        return total_of(source, work, functools.partial(added, add=add), None, progress, workers)
 
-        return total_of(source, work, plus, None, progress, workers)
-
-    _name(estimator, found.names, target)
+    estimator._expect(found.names, target is not None)
     return inference, labels, found.names, DistantRows(read)
 
 

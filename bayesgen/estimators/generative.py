@@ -30,6 +30,7 @@ from bayesgen.tables.labels import class_codes, class_labels, declared_classes, 
 from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import GAUSSIAN, Schema
+from bayesgen.tables.table import numbered
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 _SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
@@ -176,33 +177,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         True
         """
         with self._whole():
-            self.classes_ = declared_classes(classes)
-            if not np.array_equal(self.classes_, np.asarray(classes)):
-                raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
-            self.n_features_in_ = len(schema.columns)
-            if schema.columns != tuple(f"x{j}" for j in range(len(schema.columns))):  # names that a table had
-                self.feature_names_in_ = np.asarray(schema.columns, dtype=object)
-            else:
-                vars(self).pop("feature_names_in_", None)  # of an earlier fit
-            if not isinstance(statistics, ClassStatistics):
-                raise TypeError(
-                    f"statistics must be those that `summarise` returns, or a sum of them; got {statistics!r:.100}"
-                )
-            template = self._template(schema)
-            if statistics.leaves.keys() != template.leaves.keys():
-                raise ValueError(
-                    f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
-                    "they are of different tables"
-                )
-            if len(statistics.classes.sums) != len(self.classes_):
-                raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(self.classes_)}")
-            if statistics.schema not in ("", fingerprint(schema, self.classes_)):
-                raise ValueError(
-                    "statistics were summed under another schema: columns, categories or classes are not the same, or "
-                    "come in another order"
-                )
-            self._learn(schema, template, statistics)
-            self._temper()
+            self._learn_sums(schema, statistics, classes)
         return self
 
     @available_if(_sums_suffice)
@@ -270,10 +245,9 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
         array(['b'], dtype='<U1')
         """
-        options = {"sample_weight": sample_weight, "schema": schema, "classes": classes, "missing": missing}
-        options |= {"checkpoint": checkpoint, "progress": progress, "workers": workers}
+        rows, how = batches.source_of(source, missing), (checkpoint, progress, workers)
         with self._whole():
-            return batches.fit_batches(self, source, target, **options)
+            return batches.fit_batches(self, rows, target, sample_weight, schema, classes, *how)
 
     def row_schema(
         self,
@@ -392,6 +366,33 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
         statistics = template.sum_rows(template.blocks(self._shape(schema.read(table))), rows)
         return template, statistics.under(fingerprint(schema, self.classes_))
+
+    def _learn_sums(self, schema, statistics, classes, named: bool | None = None) -> None:
+        """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""
+        self.classes_ = declared_classes(classes)
+        if not np.array_equal(self.classes_, np.asarray(classes)):
+            raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
+        if not isinstance(statistics, ClassStatistics):
+            raise TypeError(
+                f"statistics must be those that `summarise` returns, or a sum of them; got {statistics!r:.100}"
+            )
+        template = self._template(schema)
+        if statistics.leaves.keys() != template.leaves.keys():
+            raise ValueError(
+                f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
+                "they are of different tables"
+            )
+        if len(statistics.classes.sums) != len(self.classes_):
+            raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(self.classes_)}")
+        if statistics.schema not in ("", fingerprint(schema, self.classes_)):
+            raise ValueError(
+                "statistics were summed under another schema: columns, categories or classes are not the same, or "
+                "come in another order"
+            )
+        unnamed = schema.columns == numbered(len(schema.columns))
+        self._expect(schema.columns, not unnamed if named is None else named)
+        self._learn(schema, template, statistics)
+        self._temper()
 
     def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)

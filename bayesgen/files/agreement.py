@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.files import known, of_average
 from bayesgen.files.required import is_labels, is_numbers, require
 from bayesgen.files.values import ours
@@ -34,7 +35,7 @@ def check(estimator) -> None:
         labels = estimator.classes_
         require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
         require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
-    if hasattr(estimator, "average_"):
+    if isinstance(estimator, AveragedClassifier):
         _check_schema(estimator.schema_, width)
         of_average.check(estimator)
         return

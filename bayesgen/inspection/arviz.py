@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.inspection.averaged import member_posteriors
+from bayesgen.inspection.averaged import Averaged, member_posteriors
 from bayesgen.inspection.columns import class_attrs, columns_of, replicate, row_labels
 from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
 from bayesgen.inspection.probabilities import check_draws, possible
@@ -43,7 +43,7 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | Non
         bytes, so 4000 of them say 0.7 GB of 10,000 rows.
     """
     check_is_fitted(classifier)
-    if hasattr(classifier, "average_"):
+    if isinstance(classifier, Averaged):
         if X is not None:
             raise ValueError("to_arviz() of an averaged classifier says nothing of rows: its average has no likelihood")
         return member_posteriors(classifier)

@@ -1,5 +1,8 @@
 """Questions to an averaged classifier: what was averaged, why, how sure, and the posteriors of its members."""
 
+import abc
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -8,6 +11,39 @@ from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior import generator
 
 _LEAST = 0.01  # weight from which a member's posterior is returned
+
+
+class Averaged(abc.ABC):
+    """What questions ask of an averaged classifier: those that go another way for it look whether it is one.
+
+    Attributes
+    ----------
+    average_ : Average
+        The members with their statistics, exponents and weights.
+    classes_ : array, shape (K,)
+        Class labels.
+    schema_ : Schema
+        What was learned of the columns.
+    constant_ : tuple of str
+        Numeric columns that are left out.
+    priors : array, shape (K,), or None
+        Class probabilities of the population to decide for.
+    """
+
+    average_: average.Average
+    classes_: np.ndarray
+    schema_: Any
+    constant_: tuple[str, ...]
+    priors: Any
+    random_state: Any
+
+    @abc.abstractmethod
+    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers (n, numeric columns), and codes of categories (n, others), -1 where missing."""
+
+    @abc.abstractmethod
+    def _known(self, priors) -> np.ndarray:
+        """Class probabilities (K,) that a user gives, checked."""
 
 
 def members(classifier):

@@ -119,7 +119,7 @@ def warn_of_few_draws(joint, effective, exact: bool, stacklevel: int) -> None:
     if few.any():
         cure = "use inference='exact', or more draws" if exact else "take more draws"
         text = (
-            f"NUTS: the class probabilities of {few.sum()} of {len(few)} rows rest on fewer than {FEWEST} effective "
-            f"draws, and are rough: {cure}; inspection.draw_reliability tells which rows"
+            f"the class probabilities of {few.sum()} of {len(few)} rows rest on fewer than {FEWEST} effective draws, "
+            f"and are rough: {cure}; inspection.draw_reliability tells which rows"
         )
         warnings.warn(FewDrawsWarning(text, few), stacklevel=stacklevel)

@@ -7,6 +7,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.probabilities import log_odds, probability_interval
+from bayesgen.models.beta_binomial import BetaBinomial
+from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.tables.columns import frame_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ def evidence(classifier, row, label=None) -> Evidence:
     order of telling matters, since a column may say again what another said: each term is then the mean of two orders,
     the columns of the fit from first to last and from last to first, where a column is missing until it is told. The
     terms sum to the log odds exactly, also under a full covariance, where a column counts by its conditional density.
+    A word in a bag of words counts 0 until it is told. The tosses of heads are given from the beginning, and add 0.
 
     Parameters
     ----------
@@ -85,22 +89,28 @@ def evidence(classifier, row, label=None) -> Evidence:
         raise ValueError(f"label must be one of {labels}, got {label!r}")
     if len(labels) < 2:
         raise ValueError("there is one class only, and no odds against others")
-    given = hasattr(row, "columns")
-    frame = row if given else pd.DataFrame(np.asarray(row, dtype=object).reshape(1, -1)).infer_objects()
+    given = frame_of(row)
+    if given is None:
+        frame = pd.DataFrame(np.asarray(row, dtype=object).reshape(1, -1)).infer_objects()
+    else:
+        frame = given.to_pandas()
     if frame.shape != (1, len(names)):
         raise ValueError(f"row must be one row of {len(names)} columns, got shape {frame.shape}")
     used = [column for block in classifier.schema_.blocks for column in block.columns]
     places = [names.index(column) for column in used]
+    values = dict(zip(names, frame.iloc[0], strict=True))
+    begun = {frame.columns[names.index(c)]: v for c, v in _begun(classifier.schema_.blocks, values).items()}
 
     def asked(rows):
-        return rows if given else rows.to_numpy()
+        return rows.to_numpy() if given is None else rows
 
     def told(order):
         """Log odds of the row with more and more of its columns, from none to all."""
         unknown = np.ones((len(order) + 1, len(names)), dtype=bool)
         for count, place in enumerate(order, 1):
             unknown[count:, place] = False
-        rows = pd.concat([frame] * len(unknown), ignore_index=True).mask(unknown)
+        rows = frame.take(np.zeros(len(unknown), int)).reset_index(drop=True).mask(unknown)
+        rows = rows.fillna(begun) if begun else rows
         return classifier.predict_log_proba(asked(rows))
 
     forwards, backwards = told(places), told(places[::-1])
@@ -113,8 +123,19 @@ def evidence(classifier, row, label=None) -> Evidence:
         (float(low), float(high)),
         float(log_odds(forwards)[0, k]),
         dict(zip(used, ((steps + back[::-1]) / 2).tolist(), strict=True)),
-        {column: _plain(frame.iloc[0, place]) for column, place in zip(used, places, strict=True)},
+        {column: _plain(values[column]) for column in used},
     )
+
+
+def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
+    """What stands in a column before it is told, where that is no gap: 0 of a word in a bag, and tosses."""
+    begun = {}
+    for block in blocks:
+        if block.leaf == "multinomial" or isinstance(block.leaf, DirichletMultinomial):
+            begun |= dict.fromkeys(block.columns, 0)
+        elif isinstance(block.leaf, BetaBinomial) and not block.single:
+            begun[block.columns[-1]] = values[block.columns[-1]]
+    return {column: value for column, value in begun.items() if values[column] == values[column]}
 
 
 def _plain(value):

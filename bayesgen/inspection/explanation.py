@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.boundary import mean_scores
-from bayesgen.inspection.averaged import averaged_terms
+from bayesgen.inspection.averaged import Averaged, averaged_terms
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
 from bayesgen.numerics.pieces import count_rows
 
@@ -45,7 +45,7 @@ def explain(classifier, X):
     import xarray as xr
 
     check_is_fitted(classifier)
-    names, terms = averaged_terms(classifier, X) if hasattr(classifier, "average_") else _terms(classifier, X)
+    names, terms = averaged_terms(classifier, X) if isinstance(classifier, Averaged) else _terms(classifier, X)
     values = np.stack(np.broadcast_arrays(*terms), axis=-1)
     known = np.isfinite(values)  # a plug-in estimate may rule a class out: -inf
     values = values - np.where(known, values, 0.0).sum(1, keepdims=True) / known.sum(1, keepdims=True).clip(1)

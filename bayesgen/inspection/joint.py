@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import draws
 from bayesgen.errors import NoClosedForm
+from bayesgen.inspection.averaged import Averaged
 from bayesgen.numerics.memory import check_memory
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
@@ -117,4 +118,4 @@ def joint_of(classifier, question: str) -> Joint:
     check_is_fitted(classifier)
     if not hasattr(classifier, "score_samples"):
         raise ValueError(f"{question} asks for the density of a row: it needs a generative classifier")
-    return (AveragedJoint if hasattr(classifier, "average_") else SingleJoint)(classifier)
+    return (AveragedJoint if isinstance(classifier, Averaged) else SingleJoint)(classifier)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import entr
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.inspection.averaged import averaged_draws
+from bayesgen.inspection.averaged import Averaged, averaged_draws
 from bayesgen.inspection.probabilities import check_draws
 from bayesgen.inspection.tempering import tempered
 from bayesgen.numerics.checks import check_count
@@ -89,7 +89,8 @@ def query(classifier, X, n: int = 1, size: int = 1000) -> Query:
 def _joint(classifier, X, size) -> np.ndarray:
     """p(x_i, t = k | θ_s) of each row in units of its own, (size, rows, K)."""
     rows = classifier._read(X)
-    averaged, posterior = hasattr(classifier, "average_"), getattr(classifier, "posterior_", None)
+    averaged = isinstance(classifier, Averaged)
+    posterior = None if averaged else classifier.posterior_
     if posterior is not None:
         if posterior.kind == "point":
             raise ValueError("query() asks what is uncertain of the parameters: it needs inference='exact' or 'nuts'")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.inspection.averaged import averaged_draws
+from bayesgen.inspection.averaged import Averaged, averaged_draws
 from bayesgen.inspection.tempering import tempered
 from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.memory import check_memory
@@ -81,12 +81,12 @@ def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) ->
 
 def _rows(classifier, X):
     rows = classifier._read(X)
-    return rows if hasattr(classifier, "average_") else classifier.posterior_.model.check(rows)
+    return rows if isinstance(classifier, Averaged) else classifier.posterior_.model.check(rows)
 
 
 def _by_pieces(classifier, rows, size):
     """Yield p(t = k | x_i, θ_s) of some rows at a time, (size, rows, K)."""
-    if hasattr(classifier, "average_"):
+    if isinstance(classifier, Averaged):
         yield from averaged_draws(classifier, rows, size)
         return
     model, posterior = classifier.posterior_.model, classifier.posterior_

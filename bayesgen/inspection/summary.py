@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.errors import NoClosedForm
-from bayesgen.inspection.averaged import members
+from bayesgen.inspection.averaged import Averaged, members
 from bayesgen.inspection.same_rows import by_column
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
@@ -48,7 +48,7 @@ def summary(classifier):
     {'a': 1.2, 'b': 3.0}
     """
     check_is_fitted(classifier)
-    return members(classifier) if hasattr(classifier, "average_") else Summary.of(classifier)
+    return members(classifier) if isinstance(classifier, Averaged) else Summary.of(classifier)
 
 
 @dataclass(frozen=True, eq=False)

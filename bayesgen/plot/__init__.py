@@ -3,7 +3,7 @@
 from bayesgen.plot.calibration import calibration
 from bayesgen.plot.coin import beta_densities, coin
 from bayesgen.plot.comparison import models
-from bayesgen.plot.evidence import evidence, evidence_of, feature_evidence
+from bayesgen.plot.evidence import evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
 from bayesgen.plot.members import members
 from bayesgen.plot.prior import prior
@@ -30,8 +30,6 @@ __all__ = [
     "confusion",
     "decision_regions",
     "evidence",
-    "evidence_of",
-    "feature_evidence",
     "gaussian",
     "learning_curves",
     "mean_and_predictive",

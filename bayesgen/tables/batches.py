@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from bayesgen.tables.fields import column_of, kind_of
+from bayesgen.tables.files import CSV, PARQUET
 from bayesgen.tables.messages import listed, named
 from bayesgen.tables.survey import Survey, kind_of_type
 
 ROWS = 1 << 15  # of a batch: ten columns of float32 are a megabyte
 _TABLES = 1 << 17  # of a table in memory
 _CSV_BYTES = 1 << 23
-_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 
 
 @contextlib.contextmanager
@@ -400,7 +400,7 @@ def _files(names: list[str], missing) -> Source:
     if len(names) == 1 and "://" in names[0]:
         return ParquetFiles(dataset.dataset(names[0], format="parquet", partitioning="hive"))
     found = [path for name in names for path in _expanded(name)]
-    parquet = [path for path in found if path.lower().endswith(_PARQUET)]
+    parquet = [path for path in found if path.lower().endswith(PARQUET)]
     if parquet and len(parquet) < len(found):
         raise ValueError(f"files of several formats: {named(found)}; give those of one")
     if parquet:
@@ -416,15 +416,13 @@ def _expanded(name: str) -> list[str]:
     """Files of a path, a folder or a glob, in order."""
     if os.path.isdir(name):
         inside = [str(path) for path in sorted(Path(name).rglob("*")) if path.is_file() and path.name[0] not in "._"]
-        found = [path for path in inside if path.lower().endswith(_PARQUET)]
-        found = found or [path for path in inside if path.lower().endswith(_CSV)]
+        found = [path for path in inside if path.lower().endswith(PARQUET)]
+        found = found or [path for path in inside if path.lower().endswith(CSV)]
     else:
         found = [name] if os.path.isfile(name) else sorted(glob.glob(name, recursive=True))
     if not found:
         raise ValueError(f"{name}: no such file, nor a folder or pattern of Parquet or CSV files")
-    unknown = [path for path in found if not path.lower().endswith((*_PARQUET, *_CSV))]
+    unknown = [path for path in found if not path.lower().endswith((*PARQUET, *CSV))]
     if unknown:
-        raise ValueError(
-            f"{unknown[0]}: neither Parquet ({', '.join(_PARQUET)}) nor CSV ({', '.join(_CSV)}) by its name"
-        )
+        raise ValueError(f"{unknown[0]}: neither Parquet ({', '.join(PARQUET)}) nor CSV ({', '.join(CSV)}) by its name")
     return found

@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 
 from bayesgen.numerics.checks import LARGEST_COUNT
 
+FAMILY = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}  # by what a column holds: bools, numbers, labels
 _REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -102,6 +103,14 @@ def to_float(values, column) -> np.ndarray:
     except TypeError as error:
         raise TypeError(f"column {column!r}: {error}") from None
     return result
+
+
+def sorted_levels(levels) -> tuple:
+    """Distinct values sorted, those of one type beside each other where the types have no order among them."""
+    try:
+        return tuple(sorted(levels))
+    except TypeError:
+        return tuple(sorted(levels, key=lambda v: (type(v).__name__, str(v))))
 
 
 def factorize(values, column) -> tuple[np.ndarray, list]:

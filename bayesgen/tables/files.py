@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["text", "number", "label", "category"]
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")  # how their names end
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def read(
         path, source = data.path(name), f"{name} (built in)"
     if content is None and not path.exists():
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
-    parquet = path.suffix.lower() in (".parquet", ".pq") if content is None else content[:4] == b"PAR1"
+    parquet = path.suffix.lower() in PARQUET if content is None else content[:4] == b"PAR1"
     source = "the standard input" if content is not None else source
 
     def opened() -> Any:

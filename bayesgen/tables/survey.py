@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bayesgen.tables.columns import refuse
+from bayesgen.tables.columns import FAMILY, refuse, sorted_levels
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import arrow_of, distinct_labels, split
 from bayesgen.tables.table import Table
 
 _KINDS = {"b": "True and False", "f": "numbers", "O": "text or categories"}
-_FAMILIES = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}
 
 
 @dataclass
@@ -95,9 +94,9 @@ class Survey:
     def family(self, column: str) -> str:
         """Family that the column's type suggests."""
         kind = self.kinds[column] or "O"
-        if kind not in _FAMILIES:
+        if kind not in FAMILY:
             refuse(column, kind)
-        return _FAMILIES[kind]
+        return FAMILY[kind]
 
     def doubt(self, column: str) -> str:
         """Nothing: what names or numbers the rows is told where all rows are in one table."""
@@ -149,7 +148,7 @@ def _kind(table: Table, column: str) -> str:
         return str(error).removeprefix(f"column {column!r} holds ").partition(",")[0]
     if family == "categorical" and not _some(table, column):
         return ""
-    return {family: kind for kind, family in _FAMILIES.items()}[family]
+    return {family: kind for kind, family in FAMILY.items()}[family]
 
 
 def _some(table: Table, column: str) -> bool:
@@ -179,12 +178,7 @@ def _merged(a: tuple, b: tuple) -> tuple:
     if len(a) < len(b):
         a, b = b, a
     both = set(a).union(b)
-    if len(both) == len(a):
-        return a
-    try:
-        return tuple(sorted(both))
-    except TypeError:
-        return tuple(sorted(both, key=lambda v: (type(v).__name__, str(v))))
+    return a if len(both) == len(a) else sorted_levels(both)
 
 
 def kind_of_type(kind) -> str:

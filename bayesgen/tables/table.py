@@ -9,12 +9,21 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from bayesgen.tables.columns import array_of, block_of, factorize, frame_of, object_kind, refuse, to_float
+from bayesgen.tables.columns import (
+    FAMILY,
+    array_of,
+    block_of,
+    factorize,
+    frame_of,
+    object_kind,
+    refuse,
+    sorted_levels,
+    to_float,
+)
 from bayesgen.tables.dates import written
 from bayesgen.tables.levels import Levels
 from bayesgen.tables.messages import listed
 
-_FAMILIES = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}
 _COUNTS = "seems to number the rows, which says nothing of new rows"
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
@@ -141,7 +150,7 @@ class Table:
                 f"X is sparse, and its type does not tell its features: give features= one of {list(SPARSE_FAMILIES)}, "
                 "or a mapping from every column (or tuple of columns) to one"
             )
-        return _FAMILIES[self._dtype(column)]
+        return FAMILY[self._dtype(column)]
 
     def doubt(self, column: str) -> str:
         """What a column of a DataFrame seems to be, where that is nothing to learn from as it is; else "".
@@ -181,7 +190,7 @@ class Table:
         if self._array is None or (self.names is not None and self._array.dtype.kind not in "fb"):
             return None
         if features == "auto":
-            return None if self.sparse else _FAMILIES[_KINDS.get(self._array.dtype.kind, "O")]
+            return None if self.sparse else FAMILY[_KINDS.get(self._array.dtype.kind, "O")]
         return features
 
     def numbers(self, columns) -> Any:
@@ -250,11 +259,7 @@ class Table:
                 return tuple(series.to_native().cat.categories.tolist())
         if (levels := self._levels) is not None:
             return levels.categories(self.place[column])
-        distinct = self._distinct(column)[1]
-        try:
-            return tuple(sorted(distinct))
-        except TypeError:
-            return tuple(sorted(distinct, key=lambda v: (type(v).__name__, str(v))))
+        return sorted_levels(self._distinct(column)[1])
 
     @functools.cached_property
     def _levels(self) -> "Levels | None":
