@@ -1,4 +1,4 @@
-"""The site: `sphinx-build -W docs docs/_build/html`. Notebooks and code cells are run while it is built."""
+"""The site: `sphinx-build -W -j 2 docs docs/_build/html`. Notebooks and code cells are run while it is built."""
 
 import os
 import re
@@ -89,3 +89,6 @@ def _escape(line):
 
 def setup(app):
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
+    # It only copies files, and does not say that pages may be read beside each other.
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
