@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
+from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.program import same
 from bayesgen.statistics import Moments, SumStatistics
 from bayesgen.tables.messages import listed
@@ -35,7 +36,17 @@ def merge(a, b):
             "these classifiers have different columns, categories or classes; declare them the same at the fit, by "
             "schema= and classes= of fit_batches or classes= of partial_fit"
         )
-    return _again(clone(a), a, a.statistics_ + b.statistics_)
+    return _again(clone(a), a, _sums(a) + _sums(b))
+
+
+def _sums(estimator) -> ClassStatistics:
+    """The statistics of a classifier, which are sums, or an error."""
+    if isinstance(estimator.statistics_, PartlyLabelled):
+        raise ValueError(
+            "rows whose class is not known are kept, and have no sums that add: such a classifier neither merges, nor "
+            "forgets rows, nor lets them decay; fit all rows anew"
+        )
+    return estimator.statistics_
 
 
 def _alike(a, b) -> bool:
@@ -53,7 +64,7 @@ def _again(estimator, like, statistics: ClassStatistics):
 
 def forget(estimator, X, y, sample_weight=None):
     """Do `GenerativeClassifier.forget`."""
-    part, whole = estimator.summarise(X, y, sample_weight), estimator.statistics_
+    part, whole = estimator.summarise(X, y, sample_weight), _sums(estimator)
     classes = _remaining(whole.classes, part.classes, True)
     leaves: dict[str, Any] = {}
     for name, leaf in estimator.model_.leaves.items():
@@ -129,4 +140,4 @@ def decay(estimator, factor: float):
     check_is_fitted(estimator)
     if isinstance(factor, bool) or not isinstance(factor, int | float | np.number) or not 0 < factor <= 1:
         raise ValueError(f"factor must be a number > 0 and <= 1, got {factor!r}")
-    return _again(estimator, estimator, estimator.statistics_.scaled(float(factor)))
+    return _again(estimator, estimator, _sums(estimator).scaled(float(factor)))

@@ -13,7 +13,7 @@ from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.hyperparameters import Hyperparameters
 from bayesgen.inference import Exact, Inference, named
 from bayesgen.inspection import strength
-from bayesgen.models import GaussianDiscriminant, SeparationPrior
+from bayesgen.models import GaussianDiscriminant, LabelNoise, SeparationPrior
 from bayesgen.models.structures import structure
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.schema import Block, Schema
@@ -45,6 +45,10 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
         row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out; how
         much such rows count, ``sample_weight`` says.
+    label_noise : LabelNoise, optional
+        That labels may be wrong, and how often: the prior of a confusion matrix, which is learned as
+        ``classes.confusion`` by ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of
+        the true class.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -82,6 +86,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         priors: ArrayLike | None = None,
         inference: str | Inference = "exact",
         unlabelled: Any = "error",
+        label_noise: LabelNoise | None = None,
         random_state: Any = None,
     ):
         self.covariance = covariance
@@ -91,6 +96,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         self.priors = priors
         self.inference = inference
         self.unlabelled = unlabelled
+        self.label_noise = label_noise
         self.random_state = random_state
 
     @property

@@ -3,6 +3,7 @@
 import abc
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.draw_reliability import warn_of_few_draws
 from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.inspection.tempering import tempered
-from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical
+from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical, LabelNoise
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.numerics.checks import check_count
@@ -36,14 +37,25 @@ _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 _SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
 
 
+def _by_loo(classifier) -> list[str]:
+    """What leave-one-out chooses."""
+    return [name for name in ("exponent", "prior") if isinstance(v := getattr(classifier, name, 1), str) and v == "loo"]
+
+
 def _sums_suffice(classifier) -> bool:
     """Whether statistics are all that a fit needs; where not, the classifier has no ``partial_fit``."""
-    for name in ("exponent", "prior"):
-        if isinstance(value := getattr(classifier, name, None), str) and value == "loo":
-            raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
+    for name in _by_loo(classifier):
+        raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
+    if classifier.label_noise is not None:
+        raise AttributeError("rows whose label may be wrong have no sums that add: give all of them to fit")
     if classifier.unlabelled != "error":
         raise AttributeError("rows without a label have no sums that add: give all rows to fit, or unlabelled='error'")
     return True
+
+
+def _of(weight, rows):
+    """Weights of some rows, where there are weights."""
+    return None if weight is None else weight[rows]
 
 
 class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimator):
@@ -52,6 +64,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
     class_concentration: ArrayLike
     priors: ArrayLike | None
     unlabelled: Any
+    label_noise: LabelNoise | None
     inference: str | Inference
     random_state: Any
     classes_: np.ndarray
@@ -89,17 +102,21 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
             labels, place = some_labels(y, self.unlabelled)
             own = labels if place is None else place
             table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
-            schema, others = self._learn_schema(table), None
-            if place is not None and not (known := own >= 0).all():
-                others = table.rows(~known), None if weight is None else weight[~known]
-                table, own, weight = table.rows(known), own[known], None if weight is None else weight[known]
-            own = own if place is None else labels[own]
-            self.classes_, codes = class_codes(own)
-            template, statistics = self._summarise(schema, table, codes, weight)
-            template = self._strengthened(template, statistics, table, codes, weight)
-            if others is not None:
-                rows = self._shape(schema.read(others[0]))
-                statistics = PartlyLabelled.of(template, statistics, rows, others[1])
+            schema = self._learn_schema(table)
+            known = np.ones(len(own), bool) if place is None else own >= 0
+            self.classes_, codes = class_codes(own if place is None else labels[own[known]])
+            labelled, weights = (table, weight) if known.all() else (table.rows(known), _of(weight, known))
+            template, statistics = self._summarise(schema, labelled, codes, weights)
+            template = self._strengthened(template, statistics, labelled, codes, weights)
+            if self.label_noise is not None:
+                template = replace(template, confusion=self._confusion())
+                told = np.full(len(known), -1)
+                told[known] = codes
+                rows = self._shape(schema.read(table))
+                statistics = PartlyLabelled.of(template, statistics, rows, weight, told)
+            elif not known.all():
+                rows = self._shape(schema.read(table.rows(~known)))
+                statistics = PartlyLabelled.of(template, statistics, rows, _of(weight, ~known))
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight)
         return self
@@ -176,6 +193,8 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
         >>> bool(np.allclose(again.predict_proba(X), whole.predict_proba(X)))
         True
         """
+        if self.label_noise is not None:
+            raise ValueError("rows whose label may be wrong have no sums that add: give all of them to fit")
         with self._whole():
             self._learn_sums(schema, statistics, classes)
         return self
@@ -432,6 +451,14 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
             return DirichletCategorical(self.class_concentration, labels)
         except (TypeError, ValueError) as error:
             raise type(error)(f"class_concentration: {error}") from None
+
+    def _confusion(self) -> DirichletCategorical:
+        """The prior of the confusion matrix."""
+        if not isinstance(self.label_noise, LabelNoise):
+            raise TypeError(f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {self.label_noise!r}")
+        for name in _by_loo(self):
+            raise ValueError(f"{name}='loo' is chosen by labels that must be right: give a value, or no label_noise")
+        return self.label_noise.confusion(self.classes_.tolist())
 
     def _known(self, priors):
         labels = self.classes_.tolist()

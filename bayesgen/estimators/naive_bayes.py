@@ -16,6 +16,7 @@ from bayesgen.models import (
     DirichletCategorical,
     DirichletMultinomial,
     GammaPoisson,
+    LabelNoise,
     LogNormal,
     NaiveBayes,
     NormalInverseGamma,
@@ -67,6 +68,10 @@ class NaiveBayesClassifier(GenerativeClassifier):
         What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
         row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out; how
         much such rows count, ``sample_weight`` says.
+    label_noise : LabelNoise, optional
+        That labels may be wrong, and how often: the prior of a confusion matrix, which is learned as
+        ``classes.confusion`` by ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of
+        the true class.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -102,6 +107,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         unseen: str = "missing",
         exponent: float | str = 1.0,
         unlabelled: Any = "error",
+        label_noise: LabelNoise | None = None,
         random_state: Any = None,
     ):
         self.features = features
@@ -112,6 +118,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         self.unseen = unseen
         self.exponent = exponent
         self.unlabelled = unlabelled
+        self.label_noise = label_noise
         self.random_state = random_state
 
     def _learn_schema(self, table):

@@ -10,6 +10,7 @@ from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliabili
 from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.evidence import Evidence, evidence
 from bayesgen.inspection.explanation import explain
+from bayesgen.inspection.given_label import class_given_label
 from bayesgen.inspection.imputation import impute
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.measurement import Acquisition, acquire, next_measurement
@@ -34,6 +35,7 @@ __all__ = [
     "UnlabelledWeight",
     "acquire",
     "best_exponent",
+    "class_given_label",
     "draw_reliability",
     "estimate_class_prior",
     "evidence",

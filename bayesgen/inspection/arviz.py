@@ -34,6 +34,7 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | Non
         `loo_given_x` takes beside it), "observed_data" and "posterior_predictive" ("t": codes drawn given x_i, their
         labels in its attribute "classes"), "log_prior" (of every site), "prior" and "prior_predictive" (a row of each
         draw; none of these three where the prior is improper). Rows have the labels of a frame's index.
+        Where labels may be wrong (``label_noise``), "t" is the label told; in "prior_predictive" it is the class.
     columns : bool, default False
         Whether "observed_data" and "posterior_predictive" hold the columns too, for predictive checks: drawn anew
         given t_i, as large as "log_likelihood" for every column; and "prior_predictive" a whole table for each draw.
@@ -57,6 +58,8 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | Non
     posterior = classifier.posterior_.as_draws(rng).thinned(draws)
     groups = row_groups(classifier, posterior, X, y, rng)
     obs, labels, codes = row_labels(X), class_attrs(classifier.classes_), groups["observed_data"]["t"].values
+    if columns and model.confusion is not None:
+        raise ValueError("columns are drawn anew given the class, and it is not known where labels may be wrong")
     if columns:
         lead, blocks = next(iter(posterior.samples.values())).shape[:2], schema.read(classifier._table(X, reset=False))
         drawn = replicate(model, posterior.flat, codes, int(rng.integers(2**31)))
@@ -101,6 +104,8 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[s
     done = 0
     for rows in split_rows(x, max(1, DENSITIES // shape[0])):
         density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
+        if isinstance(draws.model, ClassConditional):
+            density = draws.model.told(density, flat)
         part = slice(done, done := done + density.shape[-1])
         own = (slice(None), codes[part], np.arange(density.shape[-1]))
         joint[:, part] = density[own]

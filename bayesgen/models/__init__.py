@@ -7,6 +7,7 @@ from bayesgen.models.dirichlet_categorical import DirichletCategorical, KnownCat
 from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.models.gamma_poisson import GammaPoisson
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
+from bayesgen.models.label_noise import LabelNoise
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_regression import LinearRegression, LinearRegressionKnownVariance
 from bayesgen.models.log_normal import LogNormal
@@ -36,6 +37,7 @@ __all__ = [
     "HaldaneBernoulli",
     "HaldaneCategorical",
     "KnownCategorical",
+    "LabelNoise",
     "LaplaceLinearRegression",
     "LinearRegression",
     "LinearRegressionKnownVariance",

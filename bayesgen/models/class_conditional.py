@@ -3,14 +3,16 @@ r"""The generative classifier: a prior over classes, and features given the clas
 .. math:: \pi \sim p(\pi), \quad \theta_k \sim p(\theta), \qquad t_i \mid \pi \sim \mathrm{Categorical}(\pi), \quad
    x_i \mid t_i = k, \theta \sim \prod_{\text{leaf } j} p_j(x_{ij} \mid \theta_{jk})
 
-Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves.
+Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves. With a
+confusion matrix Γ the label told of a row is drawn given its class, s_i | t_i ~ Categorical(Γ_{t_i}); see
+`bayesgen.models.label_noise`.
 """
 
 import abc
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -79,13 +81,16 @@ class ClassStatistics(Statistics):
 class ClassConditional(Conjugate):
     """A class prior and named leaves; `NaiveBayes` and `GaussianDiscriminant` say which leaves.
 
-    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis.
+    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis; where labels may
+    be wrong, ``classes.confusion``, from class to label.
     """
 
     CLASSES: ClassVar[str] = "classes"
+    CONFUSION: ClassVar[str] = "classes.confusion"
 
     classes: Any
     columns: Mapping[str, tuple[str, ...]] | tuple = static(default=(), kw_only=True)
+    confusion: Any = field(default=None, kw_only=True)  # DirichletCategorical of K dice: labels, by class
 
     def __post_init__(self):
         super().__post_init__()
@@ -138,13 +143,16 @@ class ClassConditional(Conjugate):
         """Sample class probabilities and every leaf's parameters, leaves in plates "class" and "<leaf>.feature"."""
         with program.scope(self.CLASSES):
             params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
+            if self.confusion is not None:
+                prior = program.dist.Dirichlet(self.confusion.alpha).to_event(1)
+                params[self.CONFUSION] = program.numpyro.sample("confusion", prior)
         for name, leaf in self.leaves.items():
             with program.scope(name, hide_types=["plate"]):
                 sites = leaf.latents(len(self.class_names), f"{name}.")
             params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
-    def __call__(self, x=None, t=None, *, size: int | None = None, subsample_size: int | None = None):
+    def __call__(self, x=None, t=None, told=None, *, size: int | None = None, subsample_size: int | None = None):
         """Run the program row by row; see the module.
 
         Parameters
@@ -153,6 +161,8 @@ class ClassConditional(Conjugate):
             As for `statistics`; None draws them.
         t : int array, shape (n,), optional
             Class codes; None draws them.
+        told : int array, shape (n,), optional
+            Labels told, of a model that has a confusion matrix; None draws them.
         size : int, optional
             How many rows to draw where both are None; default 1.
         subsample_size : int, optional
@@ -162,12 +172,15 @@ class ClassConditional(Conjugate):
         model = self.traced()
         params = model.latents()
         x = {} if x is None else {name: a for name, a in model.blocks(x).items() if a is not None}
-        lengths = [len(a) for a in [*x.values(), t] if a is not None]
+        lengths = [len(a) for a in [*x.values(), t, told] if a is not None]
         size = lengths[0] if lengths else size or 1
         with program.subsampled(size, subsample_size) as rows:
             with numpyro.plate("obs", size, subsample_size=subsample_size):
                 prior = model.classes.likelihood(model.site(params, self.CLASSES))
                 t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t)[rows])
+                if model.confusion is not None:
+                    label = program.dist.Categorical(params[self.CONFUSION][t])
+                    numpyro.sample("told", label, obs=None if told is None else jnp.asarray(told)[rows])
             for name, leaf in model.leaves.items():
                 own, features = leaf.select_class(model.site(params, name), t), leaf.features
                 seen = jnp.asarray(x[name])[rows] if name in x else None
@@ -289,6 +302,14 @@ class ClassConditional(Conjugate):
 
         return density
 
+    def told(self, density: np.ndarray, params: Params) -> np.ndarray:
+        """Log p(x_i, s_i = k | params) of the label told, from that of the class; (draws, K, n)."""
+        if self.confusion is None:
+            return density
+        with np.errstate(under="ignore", divide="ignore"):
+            top = np.maximum(density.max(1, keepdims=True), -1e300)
+            return np.log(np.swapaxes(params[self.CONFUSION], 1, 2) @ np.exp(density - top)) + top
+
     # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
 
     @property
@@ -331,7 +352,7 @@ class ClassConditional(Conjugate):
     def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
         """Mode of the posterior, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
         if isinstance(statistics, PartlyLabelled):
-            return statistics.maximise(self, self.map)
+            return statistics.maximise(self, "map")
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
         return self._join(self.classes.map(statistics.classes), leaves)
 
@@ -342,14 +363,14 @@ class ClassConditional(Conjugate):
     def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
         """Maximum likelihood, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
         if isinstance(statistics, PartlyLabelled):
-            return statistics.maximise(self, self.ml)
+            return statistics.maximise(self, "ml")
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
     def expected(self) -> Params:
         """Mean of every parameter."""
         leaves = {name: leaf.expected() for name, leaf in self._by_class().items()}
-        return self._join(self.classes.expected(), leaves)
+        return {**self._join(self.classes.expected(), leaves), **self._confusion(lambda dice: dice.expected())}
 
     def _by_class(self) -> dict[str, Any]:
         """The leaves, their hyperparameters by class."""
@@ -359,7 +380,12 @@ class ClassConditional(Conjugate):
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Exact draws."""
         classes = self.classes.sample_parameters(rng, size)
-        return self._join(classes, {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()})
+        leaves = {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()}
+        return {**self._join(classes, leaves), **self._confusion(lambda dice: dice.sample_parameters(rng, size))}
+
+    def _confusion(self, operation) -> Params:
+        """What an operation on its dice gives of the confusion matrix, where there is one."""
+        return {} if self.confusion is None else {self.CONFUSION: operation(self.confusion)["probability"]}
 
     def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
         parts = {self.CLASSES: classes, **leaves}
@@ -367,6 +393,8 @@ class ClassConditional(Conjugate):
 
     def dims(self, site: str) -> tuple[str, ...]:
         """Names of the axes of a site, behind those of the draws."""
+        if site == self.CONFUSION:
+            return ("class", "label")
         name, _, parameter = site.rpartition(".")
         if name == self.CLASSES:
             return ("class",)
@@ -377,6 +405,8 @@ class ClassConditional(Conjugate):
     def coords(self) -> dict[str, list]:
         """Labels along the axes that `dims` names, where they are known."""
         labels: dict[str, list] = {"class": list(self.class_names)}
+        if self.confusion is not None:
+            labels["label"] = list(self.class_names)
         for name, leaf in self.leaves.items():
             for site in leaf.site_dims or ("",):
                 for dim in self.dims(f"{name}.{site}"):
@@ -389,7 +419,8 @@ class ClassConditional(Conjugate):
 
 def _require_labels(statistics) -> None:
     if isinstance(statistics, PartlyLabelled):
+        doubt = "have no label" if statistics.told is None else "have a class that is not known, as labels may be wrong"
         raise ValueError(
-            f"{len(statistics.base)} rows have no label: their posterior is a sum over all labellings, and neither it "
+            f"{len(statistics.base)} rows {doubt}: their posterior is a sum over all labellings, and neither it "
             "nor the evidence has a closed form; use inference='map', 'ml' or 'nuts'"
         )

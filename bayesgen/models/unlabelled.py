@@ -1,16 +1,20 @@
-r"""Rows without labels beside rows that have one: the label is summed out, or expected.
+r"""Rows whose class is not known: without a label, or with one that may be wrong. The class is summed out, or expected.
 
 .. math:: p(\text{rows} \mid \theta) = \prod_{i \text{ labelled}} p(x_i, t_i \mid \theta)
    \prod_{i \text{ unlabelled}} \Big( \sum_k \pi_k \, p(x_i \mid \theta_k) \Big)^{w_i}
 
-The sum over labels has no sufficient statistics, so these rows are kept, and there is no exact posterior: it would be a
-sum over all K^m labellings. NUTS and Laplace take the density as it stands. Maximum likelihood and MAP go by
+and, where labels may be wrong (`bayesgen.models.label_noise`), of every row that was told the label s_i
+
+.. math:: \Big( \sum_k \pi_k \, \Gamma_{k s_i} \, p(x_i \mid \theta_k) \Big)^{w_i}
+
+The sum over classes has no sufficient statistics, so these rows are kept, and there is no exact posterior: it would be
+a sum over all K^m labellings. NUTS and Laplace take the density as it stands. Maximum likelihood and MAP go by
 expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and Mitchell 2000): under the
 parameters at hand a row belongs to class k with probability r_ik, and counts w_i r_ik of a row in the closed form of
-each class. It begins at the labelled rows, and ends when no r_ik moves by more than 1e-9.
+each class, and of a label s_i told of class k in that of Γ. It begins at the labels as they were told, with the most
+probable Γ of its prior, and ends when no r_ik moves by more than 1e-9.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +22,12 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.errors import DataError
+from bayesgen.leaf import log_or_floor
+from bayesgen.models.label_noise import check_identifiable
 from bayesgen.numerics.pieces import count_rows, select_rows
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping
-from bayesgen.statistics import Statistics
+from bayesgen.statistics import Statistics, SumStatistics
 
 _LIMIT = 10_000  # steps of expectation-maximisation
 _STILL = 1e-9
@@ -29,14 +35,14 @@ _STILL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PartlyLabelled(Statistics):
-    """Statistics of labelled rows, and the rows without a label.
+    """Statistics of labelled rows, and the rows whose class is not known.
 
     Attributes
     ----------
     labelled : ClassStatistics
-        Of the rows with a label.
+        Of the rows with a label, as it was told. Weak priors follow them.
     rows : dict from leaf to array (m, ...)
-        The others, checked, NaN where missing.
+        The rows whose class is not known, checked, NaN where missing.
     terms : dict from leaf to array (m, dim T)
         Their T(x) about ``centres``, 0 where missing; the features of a leaf are side by side.
     centres : dict from leaf to array
@@ -45,6 +51,9 @@ class PartlyLabelled(Statistics):
         Sum of log h(x) over leaves.
     weight : array, shape (m,)
         What each counts, > 0.
+    told : array, shape (m, K), optional
+        1 at the label told of a row, else 0. Where it is given labels may be wrong: then all rows are among ``rows``,
+        and the labelled ones are no more than where the search begins.
     """
 
     labelled: Any
@@ -53,10 +62,28 @@ class PartlyLabelled(Statistics):
     centres: dict[str, np.ndarray]
     base: np.ndarray
     weight: np.ndarray
+    told: Any = None
 
     @classmethod
-    def of(cls, model, labelled, x, weight=None) -> "PartlyLabelled":
-        """Put rows without labels, as the model takes them, beside the statistics of those that have one."""
+    def of(cls, model, labelled, x, weight=None, told=None) -> "PartlyLabelled":
+        """Put rows, as the model takes them, beside the statistics of those that have a label.
+
+        Parameters
+        ----------
+        model : ClassConditional
+            The model, or its template.
+        labelled : ClassStatistics
+            Of the rows with a label.
+        x : rows
+            Those without a label; all of them where labels may be wrong.
+        weight : array, shape (m,), optional
+            Their weights, > 0.
+        told : int array, shape (m,), optional
+            Codes of the labels told, -1 for none, of a model with a confusion matrix.
+        """
+        if told is not None:
+            check_identifiable(model)
+            told = (np.asarray(told)[:, None] == np.arange(len(model.class_names))).astype(float)
         rows = {name: np.asarray(own, float) for name, own in model.check(x).items()}
         count = count_rows(rows)
         terms, centres, base = {}, {}, np.zeros(count)
@@ -64,8 +91,8 @@ class PartlyLabelled(Statistics):
             own, missing = rows[name], leaf.missing(rows[name])
             if leaf.event_dim and (np.isnan(own).reshape(count, -1).any(1) & ~missing.reshape(count, -1).all(1)).any():
                 raise DataError(
-                    "rows without a label have gaps, which a full covariance does not take: leave them out, or take a "
-                    "diagonal or isotropic covariance"
+                    f"rows without a {'certain ' if told is not None else ''}label have gaps, which a full covariance "
+                    "does not take: leave them out, or take a diagonal or isotropic covariance"
                 )
             pooled = getattr(labelled.leaves[name], "pooled", None)
             centres[name] = np.zeros(()) if pooled is None else pooled.mean
@@ -73,7 +100,7 @@ class PartlyLabelled(Statistics):
                 term = np.where(missing[..., None], 0.0, leaf.sufficient_statistic(own, centres[name]))
                 base += np.where(missing, 0.0, leaf.log_base_measure(own)).reshape(count, -1).sum(1)
             terms[name] = term.reshape(count, -1)
-        return cls(labelled, rows, terms, centres, base, np.ones(count) if weight is None else weight)
+        return cls(labelled, rows, terms, centres, base, np.ones(count) if weight is None else weight, told)
 
     @property
     def classes(self):
@@ -85,38 +112,55 @@ class PartlyLabelled(Statistics):
         """Statistics of the labelled rows."""
         return self.labelled.leaves
 
+    @property
+    def squares(self):
+        """Sums of squared weights of the labelled rows."""
+        return self.labelled.squares
+
     def log_likelihood(self, model, params) -> Any:
-        """Log p(all rows | params), the missing labels summed out. NumPy or JAX."""
+        """Log p(all rows | params), the unknown classes summed out. NumPy or JAX."""
         share = params[f"{model.CLASSES}.probability"]
         xp = namespace(share)
         joint = xp.log(share)
         for name, leaf in model.leaves.items():
             eta = leaf.natural_parameters(model.site(params, name), self.centres[name])
             joint = joint + self.terms[name] @ eta.reshape(len(share), -1).T
+        if self.told is not None:
+            joint = joint + self.told @ log_or_floor(params[model.CONFUSION]).T
         top = joint.max(1)
         level = top + xp.log(xp.exp(joint - top[:, None]).sum(1))
-        return model.log_likelihood(params, self.labelled) + (self.weight * (level + self.base)).sum()
+        result = (self.weight * (level + self.base)).sum()
+        return result if self.told is not None else result + model.log_likelihood(params, self.labelled)
 
     def labels(self, model, params) -> np.ndarray:
-        """Probability of each class of the rows without a label, (m, K)."""
+        """Probability of each class of the rows whose class is not known, (m, K)."""
         one = {site: np.asarray(value)[None] for site, value in params.items()}
+        joint = model.log_likelihood_rows(one, self.rows)[0].T
+        if self.told is not None:
+            joint = joint + self.told @ log_or_floor(params[model.CONFUSION]).T
         with np.errstate(under="ignore"):
-            return softmax(model.log_likelihood_rows(one, self.rows)[0].T, axis=1)
+            return softmax(joint, axis=1)
 
     def expected(self, model, labels):
-        """Statistics of all rows, each of the unlabelled in every class by its probability."""
+        """Statistics of all rows, those whose class is not known in every class by its probability."""
         count, classes = labels.shape
         weight = (self.weight[:, None] * labels).ravel()
         rows = select_rows(self.rows, np.repeat(np.arange(count), classes))
         codes = np.tile(np.arange(classes), count)
-        return self.labelled + model.sum_rows(rows, Grouping(codes, classes, weight, (classes,)))
+        sums = model.sum_rows(rows, Grouping(codes, classes, weight, (classes,)))
+        return sums if self.told is not None else self.labelled + sums
 
-    def maximise(self, model, closed_form: Callable[[Any], Any]):
-        """Maximise by expectation-maximisation; ``closed_form`` takes statistics of labelled rows to parameters."""
-        params, before = closed_form(self.labelled), None
+    def maximise(self, model, way: str):
+        """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the method with the closed form."""
+        params, before = getattr(model, way)(self.labelled), None
+        if self.told is not None:
+            params = {**params, model.CONFUSION: model.confusion.mode()["probability"]}
         for _ in range(_LIMIT):
             labels = self.labels(model, params)
             if before is not None and np.abs(labels - before).max() < _STILL:
                 return params
-            params, before = closed_form(self.expected(model, labels)), labels
-        raise DataError("no maximum was reached over the missing labels; use 'nuts', or fewer rows without a label")
+            params, before = getattr(model, way)(self.expected(model, labels)), labels
+            if self.told is not None:
+                counts = SumStatistics((self.weight[:, None] * labels).T @ self.told, np.float64(0))
+                params[model.CONFUSION] = getattr(model.confusion, way)(counts)["probability"]
+        raise DataError("no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label")

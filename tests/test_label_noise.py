@@ -1,0 +1,237 @@
+"""Labels that may be wrong: against sums over all labellings, SciPy's search, simulated labels, and held-out rows."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats import ess
+from scipy import stats
+from scipy.optimize import minimize
+from scipy.special import betaln, logsumexp
+from sklearn.datasets import load_iris, load_wine
+
+import bayesgen as bg
+from bayesgen.inspection import class_given_label
+from bayesgen.models import BetaBernoulli, LabelNoise, NormalKnownVariance
+
+GD, NB = bg.GaussianDiscriminantClassifier, bg.NaiveBayesClassifier
+COINS = np.array([[1, 1], [1, 1], [0, 1], [0, 0], [0, 0], [1, 0], [0, 0], [1, 1]])
+TOLD = np.array([1, 1, 1, 0, 0, 0, 1, 0])
+
+
+def wrong(y, rate, seed):
+    """Labels of which a part are those of another class."""
+    rng = np.random.default_rng(seed)
+    count = y.max() + 1
+    return np.where(rng.random(len(y)) < rate, (y + rng.integers(1, count, len(y))) % count, y)
+
+
+def test_the_likelihood_is_a_sum_over_all_labellings():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=6), "bit": rng.random(6) < 0.5})
+    table.loc[2, "x"] = np.nan
+    told, leaves = np.array([0, 1, 2, 0, -1, 1]), {"x": NormalKnownVariance(0.0, 4.0, 1.0), "bit": BetaBernoulli(2, 2)}
+    fitted = NB(leaves, inference="map", unlabelled=-1, label_noise=LabelNoise(0.2, 5)).fit(table, told)
+    params = fitted.posterior_.params
+    share, confusion = params["classes.probability"], params["classes.confusion"]
+    x, bit = table["x"].to_numpy(), table["bit"].to_numpy()
+    density = np.where(np.isnan(x)[:, None], 1, stats.norm.pdf(x[:, None], params["x.mean"], 1.0))
+    p = params["bit.probability"]
+    density = density * np.where(bit[:, None], p, 1 - p) * np.where(told[:, None] < 0, 1, confusion[:, told].T)
+    total = sum(np.prod((share * density)[np.arange(6), t]) for t in itertools.product(range(3), repeat=6))
+    assert fitted.model_.log_likelihood(params, fitted.statistics_) == pytest.approx(np.log(total), rel=1e-12)
+
+
+def test_map_is_where_a_search_over_the_density_ends():
+    told = np.array([*TOLD, -1])
+    bits, weight = np.vstack([COINS, [1, 0]]).astype(bool), np.array([1, 2, 1, 1.5, 1, 1, 0.5, 1, 1])
+    leaf = {"x0": BetaBernoulli(3, 2), "x1": BetaBernoulli(2, 2)}
+    own = {"class_concentration": 2.0, "inference": "map", "unlabelled": -1, "label_noise": LabelNoise(0.2, 4)}
+    found = NB(leaf, **own).fit(bits, told, weight).posterior_.params
+
+    def energy(z):
+        """Minus the log density; the share is Beta(2, 2), the coins Beta(3, 2) and Beta(2, 2), Γ has 1 + 4 (.8, .2)."""
+        share, a0, a1, b0, b1, g0, g1 = p = 1 / (1 + np.exp(-z))
+        prior = sum(stats.beta(*ab).logpdf(v) for ab, v in zip([(2, 2), *[(3, 2)] * 2, *[(2, 2)] * 2], p, strict=False))
+        prior += stats.beta(4.2, 1.8).logpdf(g0) + stats.beta(4.2, 1.8).logpdf(g1)
+        confusion = np.array([[g0, 1 - g0], [1 - g1, g1]])
+        coins = np.array([[a0, b0], [a1, b1]])
+        joint = np.log([share, 1 - share]) + np.log(np.where(bits[:, None], coins, 1 - coins)).sum(2)
+        joint += np.where(told[:, None] < 0, 0, np.log(confusion[:, told].T))
+        return -prior - weight @ logsumexp(joint, axis=1)
+
+    p = [found["classes.probability"][0], *found["x0.probability"], *found["x1.probability"]]
+    p = np.array([*p, *np.diag(found["classes.confusion"])])
+    z = np.log(p / (1 - p))
+    end = minimize(energy, z + 0.05, method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(1 / (1 + np.exp(-end.x)), p, atol=1e-6)
+    assert energy(z) <= end.fun + 1e-10
+
+
+def enumerated(new):
+    """Mean of Γ and p(t | new row), by all labellings of the coins: each has its posterior in closed form."""
+    alpha = np.array([[5.0, 2.0], [2.0, 5.0]])  # 1 + 5 (.8, .2)
+    log_weight, confusion, joint = [], [], []
+    for labelling in itertools.product([0, 1], repeat=len(TOLD)):
+        t = np.array(labelling)
+        n = np.bincount(t, minlength=2)
+        table = alpha + np.array([[(TOLD[t == k] == s).sum() for s in (0, 1)] for k in (0, 1)])
+        ones = np.array([COINS[t == k].sum(0) for k in (0, 1)])
+        coins = betaln(1 + ones, 1 + n[:, None] - ones).sum()
+        log_weight.append(betaln(*(1 + n)) + coins + betaln(*table.T).sum())
+        confusion.append(table / table.sum(1, keepdims=True))
+        one = (1 + ones) / (2 + n[:, None])
+        joint.append((1 + n) / (2 + n.sum()) * np.where(new, one, 1 - one).prod(1))
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    p = weight @ np.array(joint)
+    return np.tensordot(weight, confusion, 1), p / p.sum()
+
+
+@pytest.mark.slow  # it compiles and samples
+def test_draws_are_of_the_posterior_over_all_labellings():
+    own = {"inference": bg.NUTS(1000, 1000, 4), "label_noise": LabelNoise(0.2, 5), "random_state": 0}
+    classifier = NB("bernoulli", **own).fit(COINS.astype(bool), TOLD)
+    new = np.array([True, False])
+    confusion, p = enumerated(new)
+    draws = classifier.to_arviz().posterior["classes.confusion"]
+    assert draws.dims[2:] == ("class", "label")
+    effective = ess(draws)
+    z = (draws.mean(("chain", "draw")) - confusion) / (draws.std(("chain", "draw")) / np.sqrt(effective))
+    assert np.abs(z).max() < 5
+    np.testing.assert_allclose(classifier.predict_proba(new[None])[0], p, atol=0.02)
+
+
+def test_the_confusion_matrix_of_simulated_labels_is_found():
+    rng, truth = np.random.default_rng(1), np.array([[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.0, 0.4, 0.6]])
+    t = rng.integers(3, size=3000)
+    X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])[t] + rng.normal(size=(3000, 2))
+    told = (rng.random((3000, 1)) > truth[t].cumsum(1)[:, :-1]).sum(1)
+    for way in ("ml", "map"):
+        found = GD(shared=True, inference=way, label_noise=LabelNoise(0.1, 5)).fit(X, told).posterior_.params
+        error = found["classes.confusion"] - truth
+        # of 1000 rows a class; that the class itself is not known widens it by less than a half here
+        assert np.abs(error).max() < 5 * 1.5 * np.sqrt(0.25 / 1000)
+        assert (np.abs(error) < 5 * 1.5 * np.sqrt((truth * (1 - truth) + 0.02) / 1000)).all()
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_it_helps_on_rows_held_out(load):
+    X, y = load(return_X_y=True)
+    loss = np.zeros(2)
+    for seed in range(3):
+        test, train = np.array_split(np.random.default_rng(seed).permutation(len(y)), 2)
+        told = wrong(y, 0.3, seed)
+        for i, noise in enumerate((LabelNoise(), None)):
+            classifier = GD(shared=True, inference="map", label_noise=noise).fit(X[train], told[train])
+            loss[i] += bg.evaluation.log_loss(y[test], classifier.predict_proba(X[test])) / 3
+    assert loss[0] < 0.6 * loss[1]
+
+
+def test_which_labels_look_wrong():
+    X, y = load_iris(return_X_y=True)
+    told = wrong(y, 0.2, 0)
+    own = {"shared": True, "inference": "map", "label_noise": LabelNoise()}
+    classifier = GD(**own).fit(X, told)
+    p = class_given_label(classifier, X, told)
+    doubted = p[np.arange(150), told] < 0.5
+    assert (doubted == (told != y)).mean() > 0.95
+    params, statistics = classifier.posterior_.params, classifier.statistics_
+    np.testing.assert_allclose(p, statistics.labels(classifier.model_, params), atol=1e-12)
+
+
+def test_what_users_do_with_it(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["p", "q", "r"])
+    told = names[wrong(y.to_numpy(), 0.2, 0)].astype(object)
+    told[::10] = None
+    own = {"inference": "map", "unlabelled": "missing", "label_noise": LabelNoise(0.15)}
+    classifier = GD("diagonal", **own).fit(X, told)
+    assert classifier.score(X, names[y]) > 0.9
+    classifier.save(tmp_path / "own.nc")
+    again = bg.load(tmp_path / "own.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
+    assert again.label_noise == own["label_noise"] and again.model_ == classifier.model_
+    assert classifier.get_params()["label_noise__rate"] == 0.15
+    assert "labelled q" in str(classifier.summary())
+    known = told != None  # noqa: E711  # entry by entry
+    groups = classifier.to_arviz(X[known], told[known])
+    params = classifier.posterior_.params
+    joint = classifier.predict_joint_log_proba(X[known])
+    expected = logsumexp(joint[:, :, None] + np.log(params["classes.confusion"]), axis=1)
+    codes = np.searchsorted(names, told[known].astype(str))
+    np.testing.assert_allclose(
+        groups.log_likelihood["joint"].values.ravel(), expected[np.arange(known.sum()), codes], rtol=1e-9
+    )
+    for broken in (
+        lambda: classifier + classifier,
+        lambda: classifier.forget(X[1:5], told[1:5]),
+        lambda: classifier.decay(0.5),
+    ):
+        with pytest.raises(ValueError, match="class is not known"):
+            broken()
+    assert not hasattr(classifier, "partial_fit") and not hasattr(classifier, "fit_batches")
+
+
+REFUSED = {
+    "exact": (
+        lambda: GD(label_noise=LabelNoise()),
+        "labels may be wrong: their posterior is a sum over all labellings",
+    ),
+    "a rate that hides the label": (
+        lambda: GD(inference="map", label_noise=LabelNoise(0.7)),
+        "rate must be below 0.667",
+    ),
+    "what leave-one-out chooses": (
+        lambda: GD(prior="loo", label_noise=LabelNoise()),
+        "prior='loo' is chosen by labels",
+    ),
+    "no record": (lambda: GD(inference="map", label_noise=0.1), "label_noise must be a LabelNoise"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused(name):
+    make, message = REFUSED[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        make().fit(*load_iris(return_X_y=True))
+
+
+def test_gaps_and_questions_are_refused():
+    X, y = load_iris(return_X_y=True)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="rows without a certain label have gaps"):
+        GD(inference="map", label_noise=LabelNoise()).fit(X, y)
+    classifier = NB(inference="map", label_noise=LabelNoise()).fit(X, y)
+    assert classifier.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="X has 150 rows and y has 149"):
+        class_given_label(classifier, X, y[1:])
+    with pytest.raises(ValueError, match="fitted with label_noise="):
+        class_given_label(NB().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="have no sums that add"):
+        statistics = NB().fit(X, y).statistics_
+        NB(inference="map", label_noise=LabelNoise()).fit_statistics(classifier.schema_, statistics, [0, 1, 2])
+    with pytest.raises(ValueError, match="labels may be wrong"):
+        classifier.to_arviz(X, y, columns=True)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, np.nan, [0.1, 0.2]])
+def test_a_rate_is_a_share(rate):
+    with pytest.raises(ValueError, match=r"rate .*must be"):
+        LabelNoise(rate)
+
+
+def test_columns_that_do_not_tell_wrong_labels_are_refused():
+    """Kruskal's count: of two classes two coins do, of three three; a column of four values and one of two do too."""
+    rng = np.random.default_rng(0)
+    coins = rng.random((60, 3)) < 0.5
+    die = pd.Categorical(rng.integers(4, size=60))
+    noise = {"inference": "map", "label_noise": LabelNoise()}
+    two, three = rng.integers(2, size=60), rng.integers(3, size=60)
+    for table, y in ((coins[:, :1], two), (coins[:, :2], three), (pd.DataFrame({"die": die}), two)):
+        with pytest.raises(ValueError, match="do not tell wrong labels"):
+            NB(**noise).fit(table, y)
+    for table, y in ((coins[:, :2], two), (coins, three), (pd.DataFrame({"die": die, "coin": coins[:, 0]}), three)):
+        NB(**noise).fit(table, y)
+    with pytest.raises(ValueError, match="two classes at least"):
+        GD(**noise).fit(rng.normal(size=(60, 2)), np.zeros(60))
