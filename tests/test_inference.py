@@ -357,6 +357,46 @@ def test_correlated_columns_cost_nuts_no_more_steps():
     assert (np.abs(laws.z_scores(own, mean.mean(0), mean.var(0) / 4000)) < 5).all()
 
 
+def steep(y):
+    """A Gaussian posterior of correlation .9999: mean 0, covariance COVARIANCE, whatever y."""
+    z = numpyro.sample("z", dist.Normal(0.0, 1e3).expand([2]).to_event(1))
+    numpyro.factor("density", dist.MultivariateNormal(0.0, COVARIANCE).log_prob(z - y))
+
+
+COVARIANCE = np.array([[1.0, 0.9999 * 30], [0.9999 * 30, 900.0]])
+
+
+def test_correlated_latents_cost_nuts_no_more_steps():
+    found = fit(steep, (np.array([5.0, -3.0]),), NUTS(1000, 300, 2), seed=0)
+    assert found.sample_stats["n_steps"].mean() < 4  # with scales alone 60
+    z = found.samples["z"]
+    assert (np.abs(laws.z_scores(z, [5.0, -3.0])) < 5).all()
+    own = (z - [5.0, -3.0]) @ np.linalg.inv(np.linalg.cholesky(COVARIANCE)).T
+    products = np.stack([own[..., 0] ** 2, own[..., 1] ** 2, own[..., 0] * own[..., 1]], -1)
+    assert (np.abs(laws.z_scores(products, [1.0, 1.0, 0.0])) < 5).all()
+
+
+def edge_at_mode(y):
+    """The mode stands where the gradient jumps, so that Newton's method does not end: Laplace(y, 1), twice."""
+    z = numpyro.sample("z", dist.Normal(0.0, 1e3).expand([2]).to_event(1))
+    numpyro.factor("density", dist.Laplace(y, 1.0).log_prob(z).sum())
+
+
+def flat_mode(y):
+    """The curvature at the mode is that of the prior, a hundred times wider than the posterior, exp(-Σ z⁴/4)."""
+    z = numpyro.sample("z", dist.Normal(0.0, 100.0).expand([2]).to_event(1))
+    numpyro.factor("density", -((z - y) ** 4).sum() / 4)
+
+
+@pytest.mark.parametrize(("density", "variance"), [(edge_at_mode, 2.0), (flat_mode, 0.675978)])  # 2 Γ(3/4)/Γ(1/4)
+def test_a_mode_that_says_nothing_of_scales_does_no_harm(density, variance):
+    found = fit(density, (np.array([1.0, -1.0]),), NUTS(1000, 300, 2), seed=0)
+    centred = found.samples["z"] - [1.0, -1.0]
+    assert (np.abs(laws.z_scores(centred, 0.0)) < 5).all()
+    assert (np.abs(laws.z_scores(centred**2, variance)) < 5).all()
+    assert found.sample_stats["n_steps"].mean() < 10
+
+
 def test_one_kernel_computes_the_same():
     def loop(x, y):
         return jax.lax.scan(lambda c, _: ((c := jnp.sin(c) * jnp.sum(y) + c[::-1], c.sum())), x, length=50)

@@ -1,4 +1,4 @@
-"""The compiled half of NUTS: where a chain starts, and a block of its iterations.
+"""The compiled half of NUTS: the start of a chain, and a block of its iterations.
 
 NumPyro's ``MCMC.run`` traces and compiles at every call, which takes seconds where sampling takes a fraction. So its
 kernel runs in blocks of `BLOCK` iterations, one jitted function of (state, model, statistics): compiled once per shape,
@@ -9,38 +9,64 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from bayesgen import program
+from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered
 from bayesgen.inference.compiled import fresh, kept, one_kernel, shapes, starter
+from bayesgen.inference.mode import potential, sites
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
+_NEARER = 20  # times that a start is moved half of the way to the origin, at most
 _FEW = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
 _APART = ("custom_call", "scatter", "sort", "fft")  # what XLA cannot put into one kernel, as far as is known
-_STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 
 def blocks(num_warmup, target_accept, model, statistics):
     """Return the start of a chain, from its seed, and its block of iterations, each compiled once per shape."""
     jax = program.jax
     model, statistics = fresh(model, statistics)
-    first, kernel = starter(model, statistics), (num_warmup, target_accept)
+    kernel = num_warmup, target_accept
 
-    def begin(key, z, variance, *arguments):
-        own, key = jax.random.split(key)
-        return _kernel(*kernel, key, *_approach(own, z, variance, *arguments), *arguments)[0]
+    def begin(*arguments):
+        return _kernel(*kernel, *arguments)[0]
 
     def make():
-        begun = jax.jit(begin).lower(jax.random.PRNGKey(0), *first(0), model, statistics)
+        origin, variance = start = starter(model, statistics)(0)
+        (count,), dense = np.shape(variance), is_dense(model, len(variance))
+        chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
+        begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
-            starting = threads.submit(program.compiled, begun, once=True)
-            block = _build_block(kernel, begun, model, statistics)
+            parts = [begun] if dense else [begun, lowered(*start, model, statistics)]
+            starting, *others = [threads.submit(program.compiled, part, once=True) for part in parts]
+            block = _build_block(kernel, begun, chart, model, statistics)
+            for other in others:
+                approach(other.result, model, statistics)
             return starting.result(), block
 
     starting, block = kept((*kernel, *shapes(model, statistics)), make)
-    return (
-        lambda seed: starting(jax.random.PRNGKey(seed), *first(seed + 1), model, statistics),
-        lambda state: block(state, model, statistics),
-    )
+
+    def start(seed):
+        chart = charted(model, statistics, seed + 1)
+        v = np.random.default_rng(seed).standard_normal(len(chart[1]))
+
+        def at(v):
+            return starting(jax.random.PRNGKey(seed), v, chart, model, statistics)
+
+        lowest = at(0 * v).potential_energy
+        for _ in range(_NEARER):  # a Gaussian is v²/2 higher; where the posterior is narrower by far, begin nearer
+            if at(v).potential_energy - lowest <= 1 + v @ v:
+                break
+            v = v / 2
+        return at(v), chart
+
+    def advance(state):
+        state, chart = state
+        state, *results = block(state, chart, model, statistics)
+        return (state, chart), *results
+
+    return start, advance
 
 
 def _build_block(kernel, begun, *arguments) -> Any:
@@ -50,81 +76,43 @@ def _build_block(kernel, begun, *arguments) -> Any:
     def built(way):
         return program.build(lambda *a: _block(kernel, way, *a), begun.out_info, *arguments)
 
-    small = sum(a.nbytes for a in jax.tree_util.tree_leaves(arguments)) <= _SMALL and len(begun.out_info.z) <= _FEW
+    (origin, _), *rows = arguments
+    small = sum(a.nbytes for a in jax.tree_util.tree_leaves(rows)) <= _SMALL and len(origin) <= _FEW
     if small and jax.default_backend() == "cpu" and not any(name in begun.as_text() for name in _APART):
         with contextlib.suppress(jax.errors.JaxRuntimeError):
             return built(one_kernel)
     return built(lambda loop: loop)
 
 
-def _potential(model, statistics):
-    from numpyro.infer.util import potential_energy
-
-    return lambda z: potential_energy(model.statistics_program, (statistics,), {}, z)
-
-
-def _approach(key, z, variance, model, statistics):
-    """Move a start towards the mode: a draw from the Laplace approximation there, and its variance by latent.
-
-    Warm-up then works where the posterior is, at its scale. From the prior, which may be hundreds of times wider, a
-    discriminant of 132 latents and 10,000 rows took 33,000 leapfrog steps in its first 150 iterations, of 58,000 in
-    2000; from here 1,700. Adam, in units of the prior, does not go far, so a density without a mode does not carry it
-    away. Of the curvature the diagonal is enough, which warm-up refines.
-    """
-    from numpyro.optim import Adam
-
-    jax, jnp, potential = program.jax, program.jnp, _potential(model, statistics)
-    origin, unravel = jax.flatten_util.ravel_pytree(z)
-    sd = jnp.sqrt(variance)
-
-    def energy(u):
-        return potential(unravel(origin + sd * u))
-
-    def climb(state, _):
-        return adam.eval_and_stable_update(lambda u: (energy(u), None), state)[1], None
-
-    def slope(end):
-        axis, step = end
-        along = axes == axis
-        return jnp.vdot(jax.grad(energy)(u + step * along), along)
-
-    adam = Adam(lambda i: _STEP / 2 * (1 + jnp.cos(jnp.pi * i / _STEPS)))
-    u = adam.get_params(jax.lax.scan(climb, adam.init(jnp.zeros_like(origin)), length=_STEPS)[0])
-    axes, h = jnp.arange(len(u)), jnp.array([[1e-4], [-1e-4]])
-    ends = jax.lax.map(slope, tuple(a.ravel() for a in jnp.broadcast_arrays(axes, h)))
-    curvature = (ends[: len(u)] - ends[len(u) :]) / 2e-4
-    curvature = jnp.where((curvature > 1) & (curvature < jnp.inf), curvature, 1.0)  # never wider than the prior
-    u = u + jax.random.normal(key, u.shape) / jnp.sqrt(curvature)
-    return unravel(origin + sd * u), variance / curvature
+def _potential(chart, model, statistics):
+    origin, _ = chart
+    return lambda v: potential(displacement(v, chart), origin, model, statistics)
 
 
-def _kernel(num_warmup, target_accept, key, z, variance, model, statistics):
-    """Return NumPyro's NUTS state at the unconstrained point ``z``, and the function that moves it."""
+def _kernel(num_warmup, target_accept, key, v, chart, model, statistics):
+    """Return NumPyro's NUTS state at the coordinates ``v`` of a chart, and the function that moves it."""
     from numpyro.infer import hmc
 
     init, move = hmc.hmc(potential_fn_gen=_potential, algo="NUTS")
     state = init(
-        z,
+        v,
         num_warmup,
-        inverse_mass_matrix=variance,
+        inverse_mass_matrix=program.jnp.ones_like(v),
         regularize_mass_matrix=False,
         target_accept_prob=target_accept,
-        model_args=(model, statistics),
+        model_args=(chart, model, statistics),
         rng_key=key,
     )
-    return state, lambda state: move(state, (model, statistics))
+    return state, lambda state: move(state, (chart, model, statistics))
 
 
-def _block(kernel: tuple[int, float], way, state, model, statistics):
+def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
     """Move a chain by `BLOCK` iterations: its state, the draws of every site, the sampler's statistics, and z."""
-    from numpyro.infer.util import constrain_fn
+    jax, (origin, _) = program.jax, chart
 
-    jax = program.jax
-
-    def loop(state, model, statistics):
+    def loop(state, chart, model, statistics):
         # The kernel keeps its schedule in the closure that a start makes; this start is otherwise unused.
-        variance = state.adapt_state.inverse_mass_matrix
-        _, move = _kernel(*kernel, state.rng_key, state.z, variance, model, statistics)
+        _, move = _kernel(*kernel, state.rng_key, state.z, chart, model, statistics)
 
         def step(state, _):
             state = move(state)
@@ -140,8 +128,11 @@ def _block(kernel: tuple[int, float], way, state, model, statistics):
 
         return jax.lax.scan(step, state, length=BLOCK)
 
-    def constrain(z):
-        return constrain_fn(model.statistics_program, (statistics,), {}, z, return_deterministic=True)
+    def at(v):
+        step = displacement(v, chart)
+        z, _ = jax.flatten_util.ravel_pytree(origin)
+        return sites(step, origin, model, statistics), z + step
 
-    state, (z, stats) = way(loop)(state, model, statistics)
-    return state, jax.vmap(constrain)(z), stats, jax.vmap(lambda z: jax.flatten_util.ravel_pytree(z)[0])(z)
+    state, (v, stats) = way(loop)(state, chart, model, statistics)
+    values, z = jax.vmap(at)(v)
+    return state, values, stats, z

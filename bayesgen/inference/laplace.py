@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from bayesgen import program
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.compiled import fresh, kept, shapes
-from bayesgen.inference.mode import Mode, search, sites, unraveled
+from bayesgen.inference.mode import Mode, potential, search, sites
 from bayesgen.model import Model
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pareto import pareto_shape
@@ -103,12 +103,12 @@ class Laplace:
         statistics, rng, begun = summarise(model, data), generator(seed), time.perf_counter()
         with program.x64():
             own, copied = fresh(model, statistics)
-            mode = search(_energy, own, copied, "posterior mode")
+            mode = search(potential, own, copied, "posterior mode")
             step, proposed, gaussian = _proposals(mode, rng, self.num_proposals)
             energy = log_weight = weight = np.empty(0)
             while len(energy) < len(step) and (not len(energy) or weight.max() * self.num_samples > weight.sum()):
                 more = step[len(energy) : max(2 * len(energy), 2 * self.num_samples)]
-                energy = np.append(energy, _in_batches(_energy, more, mode.origin, own, copied))
+                energy = np.append(energy, _in_batches(potential, more, mode.origin, own, copied))
                 log_weight = np.nan_to_num(-energy - proposed[: len(energy)], nan=-np.inf)
                 with np.errstate(under="ignore", invalid="ignore"):
                     weight = np.exp(log_weight - log_weight.max())
@@ -134,13 +134,6 @@ class Laplace:
         chain = {site: v[None] for site, v in samples.items()}
         stats = {"lp": -energy[picked][None]}
         return ParameterDraws(model, chain, stats, distance_from_exact(model, statistics, chain), run)
-
-
-def _energy(step, origin, model, statistics):
-    """Negative log density of the unconstrained latents and of the rows."""
-    from numpyro.infer.util import potential_energy
-
-    return potential_energy(model.statistics_program, (statistics,), {}, unraveled(step, origin))
 
 
 def _proposals(mode: Mode, rng, count: int):

@@ -1,0 +1,95 @@
+r"""Coordinates that a chain moves in: v, where the latents are z = origin + root v, so that v is near N(0, I).
+
+Latents are unconstrained (logs of what is positive, and so on), L of them. With H the Hessian of -log p(x, z) at the
+mode, origin the mode and root = H^(-1/2), a Gaussian posterior has independent standard normal v, however its latents
+correlate, and NUTS needs few steps. It is a dense mass matrix H (Neal 2011, *Handbook of Markov Chain Monte Carlo*,
+section 5.4.1) without the draws that it takes to learn one; warm-up refines the scale of each v.
+"""
+
+import contextlib
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.inference.compiled import kept, shapes, starter
+from bayesgen.inference.mode import potential, search, unraveled
+from bayesgen.model import is_conjugate
+
+_DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
+_STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
+
+
+def displacement(v, chart):
+    """The unconstrained latents (L,) at coordinates ``v`` of a chart (origin, root), from its origin."""
+    _, root = chart
+    return root @ v if root.ndim == 2 else root * v
+
+
+def is_dense(model, count: int) -> bool:
+    """Whether the root of a model with ``count`` latents is a matrix, or of their scales alone, (L,).
+
+    Latents of a conjugate model do not correlate, or are whitened (`Model.whitened`), and its first fit should not wait
+    for the search to be compiled.
+    """
+    return count <= _DENSE and model.smooth and not is_conjugate(model)
+
+
+def charted(model, statistics, seed: int):
+    """Origin and root of a chart, from draws of the prior with a seed.
+
+    Where there is no mode, or none is found, the root is that of scales alone, as a diagonal matrix.
+    """
+    start = starter(model, statistics)(seed)
+    dense = is_dense(model, len(start[1]))
+    if dense:
+        with contextlib.suppress(ValueError, MemoryError):
+            mode = search(potential, model, statistics, "mode", seed)
+            values, vectors = np.linalg.eigh(mode.curvature)
+            # Symmetric in units of the prior: latents that do not correlate keep coordinates of their own.
+            return unraveled(mode.step, mode.origin), mode.scale[:, None] * (vectors / np.sqrt(values)) @ vectors.T
+    arguments = *start, model, statistics
+    origin, root = approach(lambda: program.compiled(lowered(*arguments), once=True), model, statistics)(*arguments)
+    return origin, np.diag(root) if dense else root
+
+
+def approach(make, model, statistics):
+    """The compiled program `_approach`, made by ``make()`` where it is not there yet."""
+    return kept(("approach", *shapes(model, statistics)), make)
+
+
+def lowered(*arguments):
+    """The program `_approach` of a start, model and statistics, to be compiled."""
+    return program.jax.jit(_approach).lower(*arguments)
+
+
+def _approach(z, variance, model, statistics):
+    """Move a start towards the mode: where it is then, and the scale of each latent by the curvature there.
+
+    Warm-up then works where the posterior is, at its scale. From the prior, which may be hundreds of times wider, a
+    discriminant of 132 latents and 10,000 rows took 33,000 leapfrog steps in its first 150 iterations, of 58,000 in
+    2000; from here 1,700. Adam, in units of the prior, does not go far, so a density without a mode does not carry it
+    away. Of the curvature the diagonal is enough, which warm-up refines.
+    """
+    from numpyro.optim import Adam
+
+    jax, jnp = program.jax, program.jnp
+    sd = jnp.sqrt(variance)
+
+    def at(u):
+        return potential(sd * u, z, model, statistics)
+
+    def climb(state, _):
+        return adam.eval_and_stable_update(lambda u: (at(u), None), state)[1], None
+
+    def slope(end):
+        axis, step = end
+        along = axes == axis
+        return jnp.vdot(jax.grad(at)(u + step * along), along)
+
+    adam = Adam(lambda i: _STEP / 2 * (1 + jnp.cos(jnp.pi * i / _STEPS)))
+    u = adam.get_params(jax.lax.scan(climb, adam.init(jnp.zeros_like(sd)), length=_STEPS)[0])
+    axes, h = jnp.arange(len(u)), jnp.array([[1e-4], [-1e-4]])
+    ends = jax.lax.map(slope, tuple(a.ravel() for a in jnp.broadcast_arrays(axes, h)))
+    curvature = (ends[: len(u)] - ends[len(u) :]) / 2e-4
+    curvature = jnp.where((curvature > 1) & (curvature < jnp.inf), curvature, 1.0)  # never wider than the prior
+    return unraveled(sd * u, z), sd / jnp.sqrt(curvature)
