@@ -8,7 +8,19 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-NAMES = ("fit", "predict", "tables", "sparse", "averaging", "cold_start", "nuts", "growth", "beyond", "quality")
+NAMES = (
+    "fit",
+    "predict",
+    "tables",
+    "sparse",
+    "averaging",
+    "cold_start",
+    "nuts",
+    "growth",
+    "beyond",
+    "labels",
+    "quality",
+)
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 
 

@@ -126,7 +126,8 @@ def held_out(table, classifier, labels=5, seeds=4):
         some = np.full(len(y), -1)
         some[known] = y[known]
         for i, rows in enumerate((pool, known)):
-            probability = classifier.fit(x[rows], some[rows]).predict_proba(x[test])
+            fitted = classifier.fit(x[rows], some[rows], np.ones(len(rows)))  # weights given: it does not look for harm
+            probability = fitted.predict_proba(x[test])
             loss[i] += bg.evaluation.log_loss(y[test], probability) / seeds
     return loss
 
@@ -135,6 +136,21 @@ def held_out(table, classifier, labels=5, seeds=4):
 def test_rows_without_labels_help_where_classes_are_clouds(load):
     some, without = held_out(load(return_X_y=True), GD(shared=True, inference="map", unlabelled=-1))
     assert some < 0.75 * without
+
+
+def test_a_fit_warns_where_rows_without_labels_do_harm():
+    """One column tells the classes apart; ten others all say one thing of something else."""
+    rng = np.random.default_rng(0)
+    t, other = rng.integers(2, size=300), rng.normal(size=(300, 1))
+    x = np.column_stack([3.0 * t + rng.normal(size=300), other + 0.3 * rng.normal(size=(300, 10))])
+    some = np.where(np.arange(300) < 40, t, -1)
+    classifier = GD("diagonal", inference="map", unlabelled=-1)
+    with pytest.warns(UserWarning, match=r"seem to do harm: with them the log loss of labelled rows held out is"):
+        classifier.fit(x, some)
+    assert unlabelled_weight(classifier, x, some, [0.0, 1.0]).best == 0
+    classifier.fit(x, some, np.ones(300))  # the weights are given: nothing is asked
+    for same in (classifier.fit(x[:, :1], some), classifier.fit(x, np.where(np.arange(300) < 2, [0, 1] * 150, -1))):
+        assert same is classifier  # where they do no harm, or one label each says nothing
 
 
 def test_the_weight_is_chosen_by_labelled_rows():

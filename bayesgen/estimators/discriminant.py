@@ -43,8 +43,9 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         How to learn.
     unlabelled : {"error", "missing"} or label, default "error"
         What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
-        row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out; how
-        much such rows count, ``sample_weight`` says.
+        row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out. How much such rows count,
+        ``sample_weight`` says; where it is not given, a fit by ML or MAP in closed form holds labelled rows out to see
+        whether the others do harm, and warns if so, which takes about as long as five fits more.
     label_noise : LabelNoise, optional
         That labels may be wrong, and how often: the prior of a confusion matrix, which is learned as
         ``classes.confusion`` by ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import inspection
 from bayesgen.estimators import amend, batches
 from bayesgen.estimators.base import Estimator, Evidence, ProbabilityDraws
-from bayesgen.inference import Inference, resolve
+from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.draw_reliability import warn_of_few_draws
 from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.inspection.tempering import tempered
+from bayesgen.inspection.unlabelled_weight import warn_of_harm
 from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical, LabelNoise
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.unlabelled import PartlyLabelled
@@ -119,6 +120,9 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
                 statistics = PartlyLabelled.of(template, statistics, rows, _of(weight, ~known))
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight)
+        by_em = isinstance(resolve(self.inference), ML | MAP) and self.model_.conjugate
+        if by_em and sample_weight is None and self.label_noise is None and not known.all():
+            warn_of_harm(self, X, y)
         return self
 
     @available_if(_sums_suffice)

@@ -1,9 +1,11 @@
 """How much rows without a label should count: what labelled rows that are held out say."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from bayesgen.averaging.rows import folds
 from bayesgen.numerics.checks import check_weight
@@ -18,12 +20,17 @@ class UnlabelledWeight:
     ----------
     weights : array, shape (W,)
         The weights tried; under 0 the rows are left out.
-    log_loss : array, shape (W,)
-        Mean of -log p(true class) over the labelled rows.
+    losses : array, shape (W, n)
+        -log p(true class) of each labelled row.
     """
 
     weights: np.ndarray
-    log_loss: np.ndarray
+    losses: np.ndarray
+
+    @property
+    def log_loss(self) -> np.ndarray:
+        """Their means over the rows, (W,)."""
+        return self.losses.mean(1)
 
     @property
     def best(self) -> float:
@@ -71,12 +78,35 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
     if fewest < 2:
         raise ValueError("a class has one label only; to hold it out every class needs two")
     known, fold = place >= 0, folds(codes, min(5, int(fewest)), np.random.default_rng(seed))
-    loss = np.zeros(len(tried))
+    losses = np.empty((len(tried), len(codes)))
     for w, j in np.ndindex(len(tried), int(fold.max()) + 1):
-        weight = np.where(known, 1.0, tried[w])
-        held = np.flatnonzero(known)[fold == j]
-        weight[held] = 0.0
-        probability = clone(classifier).fit(X, y, weight).predict_proba(X)
-        with np.errstate(divide="ignore"):
-            loss[w] -= np.log(probability[held, codes[fold == j]]).sum() / len(codes)
-    return UnlabelledWeight(tried, loss)
+        weight, out = np.where(known, 1.0, tried[w]), fold == j
+        held = np.flatnonzero(known)[out]
+        weight[held] = 0.0  # a fit with weights asks nothing of labelled rows itself
+        log_probability = clone(classifier).fit(X, y, weight).predict_log_proba(_safe_indexing(X, held))
+        losses[w, out] = -log_probability[np.arange(len(held)), codes[out]]
+    return UnlabelledWeight(tried, losses)
+
+
+def warn_of_harm(classifier, X, y) -> None:
+    """Warn where labelled rows that are held out say that the rows without a label do harm.
+
+    The mean difference of their log loss, with and without those rows, must be above two of its standard errors: a few
+    labels cannot tell much, and a lower bar warns of rows that help (`benchmarks/results.md` has how often this one
+    does). Where a class has one label, or a part has no fit, nothing is said.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            without, beside = unlabelled_weight(classifier, X, y, (0.0, 1.0)).losses
+        except ValueError:
+            return
+    more = beside - without
+    if more.mean() > 2 * more.std(ddof=1) / np.sqrt(len(more)):
+        warnings.warn(
+            f"the rows without a label seem to do harm: with them the log loss of labelled rows held out is "
+            f"{beside.mean():.2f}, and {without.mean():.2f} without; ask inspection.unlabelled_weight how much they "
+            "should count, and say so by sample_weight",
+            UserWarning,
+            stacklevel=3,
+        )
