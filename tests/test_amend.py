@@ -100,3 +100,64 @@ def test_what_cannot_be_merged_or_scaled_is_refused():
         one + GD("diagonal").fit([[1.0], [2.0]], ["a", "b"])
     for factor in (0.0, 1.5, np.nan, "half", True):
         refused(one, lambda factor=factor: one.decay(factor), "factor must be a number > 0 and <= 1")
+
+
+# -- linear regression -------------------------------------------------------------------------------------------------
+
+LINE_X = np.random.default_rng(2).normal([0.0, 1e4, -3.0], [1.0, 50.0, 0.1], (60, 3))
+LINE_Y = LINE_X @ [1.0, 0.02, 5.0] + np.random.default_rng(3).normal(size=60)
+LINES = {"standardised": bg.LinearRegressor(), "as given": bg.LinearRegressor(standardize=False, inference="map")}
+
+
+def line(case, chosen=slice(None), weight=WEIGHT, factor=1.0):
+    return clone(LINES[case]).fit(LINE_X[chosen], LINE_Y[chosen], None if weight is None else factor * weight[chosen])
+
+
+def same_line(a, b, rtol=1e-9):
+    predictions = (one.predict(LINE_X, return_std=True) for one in (a, b))
+    np.testing.assert_allclose(*predictions, rtol=rtol)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=rtol)
+    assert (a.total_weight_, a.effective_rows_) == pytest.approx((b.total_weight_, b.effective_rows_))
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_regressions_merge_learn_on_and_forget(case, tmp_path):
+    whole = line(case)
+    parts = [line(case, own) for own in np.split(ORDER, [18, 40])]
+    same_line(sum(parts), whole)
+    same_line(parts[0].partial_fit(LINE_X[ORDER[18:]], LINE_Y[ORDER[18:]], WEIGHT[ORDER[18:]]), whole)
+    assert whole.log_evidence_ == pytest.approx(sum(parts[1:], parts[0].forget(*_rows(ORDER[18:]))).log_evidence_)
+    whole.forget(*_rows(GONE))
+    same_line(whole, line(case, KEPT), 1e-8)
+    whole.save(tmp_path / "line.nc")
+    same_line(bg.load(tmp_path / "line.nc") + line(case, GONE), line(case), 1e-8)
+
+
+def _rows(chosen):
+    return LINE_X[chosen], LINE_Y[chosen], WEIGHT[chosen]
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_decay_of_a_regression_is_a_weight_of_the_rows_before(case):
+    decayed = line(case, KEPT).decay(0.5).decay(0.5)
+    same_line(decayed, line(case, KEPT, factor=0.25))
+    weight = np.where(np.isin(np.arange(60), KEPT), 0.25, 1.0) * WEIGHT
+    same_line(decayed.partial_fit(*_rows(GONE)), line(case, weight=weight))
+    with pytest.raises(AttributeError, match="made to count less by decay"):
+        _ = decayed.log_evidence_
+
+
+def test_what_a_regression_cannot_amend_is_refused_and_the_fit_kept():
+    whole, before = line("standardised", KEPT), line("standardised", KEPT)
+    for wrong, words in (
+        (lambda: whole.forget(LINE_X[KEPT], LINE_Y[KEPT], WEIGHT[KEPT]), "no row would be left"),
+        (lambda: whole.forget(LINE_X, LINE_Y, 10 * WEIGHT), "cannot be taken out of"),
+        (lambda: whole.forget(LINE_X[:1] + 1e3, LINE_Y[:1]), "would lose the digits"),
+        (lambda: whole.decay(0), "factor must be a number > 0"),
+        (lambda: whole + bg.LinearRegressor(prior_scale=1.0).fit(LINE_X, LINE_Y), "differ in .'prior_scale'"),
+        (lambda: whole + bg.LinearRegressor().fit(LINE_X[:, :2], LINE_Y), "different columns"),
+        (lambda: bg.LinearRegressor(noise="laplace", inference="map").fit(LINE_X, LINE_Y).decay(0.5), "small statist"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            wrong()
+    same_line(whole, before, 1e-14)

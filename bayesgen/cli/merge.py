@@ -1,4 +1,4 @@
-"""`bayesgen merge`: saved classifiers that learned apart, as one."""
+"""`bayesgen merge`: saved models that learned apart, as one."""
 
 import functools
 import operator
@@ -13,10 +13,10 @@ from bayesgen.cli.shell import one_line
 
 
 def merge(
-    models: Annotated[list[Path], typer.Argument(help="Files of saved classifiers of one kind, columns and classes.")],
-    output: Annotated[Path, typer.Option(help="File to save the merged classifier to.")] = Path("merged.nc"),
+    models: Annotated[list[Path], typer.Argument(help="Files of saved models of one kind, columns and classes.")],
+    output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.nc"),
 ):
-    """Merge saved classifiers into one that has learned from the rows of all."""
+    """Merge saved models into one that has learned from the rows of all."""
     from bayesgen.estimators import storage
 
     out, err = report.consoles()
@@ -24,11 +24,13 @@ def merge(
         reading.keep_inputs(output, *models)
         loaded = [storage.load(path) for path in models]
         if any(not hasattr(one, "forget") for one in loaded):
-            raise ValueError("only naive Bayes and Gaussian discriminant classifiers merge: their statistics add")
+            raise ValueError(
+                "only naive Bayes, Gaussian discriminants and linear regressions merge: their statistics add"
+            )
         if len({type(one) for one in loaded}) > 1:
-            raise ValueError("these classifiers are of several kinds; merge those of one")
+            raise ValueError("these models are of several kinds; merge those of one")
         merged = functools.reduce(operator.add, loaded)
         output.parent.mkdir(parents=True, exist_ok=True)
         merged.save(output)
         rows = f"rows of total weight {merged.total_weight_:g}"
-        report.say(out, f"{len(models)} classifiers, {rows}; written to {output}")
+        report.say(out, f"{len(models)} models, {rows}; written to {output}")

@@ -1,4 +1,4 @@
-"""Fitted classifiers that merge, forget rows, and let old rows count less: all by the algebra of their statistics."""
+"""Fitted estimators that merge, forget rows, and let old rows count less: all by the algebra of their statistics."""
 
 from typing import Any
 
@@ -25,18 +25,24 @@ _LOST = (
 
 def merge(a, b):
     """Return a classifier that has learned from the rows of both; see `GenerativeClassifier.__add__`."""
-    check_is_fitted(a)
-    check_is_fitted(b)
-    mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
-    other = [name for name in mine if name != "random_state" and not _alike(mine[name], theirs[name])]
-    if other:
-        raise ValueError(f"these classifiers differ in {listed(other)}; merge those of the same settings")
+    result = clone_of_both(a, b)
     if fingerprint(a.schema_, a.classes_) != fingerprint(b.schema_, b.classes_):
         raise ValueError(
             "these classifiers have different columns, categories or classes; declare them the same at the fit, by "
             "schema= and classes= of fit_batches or classes= of partial_fit"
         )
-    return _again(clone(a), a, _sums(a) + _sums(b))
+    return _again(result, a, _sums(a) + _sums(b))
+
+
+def clone_of_both(a, b) -> Any:
+    """An unfitted estimator with the settings of two fitted ones; a ValueError where they differ."""
+    check_is_fitted(a)
+    check_is_fitted(b)
+    mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
+    other = [name for name in mine if name != "random_state" and not _alike(mine[name], theirs[name])]
+    if other:
+        raise ValueError(f"these estimators differ in {listed(other)}; merge those of the same settings")
+    return clone(a)
 
 
 def _sums(estimator) -> ClassStatistics:
@@ -138,6 +144,11 @@ def _check_digits(whole, left) -> None:
 def decay(estimator, factor: float):
     """Do `GenerativeClassifier.decay`."""
     check_is_fitted(estimator)
+    return _again(estimator, estimator, _sums(estimator).scaled(checked_factor(factor)))
+
+
+def checked_factor(factor: float) -> float:
+    """The factor of a decay, checked."""
     if isinstance(factor, bool) or not isinstance(factor, int | float | np.number) or not 0 < factor <= 1:
         raise ValueError(f"factor must be a number > 0 and <= 1, got {factor!r}")
-    return _again(estimator, estimator, _sums(estimator).scaled(float(factor)))
+    return float(factor)

@@ -1,7 +1,7 @@
 """The regressions on rows in batches: by their triangular factor, or by Newton steps whose sums add."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,16 +98,16 @@ def standardised(estimator, line: LineStatistics, unscaled: Any = False) -> Line
         centre, scale = line.mean[:-1], np.where(seen & ~np.asarray(unscaled), deviation, 1.0)
     estimator.centre_, estimator.scale_ = centre, scale
     divide = np.append(scale, 1.0)
-    return LineStatistics(line.n, (line.mean - np.append(centre, 0.0)) / divide, line.factor / divide)
+    return replace(line, mean=(line.mean - np.append(centre, 0.0)) / divide, factor=line.factor / divide)
 
 
 def fit_line(
     estimator, data, target, sample_weight, missing, progress, workers
 ) -> tuple[tuple[str, ...], LineStatistics]:
-    """Names of the columns, and the standardised factor of a line's rows."""
+    """Names of the columns, and the statistics of a line's rows."""
     found = survey(source_of(data, missing), Reader(target, sample_weight), False, progress, workers)
     estimator._expect(found.names, target is not None)
-    return found.names, standardised(estimator, found.line)
+    return found.names, found.line
 
 
 def fit_classes(estimator, data, target, sample_weight, classes, missing, progress, workers):

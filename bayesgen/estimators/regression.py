@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from bayesgen.errors import DataError
 from bayesgen.estimators import distant
 from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
+from bayesgen.estimators.line import CONSTANT, SummedLine, scale_of_noise
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods, row_groups
 from bayesgen.inspection.columns import row_labels
 from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
 from bayesgen.models.discriminative import complete, scores
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
+from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
@@ -34,9 +36,6 @@ from bayesgen.tables.messages import listed
 from bayesgen.tree import tree
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
-
-
-CONSTANT = "y is constant: the prior of the noise variance takes the scale 1"
 
 
 class _Regression(Evidence, Estimator):
@@ -51,13 +50,17 @@ class _Regression(Evidence, Estimator):
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
         self._check_settings()
-        table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
-        x = complete(self._numbers(table), table.columns)
+        columns, x, y, weight = self._existing(X, y, sample_weight, reset=True)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
         if self.standardize:
             self.centre_, self.scale_ = self._centre_and_scale(x, weight)
         z = (x - self.centre_) / self.scale_
-        return table.columns, z, y.copy(), weight  # rows are kept: not those the user may change
+        return columns, z, y.copy(), weight  # rows are kept: not those the user may change
+
+    def _existing(self, X, y, sample_weight, reset: bool):
+        """Names of the columns, and rows that exist, as numbers, with their target and weights."""
+        table, y, weight = existing(self._table(X, reset=reset), y, sample_weight)
+        return table.columns, complete(self._numbers(table), table.columns), y, weight
 
     def _centre_and_scale(self, x, weight):
         return centre_and_scale(x, weight)
@@ -134,7 +137,7 @@ class _Regression(Evidence, Estimator):
         """ArviZ's groups that speak of rows and their targets."""
 
 
-class LinearRegressor(RegressorMixin, _Regression):
+class LinearRegressor(RegressorMixin, _Regression, SummedLine):
     """Bayesian linear regression: exact under the normal-inverse-gamma prior, or robust, or a lasso.
 
     Standardised columns z = (x - mean)/sd, with the weighted population sd, have coefficients
@@ -222,44 +225,6 @@ class LinearRegressor(RegressorMixin, _Regression):
             self._fit(X, y, sample_weight)
         return self
 
-    def fit_batches(
-        self, source, target=None, *, sample_weight=None, missing=(), progress: bool | None = None, workers=None
-    ):
-        """Learn from rows that come in batches, however many, in one pass: the answer is that of ``fit`` on all rows.
-
-        It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small.
-
-        Parameters
-        ----------
-        source, target, sample_weight, missing, progress, workers
-            As for `NaiveBayesClassifier.fit_batches`; all columns beside target and weight are numbers.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.1, 4.9, 7.0]})
-        >>> LinearRegressor().fit_batches([rows[:2], rows[2:]], "y").predict(pd.DataFrame({"x": [4.0]})).round(1)
-        array([8.8])
-        """
-        with self._whole():
-            self._check_settings()
-            if not self.noise == self.prior == "normal":
-                raise ValueError("Laplace noise or prior has no small statistics: give all rows to fit")
-            columns, line = distant.fit_line(self, source, target, sample_weight, missing, progress, workers)
-            beta, own = (line.factor[:, -1] ** 2).sum() / line.n, line.mean[-1]
-            if beta <= (8 * np.finfo(float).eps * np.abs(own)) ** 2:
-                warnings.warn(CONSTANT, UserWarning, stacklevel=2)
-                beta = 1.0
-            model = self._line(columns, own if self.standardize else 0.0, beta)
-            self.model_, self.statistics_ = model, line
-            self.posterior_ = resolve(self.inference)(model, line, seed=self.random_state)
-            self._tell(self._undo(self.posterior_.mean()))
-        return self
-
     def _line(self, columns, location, beta):
         """Model of normal noise and coefficients."""
         scales = np.full(len(columns), float(self.prior_scale))
@@ -270,15 +235,29 @@ class LinearRegressor(RegressorMixin, _Regression):
         self.coef_, self.intercept_ = sites["coefficients"], float(sites["intercept"])
         self.variance_ = float(sites["variance"])
 
-    def _fit(self, X, y, sample_weight):
-        inference = resolve(self.inference)
+    def _target(self, y):
+        """The target as floats, checked."""
         if np.ma.is_masked(y):
             raise ValueError("y has masked entries; drop these rows")
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "mM":  # dates would become numbers
             raise TypeError(f"y must hold numbers, got {y.dtype}")
-        y = check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
-        columns, z, y, weight = self._rows(X, y, sample_weight)
+        return check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
+
+    def _sum(self, X, y, sample_weight):
+        _, x, y, weight = self._existing(X, self._target(y), sample_weight, reset=False)
+        return LineStatistics.of(x, y, np.ones(len(y)) if weight is None else weight)
+
+    def _settle(self, columns, line):
+        """Learn from standardised statistics."""
+        beta = scale_of_noise(line)
+        self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line
+        self.posterior_ = resolve(self.inference)(self.model_, line, seed=self.random_state)
+        self._tell(self._undo(self.posterior_.mean()))
+
+    def _fit(self, X, y, sample_weight):
+        inference = resolve(self.inference)
+        columns, z, y, weight = self._rows(X, self._target(y), sample_weight)
         try:
             own = moments(y[:, None], weight=weight)
         except DataError as error:

@@ -17,13 +17,14 @@ Where more than 1e-8 may be lost it is refused. (Stewart 1979, *J. Inst. Math. A
 6.5.)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.numerics.pieces import pieces
+from bayesgen.program import static
 from bayesgen.statistics import Statistics
 
 _CELLS, _ROWS = 1 << 17, 1024  # of a piece at most: 1 MB, which stays in the cache while it is reduced
@@ -51,6 +52,10 @@ class LineStatistics(Statistics):
         Mean of the columns and of the target; 0 where there is no row.
     factor : array, shape (D + 1, D + 1)
         R: upper triangular, its diagonal >= 0. It is unique where R has full rank; else R'R is.
+    squares : array, shape ()
+        Sum of squared weights, for Kish's effective number.
+    decayed : bool
+        Whether rows were made to count less after they were summed.
 
     Examples
     --------
@@ -66,6 +71,8 @@ class LineStatistics(Statistics):
     n: np.ndarray
     mean: np.ndarray
     factor: np.ndarray
+    squares: np.ndarray
+    decayed: bool = static(default=False)
 
     @classmethod
     def of(cls, x, t, weight) -> "LineStatistics":
@@ -92,7 +99,12 @@ class LineStatistics(Statistics):
                 n += size
                 mean = mean + size / n * step
                 factor = _reduce(factor, z.T)
-        return cls(np.asarray(n), origin + mean, _positive(factor))
+        return cls(np.asarray(n), origin + mean, _positive(factor), np.asarray(np.vdot(weight, weight)))
+
+    def scaled(self, factor):
+        """Statistics in which every row counts ``factor`` times what it did, marked as ``decayed``."""
+        squares = np.asarray(self.squares * factor**2)
+        return LineStatistics(np.asarray(self.n * factor), self.mean, self.factor * factor**0.5, squares, True)
 
     def rows(self) -> np.ndarray:
         """D + 2 rows of (1, x, t) that have the sums of squares and products of all the rows: (D + 2, D + 2)."""
@@ -114,17 +126,19 @@ class LineStatistics(Statistics):
             return self._without(other)
         if not self.n:
             return other
-        n, step = self.n + other.n, other.mean - self.mean
+        n, step, squares = self.n + other.n, other.mean - self.mean, np.asarray(self.squares + other.squares)
         between = np.sqrt(self.n / n * other.n) * step
         factor = _reduce(np.array(self.factor, order="F"), np.vstack([other.factor, between]))
-        return LineStatistics(np.asarray(n), self.mean + other.n / n * step, _positive(factor))
+        decayed = self.decayed or other.decayed
+        return LineStatistics(np.asarray(n), self.mean + other.n / n * step, _positive(factor), squares, decayed)
 
     def _without(self, other):
         n, step = np.asarray(self.n - other.n), other.mean - self.mean
         if n < 0:
             raise ValueError(f"{float(other.n):g} rows cannot be taken out of {float(self.n):g}")
         if not n:
-            return LineStatistics(n, np.zeros_like(self.mean), np.zeros_like(self.factor))
+            return replace(self, n=n, mean=0 * self.mean, factor=0 * self.factor, squares=np.asarray(0.0))
+        squares = np.maximum(self.squares - other.squares, 0.0)
         share = np.sqrt(self.n / n * other.n)
         rows = np.vstack([other.factor, share * step])
         seen, factor = self.factor.any(0), np.zeros_like(self.factor)  # a constant column stays one
@@ -133,7 +147,7 @@ class LineStatistics(Statistics):
         if seen.any():
             noise = share * _EPS * np.abs(self.mean[seen])
             factor[np.ix_(seen, seen)] = _take_out(np.linalg.qr(self.factor[:, seen], mode="r"), rows[:, seen], noise)
-        return LineStatistics(n, self.mean - other.n / n * step, factor)
+        return LineStatistics(n, self.mean - other.n / n * step, factor, squares, self.decayed)
 
 
 def _reduce(factor, rows):
