@@ -1,5 +1,6 @@
 """Models and inferences side by side, on the same rows: by cross-validation, and by their evidence. Nothing prints."""
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from bayesgen import evaluation
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.draw_reliability import FewDrawsWarning
+from bayesgen.inspection.importance import importance
 from bayesgen.inspection.same_rows import by_column, different_rows
 from bayesgen.tables.cleaning import check_model
 
@@ -197,10 +199,9 @@ def _nothing_yet(y, names) -> dict[str, Any]:
 
 def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, rows) -> None:
     """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows as it takes them."""
-    truth = result.y_true
     work = [
         (number, name, *places)
-        for number, places in enumerate(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth), 1)
+        for number, places in enumerate(_splits(result.y_true, folds, seed), 1)
         for name in result.probability
     ]
     progress = progress or (lambda done, total, text: None)
@@ -230,6 +231,38 @@ def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, ro
         said = dict.fromkeys(str(w.message) for w in told)
         result.notes.extend(Note(name, number, text, False) for text in said)
     progress(len(work), len(work), "done")
+
+
+def _splits(truth, folds: int, seed: int):
+    """Yield the rows of fit and the rows held out, fold by fold: the same for all that is compared."""
+    return StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth)
+
+
+def held_out_importance(
+    X, y, model: str = "nb", folds: int = 5, seed: int = 0, features: Mapping[str, str] | None = None
+) -> "pd.DataFrame":
+    """What each column is worth on held-out rows under the exact posterior: `inspection.importance` of every fold.
+
+    Parameters
+    ----------
+    X, y, model, folds, seed, features
+        As `compare`, whose folds these are.
+
+    Returns
+    -------
+    DataFrame, shape (n, columns)
+        By how much the log loss of each row grows where a column is missing; without the rows of a fold that could not
+        be learned.
+    """
+    import pandas as pd
+
+    y, found = np.asarray(y), []
+    for train, test in _splits(np.unique(y, return_inverse=True)[1], usable_folds(y, folds), seed):
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):
+            warnings.simplefilter("ignore")  # what is wrong with a fold is a note of `compare`
+            classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
+            found.append(importance(classifier, _safe_indexing(X, test), y[test]))
+    return pd.concat(found).sort_index() if found else pd.DataFrame()
 
 
 @dataclass(frozen=True, eq=False)

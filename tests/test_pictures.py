@@ -87,6 +87,9 @@ PICTURES = {
     "models": lambda ax: plot.models(
         bg.compare_models(X, Y, ["base rate", "naive Bayes", "shared", "full"], folds=3), ax=ax
     ),
+    "importance": lambda ax: plot.importance(
+        bg.inspection.importance(bg.NaiveBayesClassifier().fit(X, Y), X, Y), ax=ax
+    ),
     "evidence": lambda ax: plot.evidence(evidence(bg.NaiveBayesClassifier().fit(X, Y), X[20]), ax=ax),
 }
 

@@ -1,5 +1,6 @@
 """`bayesgen compare`: inferences and models side by side on held-out rows."""
 
+import json as as_json
 import warnings
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +10,11 @@ from rich.progress import Progress
 
 from bayesgen import report
 from bayesgen.cli import options, reading
-from bayesgen.cli.shell import one_line
+from bayesgen.cli.shell import command_line, one_line
 
 
 def compare(
+    context: typer.Context,
     file: options.File,
     target: options.Target,
     model: Annotated[
@@ -26,7 +28,9 @@ def compare(
         str, typer.Option(help="Inferences to compare, with commas between; laplace too.")
     ] = "ml,map,exact,nuts",
     folds: Annotated[int, typer.Option(help="Folds of the stratified cross-validation.")] = 5,
-    output: Annotated[Path | None, typer.Option(help="Folder for pictures, predictions.csv and posterior.nc.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
+    ] = None,
     drop: options.Drop = None,
     id: options.Id = None,
     categorical: options.Categorical = None,
@@ -37,6 +41,7 @@ def compare(
     missing: options.Missing = None,
     sep: options.Sep = ",",
     seed: options.Seed = 0,
+    json: options.Json = False,
 ):
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen import comparison
@@ -59,7 +64,8 @@ def compare(
             for name in report.FILES:
                 reading.keep_inputs(output / name, read.path)
             output.mkdir(parents=True, exist_ok=True)
-        report.tell_table(out, read, target, prepared, whole.schema_)
+        if not json:
+            report.tell_table(out, read, target, prepared, whole.schema_)
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
             task = bar.add_task("")
 
@@ -72,16 +78,25 @@ def compare(
                 models = comparison.compare_models(
                     prepared.X, prepared.y, folds=folds, seed=seed, progress=tell, features=families
                 )
+            bar.update(task, total=None, description="what each column is worth")
+            worth = comparison.held_out_importance(prepared.X, prepared.y, model, folds, seed, families)
             if output:
-                bar.update(task, total=None, description="posterior of all rows")
+                bar.update(task, description="posterior of all rows")
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     drawn = [inferences[name] for name in ("nuts", "laplace") if name in inferences]
                     whole.set_params(inference=(*drawn, "exact")[0]).fit(prepared.X, prepared.y)
         if not any(result.learned(name).any() for name in inferences):
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
-        report.tell_result(out, result, folds)
-        if models is not None:
-            report.tell_models(out, models)
+        account = report.Account(
+            read, target, prepared, whole.schema_, model, result, models, worth, seed, command_line(context)
+        )
+        if json:
+            typer.echo(as_json.dumps(account.to_dict(), indent=2))
+        else:
+            report.tell_result(out, result, folds)
+            if models is not None:
+                report.tell_models(out, models)
+            report.tell_importance(out, worth, model)
         if output:
-            report.write(out, output, result, models, prepared, whole)
+            report.write(err if json else out, output, account, whole)

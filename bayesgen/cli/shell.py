@@ -1,6 +1,7 @@
 """How the commands speak: errors as one line, warnings as lines, hints in the words of the command line."""
 
 import contextlib
+import shlex
 import warnings
 
 import typer
@@ -45,3 +46,21 @@ def in_options(text: str) -> str:
     for word, option in _WORDS.items():
         text = text.replace(word, option)
     return text
+
+
+def command_line(context: typer.Context) -> str:
+    """The command with the arguments and options that were given, as a shell takes it."""
+    words = ["bayesgen", str(context.info_name)]
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[parameter.name or ""]
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif value is True:
+            words.append(parameter.opts[0])
+        else:
+            values = value if isinstance(value, list | tuple) else [value]
+            words += [word for one in values for word in (parameter.opts[0], str(one))]
+    return shlex.join(words)

@@ -11,6 +11,7 @@ from bayesgen.inspection.elpd import loo_given_x
 from bayesgen.inspection.evidence import Evidence, evidence
 from bayesgen.inspection.explanation import explain
 from bayesgen.inspection.given_label import class_given_label
+from bayesgen.inspection.importance import importance
 from bayesgen.inspection.imputation import impute
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
 from bayesgen.inspection.measurement import Acquisition, acquire, next_measurement
@@ -40,6 +41,7 @@ __all__ = [
     "estimate_class_prior",
     "evidence",
     "explain",
+    "importance",
     "impute",
     "leave_one_out",
     "loo_given_x",

@@ -2,7 +2,7 @@
 
 from bayesgen.plot.calibration import calibration
 from bayesgen.plot.coin import beta_densities, coin
-from bayesgen.plot.comparison import models
+from bayesgen.plot.comparison import importance, models
 from bayesgen.plot.evidence import evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
 from bayesgen.plot.members import members
@@ -31,6 +31,7 @@ __all__ = [
     "decision_regions",
     "evidence",
     "gaussian",
+    "importance",
     "learning_curves",
     "mean_and_predictive",
     "members",

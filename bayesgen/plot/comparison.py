@@ -1,4 +1,4 @@
-"""The picture of models side by side."""
+"""Pictures of models side by side, and of what each column is worth."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.plot.style import BLUE, QUIET, VERMILION, axes
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from bayesgen.comparison import ModelComparison
@@ -49,4 +50,30 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
     names = [f"{name}  {loss:.3f}" for name, loss in table["log_loss"].items()]
     ax.set_yticks(places, names)
     ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="log loss above the best, ± 2 standard errors of the difference")
+    return ax
+
+
+def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
+    """Draw what each column is worth: the mean growth of the log loss without it, with two standard errors.
+
+    Parameters
+    ----------
+    worse : DataFrame, shape (n, columns)
+        What `bayesgen.inspection.importance` returned.
+    most : int
+        How many columns to draw, those that are worth most.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, mean, error = axes(ax), worse.mean(), worse.sem()
+    names = mean.sort_values(ascending=False).index[:most]
+    places = np.arange(len(names))
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    helps = np.asarray(mean[names]) > 0
+    for own, colour in ((helps, BLUE), (~helps, VERMILION)):
+        ax.errorbar(mean[names][own], places[own], xerr=2 * error[names][own], fmt="o", color=colour, capsize=3)
+    ax.set_yticks(places, [str(name) for name in names])
+    ax.set(
+        ylim=(len(names) - 0.5, -0.5), xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]"
+    )
     return ax

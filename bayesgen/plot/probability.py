@@ -46,13 +46,14 @@ def reliability(
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
     )
+    low, high = min(1 / probability.shape[1], lower.min()) - 0.03, 1.03
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", zorder=1)
     ax.vlines(p, lower, upper, color=RIGHT, linewidth=1.5, alpha=0.6, zorder=2)
     ax.plot(p, frequency, "o", color=RIGHT, markersize=5, zorder=3)
+    foot = ax.get_xaxis_transform()  # x as the data, y from 0 at the foot to 1
     for x, n in zip(p, count, strict=True):
-        ax.text(x, -0.11, f"{n:.0f}", ha="center", va="bottom", fontsize=7, color="0.35")
-    start = 1 / probability.shape[1]
-    ax.set(xlim=(start - 0.03, 1.03), ylim=(-0.12, 1.04))
+        ax.text(x, 0.01, f"{n:.0f}", transform=foot, ha="center", va="bottom", fontsize=7, color="0.35")
+    ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
     ax.set(
         xlabel="probability of the predicted class\n(numbers at the foot: rows)",
         ylabel="how often it is the true class",
@@ -207,7 +208,7 @@ def learning_curves(
 
 
 def _log_odds(ax, axis: str):
-    ticks = {1e-8: "1e-8", 1e-4: "1e-4", 0.01: "0.01", 0.5: "0.5", 0.99: "0.99", 1 - 1e-4: "0.9999", 1 - 1e-8: "1-1e-8"}
+    ticks = {1e-8: "1e-8", 1e-4: "1e-4", 0.5: "0.5", 1 - 1e-4: "0.9999", 1 - 1e-8: "1-1e-8"}
     ax.set(**{f"{axis}scale": "logit", f"{axis}lim": (_FLOOR / 2, 1 - _FLOOR / 2)})
     ax.set(**{f"{axis}ticks": list(ticks), f"{axis}ticklabels": list(ticks.values())})
     getattr(ax, f"{axis}axis").set_minor_locator(_nothing())

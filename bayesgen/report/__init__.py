@@ -1,0 +1,32 @@
+"""What the commands print and write: lines and tables for the terminal, JSON, pictures, and a page of it all."""
+
+from bayesgen.report.account import Account
+from bayesgen.report.files import FILES, write
+from bayesgen.report.pictures import draw_evidence
+from bayesgen.report.terminal import (
+    consoles,
+    escape,
+    say,
+    tell_evidence,
+    tell_gaps,
+    tell_importance,
+    tell_models,
+    tell_result,
+    tell_table,
+)
+
+__all__ = [
+    "FILES",
+    "Account",
+    "consoles",
+    "draw_evidence",
+    "escape",
+    "say",
+    "tell_evidence",
+    "tell_gaps",
+    "tell_importance",
+    "tell_models",
+    "tell_result",
+    "tell_table",
+    "write",
+]

@@ -1,0 +1,68 @@
+"""What each column is worth: against refits without it, and in what cannot be known to matter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesgen as bg
+from bayesgen import evaluation
+from bayesgen.comparison import compare, held_out_importance
+from bayesgen.inspection import importance
+
+TABLE = bg.data.load("penguins").sample(172, random_state=0).reset_index(drop=True)
+SPECIES = TABLE.pop("species")
+FIT, HELD = slice(None, 100), slice(100, None)
+
+
+@pytest.mark.parametrize("inference", ["exact", "map"])
+def test_naive_bayes_without_a_column_is_what_never_saw_it(inference):
+    classifier = bg.NaiveBayesClassifier(inference=inference).fit(TABLE[FIT], SPECIES[FIT])
+    worse = importance(classifier, TABLE[HELD], SPECIES[HELD])
+    assert worse.index.equals(TABLE[HELD].index) and list(worse.columns) == list(TABLE.columns)
+    codes = np.searchsorted(classifier.classes_, SPECIES[HELD])
+
+    def losses(columns):
+        other = bg.NaiveBayesClassifier(inference=inference).fit(TABLE.loc[:, columns][FIT], SPECIES[FIT])
+        return -other.predict_log_proba(TABLE.loc[:, columns][HELD])[np.arange(len(codes)), codes]
+
+    whole = losses(list(TABLE.columns))
+    for column in TABLE.columns:
+        without = losses([c for c in TABLE.columns if c != column])
+        np.testing.assert_allclose(worse[column], without - whole, atol=1e-9)
+
+
+def test_a_column_that_is_missing_anyway_is_worth_nothing():
+    rows = TABLE.assign(body_mass_g=np.where(TABLE.index % 3 == 0, np.nan, TABLE["body_mass_g"]))
+    classifier = bg.AveragedClassifier(components=False).fit(rows[FIT], SPECIES[FIT])
+    worse = importance(classifier, rows[HELD], SPECIES[HELD])
+    gone = rows[HELD]["body_mass_g"].isna()
+    assert (worse.loc[gone, "body_mass_g"] == 0).all() and (worse.loc[~gone, "body_mass_g"] != 0).any()
+
+
+def test_of_two_columns_that_tell_the_same_either_is_worth_little():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    x = rng.normal(size=400) + 3 * y
+    X = np.column_stack([x, x + rng.normal(scale=0.05, size=400), rng.normal(size=400)])
+    one = bg.GaussianDiscriminantClassifier().fit(X[::2], y[::2])
+    worth = importance(one, X[1::2], y[1::2]).mean()
+    alone = bg.GaussianDiscriminantClassifier().fit(X[::2, 1:], y[::2])
+    assert worth["x0"] < 0.05 < 0.3 < importance(alone, X[1::2, 1:], y[1::2]).mean()["x0"]
+
+
+def test_rows_and_classes_must_fit():
+    classifier = bg.NaiveBayesClassifier().fit(TABLE, SPECIES)
+    with pytest.raises(ValueError, match="X has 72 rows, and y has 3"):
+        importance(classifier, TABLE[HELD], SPECIES[:3])
+    with pytest.raises(ValueError, match="king"):
+        importance(classifier, TABLE[:2], ["Adelie", "king"])
+
+
+def test_held_out_rows_have_the_folds_of_a_comparison():
+    worse = held_out_importance(TABLE[["island", "bill_length_mm"]], SPECIES, folds=3)
+    assert worse.index.equals(TABLE.index)
+    both = compare(TABLE[["island", "bill_length_mm"]], SPECIES, inferences=["exact"], folds=3)
+    one = compare(TABLE[["bill_length_mm"]], SPECIES, inferences=["exact"], folds=3)
+    losses = [evaluation.log_loss(SPECIES, r.probability["exact"]) for r in (one, both)]
+    assert worse["island"].mean() == pytest.approx(losses[0] - losses[1])
+    assert isinstance(worse, pd.DataFrame)
