@@ -42,6 +42,7 @@ napoleon_use_param = False  # types are words, not links
 html_theme = "pydata_sphinx_theme"
 html_title = "bayesgen"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "reliability", "scaling", "comparison", "design")}
