@@ -9,6 +9,7 @@ from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, check_total
 from bayesgen.leaf import ConjugateFamily, ExponentialFamily, log_or_floor
 from bayesgen.numerics.beta import log_beta_ratio
+from bayesgen.numerics.intervals import beta_of_interval
 from bayesgen.numerics.special import namespace
 
 
@@ -39,6 +40,28 @@ class BetaPrior(Successes, ConjugateFamily):
         super().__post_init__()
         with np.errstate(over="ignore"):
             check_total(self, "a and b", self.a + self.b)
+
+    @classmethod
+    def from_guess(cls, probability: float, rows: float) -> Self:
+        """The prior of an expert who guesses the probability of a success, and how many trials the guess is worth, > 0.
+
+        >>> from bayesgen.models import BetaBernoulli
+        >>> BetaBernoulli.from_guess(0.2, rows=10)
+        BetaBernoulli(a=2, b=8)
+        """
+        return cls(probability * rows, (1 - probability) * rows)
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
+        """The prior of an expert who is as sure as ``mass`` that the probability of a success is from low to high.
+
+        It is as probable that it is lower than that it is higher.
+
+        >>> from bayesgen.models import BetaBernoulli
+        >>> BetaBernoulli.from_interval(0.1, 0.3)
+        BetaBernoulli(a=7.72, b=32.65)
+        """
+        return cls(*beta_of_interval(low, high, mass))
 
     def parameters(self):
         """Sample the probability of a success."""

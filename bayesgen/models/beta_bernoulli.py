@@ -139,15 +139,6 @@ class BetaBernoulli(BetaPrior, Bernoulli):
         """Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
 
-    @classmethod
-    def from_guess(cls, probability: float, rows: float) -> "BetaBernoulli":
-        """The prior of an expert who guesses a probability, and says how many rows the guess is worth, > 0.
-
-        >>> BetaBernoulli.from_guess(0.2, rows=10)
-        BetaBernoulli(a=2, b=8)
-        """
-        return cls(probability * rows, (1 - probability) * rows)
-
     def log_predictive(self, x):
         """Log p(x); for one trial the plug-in of the mean is exact."""
         if not self.concrete:

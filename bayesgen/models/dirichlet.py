@@ -1,6 +1,7 @@
 """What categories and bags of words share: probabilities under a Dirichlet prior, counts of each category."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -37,6 +38,19 @@ class DirichletPrior(ConjugateFamily):
         object.__setattr__(self, "categories", categories)
         with np.errstate(over="ignore"):
             check_total(self, "the entries of alpha", self.alpha.sum(-1))
+
+    @classmethod
+    def from_guess(cls, probability: Mapping, rows: float) -> Self:
+        """The prior of an expert who guesses the probability of each category; ``rows`` is what the guess is worth.
+
+        >>> from bayesgen.models import DirichletCategorical
+        >>> DirichletCategorical.from_guess({"A": 0.4, "B": 0.1, "0": 0.5}, rows=10).alpha
+        array([4., 1., 5.])
+        """
+        guess = np.array(list(probability.values()), dtype=float)
+        if not np.isclose(guess.sum(), 1):
+            raise ValueError(f"{cls.__name__}: the guessed probabilities must add up to 1, not {guess.sum():g}")
+        return cls(guess * rows, list(probability))
 
     @property
     def batch_shape(self):

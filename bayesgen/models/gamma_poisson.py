@@ -23,6 +23,7 @@ from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
 from bayesgen.numerics.counts import filled, log_factorial, log_factorials, log_ways, spectrum, stored_gaps, whole
 from bayesgen.numerics.entries import require
+from bayesgen.numerics.intervals import gamma_of_interval
 from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
@@ -139,6 +140,17 @@ class GammaPoisson(Poisson, ConjugateFamily):
         GammaPoisson(concentration=6, rate=2)
         """
         return cls(mean * rows, rows)
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
+        """The prior of an expert who is as sure as ``mass`` that the mean count is from low to high.
+
+        It is as probable that it is lower than that it is higher.
+
+        >>> GammaPoisson.from_interval(1, 5)
+        GammaPoisson(concentration=4.59, rate=1.717)
+        """
+        return cls(*gamma_of_interval(low, high, mass))
 
     @classmethod
     def weak(cls, statistics) -> Self:

@@ -87,6 +87,31 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             raise ValueError("NormalInverseWishart: scale must be positive definite") from None
 
     @classmethod
+    def from_guess(cls, mean, sd, rows: float, correlation=None) -> "NormalInverseWishart":
+        """The prior of an expert who guesses mean and sd of every column, and how many rows the guess is worth, > 0.
+
+        The mean of the covariance has variances sd² and the correlations that are guessed, none by default; each column
+        alone has the prior of `NormalInverseGamma.from_guess`.
+
+        Parameters
+        ----------
+        mean, sd : array_like, shape (D,)
+            In the units of the columns.
+        rows : float
+            How many rows both guesses are worth.
+        correlation : array_like, shape (D, D), optional
+            Correlations of the columns, positive definite.
+
+        Examples
+        --------
+        >>> NormalInverseWishart.from_guess(mean=[120, 80], sd=[10, 5], rows=20).nu
+        array(23.)
+        """
+        mean, sd = np.asarray(mean, float), np.asarray(sd, float)
+        correlation = np.eye(len(mean)) if correlation is None else np.asarray(correlation, float)
+        return NormalInverseWishart(mean, rows, rows + len(mean) + 1, rows * correlation * np.outer(sd, sd))
+
+    @classmethod
     def weak(cls, statistics) -> "NormalInverseWishart":
         """The default prior: the data's own location and within-class scale, no correlation; nu = 3D."""
         mean, variance, _ = statistics.pooled

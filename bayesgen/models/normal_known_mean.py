@@ -46,6 +46,17 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
 
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """The prior of an expert who knows the column's mean and guesses its sd; ``rows`` is what the guess is worth.
+
+        The mean of the variance is sd².
+
+        >>> NormalKnownMean.from_guess(mean=20, sd=4, rows=10)
+        NormalKnownMean(mean=20, alpha=6, beta=80)
+        """
+        return cls(mean, 1 + rows / 2, sd**2 * rows / 2)
+
     def parameters(self):
         """Sample the variance; the known mean is recorded beside it."""
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))

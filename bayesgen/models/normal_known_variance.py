@@ -43,6 +43,15 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
     sd: Hyperparameter = hyperparameter(10.0, positive=True)
     noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
 
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """The prior of an expert who knows the column's sd and guesses its mean; ``rows`` is what the guess is worth.
+
+        >>> NormalKnownVariance.from_guess(mean=20, sd=4, rows=4)
+        NormalKnownVariance(mean=20, sd=2, noise_sd=4)
+        """
+        return cls(mean, sd / np.sqrt(rows), sd)
+
     def parameters(self):
         """Sample the mean; the known variance is recorded beside it."""
         mean: Any = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
