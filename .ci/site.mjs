@@ -1,7 +1,8 @@
 // Looks at the built site as a reader does, in Chromium at 390 and 1280 pixels: no error in the console, nothing that did
-// not load, no page wider than its window, and a search that finds what people ask for. Also any page given by path, such
-// as a report.html: `node .ci/site.mjs [FOLDER] [PICTURES]`, after `npm install --no-save playwright-core`; the browser is
-// that of the system, or of $CHROMIUM. With a folder for PICTURES it leaves a screenshot of each page there.
+// not load, no page wider than its window, every picture described, and a search that finds what people ask for:
+// `node .ci/site.mjs [FOLDER] [PICTURES]`, after `npm install --no-save playwright-core`; the browser is that of the
+// system, or of $CHROMIUM. A folder for PICTURES gets a screenshot of each page. `PAGES=report node .ci/site.mjs report`
+// looks at the page that `bayesgen compare --output report` wrote.
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -71,5 +72,5 @@ for (const width of [390, 1280]) {
 await browser.close();
 server.close();
 for (const problem of [...new Set(problems)]) console.log(problem);
-console.log(`${pages.length} pages at two widths, ${new Set(problems).size} problems`);
+console.log(`pages at two widths: ${pages.length}, problems: ${new Set(problems).size}`);
 process.exit(problems.length ? 1 : 0);

@@ -1,6 +1,6 @@
 """What the coin and the tosses share: a probability of success, counts of both outcomes, and a Beta prior."""
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,7 +49,8 @@ class BetaPrior(Successes, ConjugateFamily):
         >>> BetaBernoulli.from_guess(0.2, rows=10)
         BetaBernoulli(a=2, b=8)
         """
-        return cls(probability * rows, (1 - probability) * rows)
+        made: Any = cls  # which has the two fields
+        return made(a=probability * rows, b=(1 - probability) * rows)
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
@@ -61,7 +62,8 @@ class BetaPrior(Successes, ConjugateFamily):
         >>> BetaBernoulli.from_interval(0.1, 0.3)
         BetaBernoulli(a=7.72, b=32.65)
         """
-        return cls(*beta_of_interval(low, high, mass))
+        made: Any = cls
+        return made(*beta_of_interval(low, high, mass))
 
     def parameters(self):
         """Sample the probability of a success."""

@@ -50,7 +50,8 @@ class DirichletPrior(ConjugateFamily):
         guess = np.array(list(probability.values()), dtype=float)
         if not np.isclose(guess.sum(), 1):
             raise ValueError(f"{cls.__name__}: the guessed probabilities must add up to 1, not {guess.sum():g}")
-        return cls(guess * rows, list(probability))
+        made: Any = cls  # which has the two fields
+        return made(alpha=guess * rows, categories=list(probability))
 
     @property
     def batch_shape(self):

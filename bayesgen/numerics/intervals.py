@@ -1,5 +1,7 @@
 """Beta and gamma distributions whose central interval is given: an expert's words as hyperparameters."""
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, gammainc, gammaincinv
@@ -19,7 +21,8 @@ def _root(excess, low: float, high: float) -> float:
     """Logarithm of the strength, between some 3e-4 and 7e10 rows."""
     if excess(-8) * excess(25) > 0:
         raise ValueError(f"no prior is so wide or so narrow: low {low}, high {high}")
-    return brentq(excess, -8, 25, xtol=1e-13)
+    found: Any = brentq(excess, -8, 25, xtol=1e-13)
+    return float(found)
 
 
 def beta_of_interval(low: float, high: float, mass: float) -> tuple[float, float]:
@@ -35,7 +38,7 @@ def beta_of_interval(low: float, high: float, mass: float) -> tuple[float, float
 
     def with_total(log_total):
         total = np.exp(log_total)
-        logit = brentq(lambda z: betainc(total * expit(z), total * expit(-z), low) - tail, -40, 40, xtol=1e-14)
+        logit: Any = brentq(lambda z: betainc(total * expit(z), total * expit(-z), low) - tail, -40, 40, xtol=1e-14)
         return total * expit(logit), total * expit(-logit)
 
     a, b = with_total(_root(lambda z: betainc(*with_total(z), high) - (1 - tail), low, high))
