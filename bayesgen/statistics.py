@@ -250,6 +250,12 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
 
 
+def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:
+    """0 and the root mean square of each column, by its mean and standard deviation; 1 where it is 0 throughout."""
+    size = np.hypot(mean, deviation)
+    return np.zeros_like(size), np.where(size > 0, size, 1.0)
+
+
 def centre_and_scale(x, weight=None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each column, the latter 1 where it is constant, in whatever units.
 

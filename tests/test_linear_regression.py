@@ -7,18 +7,24 @@ import numpy as np
 import pytest
 from mpmath import matrix, mp
 from scipy import stats
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator
 
-from bayesgen import LinearRegressor, fit
-from bayesgen.models import LaplaceLinearRegression, LinearRegression, LinearRegressionKnownVariance
+from bayesgen import NUTS, LinearRegressor, fit, load
+from bayesgen.models import (
+    LaplaceLinearRegression,
+    LinearRegression,
+    LinearRegressionKnownVariance,
+    SemiConjugateLinearRegression,
+)
 from bayesgen.posterior import ParameterDraws
 
 ROOT = np.array([[2.0, 0, 0], [0.3, 1.0, 0], [-0.5, 0.4, 0.7]])
+SEARCH = {"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000}
 UNKNOWN = LinearRegression([1.0, -0.5, 0.2], ROOT, 1.5, 0.8, columns=("a", "b"))
 KNOWN = LinearRegressionKnownVariance([1.0, -0.5, 0.2], ROOT, 0.6, columns=("a", "b"))
 
@@ -51,6 +57,68 @@ def test_mean_and_variance_of_the_predictive_are_those_of_exact_draws(model):
     location = draws["intercept"][:, None] + draws["coefficients"] @ x.T
     np.testing.assert_allclose(mean, location.mean(0), atol=5 * np.max(location.std(0)) / 141)
     np.testing.assert_allclose(variance, draws["variance"].mean() + location.var(0), rtol=0.1)
+
+
+def test_a_line_through_0_by_the_joint_distribution_of_the_targets():
+    x, t = rows(7)
+    root, mean = ROOT[1:, 1:], np.array([-0.5, 0.2])
+    unknown = LinearRegression(mean, root, 1.5, 0.8, intercept=False)
+    known = LinearRegressionKnownVariance(mean, root, 0.6, intercept=False)
+    spread = np.eye(7) + x @ root @ root.T @ x.T
+    joint = stats.multivariate_t(x @ mean, 0.8 / 1.5 * spread, df=3.0)
+    np.testing.assert_allclose(unknown.log_evidence(unknown.statistics(x, t)), joint.logpdf(t), rtol=1e-12)
+    joint = stats.multivariate_normal(x @ mean, 0.36 * np.eye(7) + x @ root @ root.T @ x.T)
+    np.testing.assert_allclose(known.log_evidence(known.statistics(x, t)), joint.logpdf(t), rtol=1e-12)
+    least = known.ml(known.statistics(x, t))
+    np.testing.assert_allclose(least["coefficients"], np.linalg.lstsq(x, t)[0], rtol=1e-12)
+    assert least["intercept"] == 0
+    exact, _, rank, _ = np.linalg.lstsq(x, x @ [1.0, 2.0])
+    assert rank == 2
+    with pytest.raises(ValueError, match="explain the target"):
+        unknown.ml(unknown.statistics(x, x @ exact))
+
+
+def independent(x, t, V, alpha, beta):
+    """Posterior mean of weights ~ N(0, V) and variance ~ InvGamma(alpha, beta), by quadrature over the variance."""
+    variance = np.exp(np.linspace(-6, 6, 4001))
+    weight = stats.invgamma(alpha, scale=beta).pdf(variance) * variance  # the grid is even in its logarithm
+    means = []
+    for i, s in enumerate(variance):
+        weight[i] *= stats.multivariate_normal(np.zeros(len(t)), s * np.eye(len(t)) + x @ V @ x.T).pdf(t)
+        means.append(np.linalg.solve(np.linalg.inv(V) + x.T @ x / s, x.T @ t / s))
+    weight /= weight.sum()
+    return weight @ np.array(means), weight @ variance
+
+
+@pytest.mark.slow  # NUTS compiles
+def test_draws_under_priors_apart_by_quadrature():
+    x, t = rows(9)
+    root = ROOT[1:, 1:]
+    model = SemiConjugateLinearRegression([0.0, 0.0], root, 1.5, 0.8, intercept=False)
+    mean, variance = independent(x, t, root @ root.T, 1.5, 0.8)
+    posterior = fit(model, (x, t), NUTS(4000, 1000, 2), seed=0)
+    for draws, expected in ((posterior.flat["coefficients"], mean), (posterior.flat["variance"], variance)):
+        assert (np.abs(draws.mean(0) - expected) < 5 * draws.std(0) / np.sqrt(len(draws) / 5)).all()
+
+
+def test_the_mode_under_priors_apart_has_no_better_neighbour():
+    """With a strong prior at 0 there are two modes: the line explains the target, or noise does."""
+    x, t = rows(6, D=1)
+    for sd in (0.05, 0.2, 3.0):
+        model = SemiConjugateLinearRegression([0.0, 0.0], np.diag([sd, sd]), 0.5, 0.02)
+        statistics = model.statistics(x, t)
+
+        def density(v, model=model, statistics=statistics, sd=sd):
+            params = {"intercept": v[0], "coefficients": v[1:2], "variance": np.exp(v[2])}
+            prior = -(v[:2] @ v[:2]) / (2 * sd**2) - 1.5 * v[2] - 0.02 * np.exp(-v[2])
+            return -prior - model.log_likelihood(params, statistics)
+
+        mode = model.map(statistics)
+        at = np.array([mode["intercept"], *mode["coefficients"], np.log(mode["variance"])])
+        starts = [at + 0.1, *([1.0, s, v] for s in (0.0, 2.0) for v in (-4.0, 3.0))]
+        best = min((minimize(density, v, method="Nelder-Mead", options=SEARCH) for v in starts), key=lambda r: r.fun)
+        assert density(at) <= best.fun + 1e-9
+        np.testing.assert_allclose(at, best.x, atol=1e-4)
 
 
 def test_an_offset_costs_few_digits():
@@ -277,3 +345,48 @@ def test_a_constant_target_is_warned_of():
     with pytest.warns(UserWarning, match="y is constant"):
         model = LinearRegressor().fit(X, np.full(10, 3.0))
     np.testing.assert_allclose(model.predict(X), 3.0)
+
+
+def test_an_estimator_through_0_is_ridge_without_intercept_and_forgets_nothing_in_batches():
+    x, t = rows(40)
+    x, t = x + np.array([1.0, 3.0]), t + 4
+    line = LinearRegressor(intercept=False, standardize=False, prior_scale=0.5).fit(x, t)
+    np.testing.assert_allclose(line.coef_, Ridge(alpha=4.0, fit_intercept=False).fit(x, t).coef_, rtol=1e-10)
+    assert line.intercept_ == 0 and line.predict(np.zeros((1, 2)))[0] == 0
+    scaled = LinearRegressor(intercept=False).fit(x, t)
+    np.testing.assert_allclose(scaled.scale_, np.sqrt((x**2).mean(0)), rtol=1e-12)
+    np.testing.assert_allclose(
+        LinearRegressor(intercept=False).fit(x * [1, 1e3], 5 * t).predict(x * [1, 1e3]),
+        5 * scaled.predict(x),
+        rtol=1e-9,
+    )
+    pieces = LinearRegressor(intercept=False).fit_batches([(x[:15], t[:15]), (x[15:], t[15:])])
+    np.testing.assert_allclose(pieces.predict(x, return_std=True), scaled.predict(x, return_std=True), rtol=1e-10)
+    more = LinearRegressor(intercept=False).partial_fit(x[:15], t[:15]).partial_fit(x[15:], t[15:])
+    np.testing.assert_allclose(more.predict(x), scaled.predict(x), rtol=1e-10)
+    for own in ({"noise": "laplace"}, {"prior": "laplace"}):
+        robust = LinearRegressor(intercept=False, inference="map", standardize=False, **own).fit(x, t)
+
+        def loss(v, model=robust.model_, statistics=robust.statistics_, params=robust.posterior_.params, own=own):
+            distance, likelihood = v / np.sqrt(params["variance"]) / 2.5, {**params, "coefficients": v}
+            prior = np.abs(distance).sum() if "prior" in own else distance @ distance / 2
+            return prior - model.log_likelihood(likelihood, statistics)
+
+        best = minimize(loss, robust.coef_ + 0.05, method="Nelder-Mead", options=SEARCH)
+        np.testing.assert_allclose(robust.coef_, best.x, atol=1e-5)
+
+
+def test_an_estimator_whose_prior_does_not_scale_with_the_noise(tmp_path):
+    x, t = rows(40)
+    own = {"scale_with_noise": False, "standardize": False, "prior_scale": 0.3, "intercept_scale": 0.3}
+    line = LinearRegressor(inference="map", **own).fit(x, t)
+    ridge = Ridge(alpha=line.variance_ / 0.09, fit_intercept=False).fit(np.column_stack([np.ones(40), x]), t)
+    np.testing.assert_allclose([line.intercept_, *line.coef_], ridge.coef_, rtol=1e-6)
+    line.save(tmp_path / "own.nc")
+    np.testing.assert_array_equal(load(tmp_path / "own.nc").predict(x), line.predict(x))
+    with pytest.raises(TypeError, match="no exact posterior"):
+        LinearRegressor(**own).fit(x, t)
+    with pytest.raises(ValueError, match="takes normal noise"):
+        LinearRegressor(inference="map", noise="laplace", **own).fit(x, t)
+    with pytest.raises(TypeError, match="intercept must be True or False"):
+        LinearRegressor(intercept="no").fit(x, t)

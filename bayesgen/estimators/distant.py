@@ -10,7 +10,7 @@ from bayesgen.estimators.batches import added, total_of
 from bayesgen.inference import MAP, ML, resolve
 from bayesgen.models.discriminative import complete
 from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.statistics import DistantRows, Rows
+from bayesgen.statistics import DistantRows, Rows, about_zero
 from bayesgen.tables.batches import Source, source_of
 from bayesgen.tables.labels import class_codes, declared_classes
 from bayesgen.tables.messages import listed
@@ -93,9 +93,12 @@ def standardised(estimator, line: LineStatistics, unscaled: Any = False) -> Line
     width = len(line.mean) - 1
     centre, scale = np.zeros(width), np.ones(width)
     if estimator.standardize:
-        deviation = np.sqrt((line.factor[:, :-1] ** 2).sum(0) / line.n)
-        seen = deviation > 8 * np.finfo(float).eps * np.abs(line.mean[:-1])
-        centre, scale = line.mean[:-1], np.where(seen & ~np.asarray(unscaled), deviation, 1.0)
+        centre, deviation = line.mean[:-1], np.sqrt((line.factor[:, :-1] ** 2).sum(0) / line.n)
+        if estimator.intercept:
+            seen = deviation > 8 * np.finfo(float).eps * np.abs(centre)
+            scale = np.where(seen & ~np.asarray(unscaled), deviation, 1.0)
+        else:
+            centre, scale = about_zero(centre, deviation)
     estimator.centre_, estimator.scale_ = centre, scale
     divide = np.append(scale, 1.0)
     return replace(line, mean=(line.mean - np.append(centre, 0.0)) / divide, factor=line.factor / divide)

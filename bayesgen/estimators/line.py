@@ -197,9 +197,11 @@ class SummedLine(Estimator):
         self._settle(columns, distant.standardised(self, given))
 
 
-def scale_of_noise(line: LineStatistics) -> float:
-    """Variance of y, which the prior of the noise variance takes; 1, with a warning, where it is constant."""
+def scale_of_noise(line: LineStatistics, intercept: bool) -> float:
+    """Variance of y, about 0 without an intercept, for the prior of the noise; 1, with a warning, where it is 0."""
     variance, mean = (line.factor[:, -1] ** 2).sum() / line.n, line.mean[-1]
+    if not intercept:
+        variance, mean = variance + mean**2, 0.0
     if variance > (8 * np.finfo(float).eps * np.abs(mean)) ** 2:
         return float(variance)
     warnings.warn(CONSTANT, UserWarning, stacklevel=5)

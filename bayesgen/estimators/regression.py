@@ -28,9 +28,10 @@ from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.models.semi_conjugate_regression import SemiConjugateLinearRegression
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.posterior import generator
-from bayesgen.statistics import centre_and_scale, moments
+from bayesgen.statistics import about_zero, centre_and_scale, moments
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.messages import listed
 from bayesgen.tree import tree
@@ -62,8 +63,11 @@ class _Regression(Evidence, Estimator):
         table, y, weight = existing(self._table(X, reset=reset), y, sample_weight)
         return table.columns, complete(self._numbers(table), table.columns), y, weight
 
+    intercept = True
+
     def _centre_and_scale(self, x, weight):
-        return centre_and_scale(x, weight)
+        mean, deviation = centre_and_scale(x, weight)
+        return (mean, deviation) if self.intercept else about_zero(mean, deviation * (x != x[0]).any(0))
 
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):
@@ -143,7 +147,8 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
     Standardised columns z = (x - mean)/sd, with the weighted population sd, have coefficients
     β_j | σ² ~ N(0, prior_scale² σ²), the intercept ~ N(mean(y), intercept_scale² σ²), and σ² ~ InvGamma(1, var(y)):
     predictions follow a shift or rescaling of a column or of y. With ``standardize=False`` the columns are taken as
-    they are, with the intercept ~ N(0, intercept_scale² σ²).
+    they are, with the intercept ~ N(0, intercept_scale² σ²). Without an intercept nothing is centred: columns are
+    divided by their root mean square, and σ² ~ InvGamma(1, mean of y²).
 
     Parameters
     ----------
@@ -152,6 +157,12 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
         regression of the standardised columns with penalty 1/prior_scale².
     standardize : bool, default True
         Whether the scales hold for standardised columns; reported coefficients are those of the columns as given.
+    intercept : bool, default True
+        Whether the line has one; if not, it goes through 0.
+    scale_with_noise : bool, default True
+        Whether the prior standard deviations are in units of the noise sd. If not, they are in units of y, and the
+        priors of coefficients and noise are independent: there is no exact posterior, so take ``inference="nuts"``,
+        "map" or "laplace", with noise and prior "normal".
     noise, prior : {"normal", "laplace"}, default "normal"
         Distribution of the noise (Laplace: robust against outliers) and of the coefficients (Laplace: with "map" the
         lasso). Only normal with normal has an exact posterior; with Laplace take ``inference="map"`` or ``"nuts"``.
@@ -195,11 +206,15 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
         noise="normal",
         prior="normal",
         inference: str | Inference = "exact",
+        intercept: bool = True,
+        scale_with_noise: bool = True,
         random_state=None,
     ):
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.standardize = standardize
+        self.intercept = intercept
+        self.scale_with_noise = scale_with_noise
         self.noise = noise
         self.prior = prior
         self.inference = inference
@@ -225,11 +240,18 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
             self._fit(X, y, sample_weight)
         return self
 
+    def _check_settings(self):
+        super()._check_settings()
+        check_flag("intercept", self.intercept)
+        check_flag("scale_with_noise", self.scale_with_noise)
+
     def _line(self, columns, location, beta):
         """Model of normal noise and coefficients."""
-        scales = np.full(len(columns), float(self.prior_scale))
-        factor = np.diag(np.append(self.intercept_scale, scales))
-        return LinearRegression(np.append(location, 0 * scales), factor, 1.0, beta, columns=columns)
+        scales, mean = np.full(len(columns), float(self.prior_scale)), np.zeros(len(columns))
+        if self.intercept:
+            scales, mean = np.append(self.intercept_scale, scales), np.append(location, mean)
+        kind = LinearRegression if self.scale_with_noise else SemiConjugateLinearRegression
+        return kind(mean, np.diag(scales), 1.0, beta, columns=columns, intercept=self.intercept)
 
     def _tell(self, sites):
         self.coef_, self.intercept_ = sites["coefficients"], float(sites["intercept"])
@@ -250,7 +272,7 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
 
     def _settle(self, columns, line):
         """Learn from standardised statistics."""
-        beta = scale_of_noise(line)
+        beta = scale_of_noise(line, self.intercept)
         self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line
         self.posterior_ = resolve(self.inference)(self.model_, line, seed=self.random_state)
         self._tell(self._undo(self.posterior_.mean()))
@@ -264,6 +286,8 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
             raise ValueError(f"y: {error.problem}") from None
         location = own.mean[0] if self.standardize else 0.0
         beta = own.scatter[0] / own.n[0]
+        if not self.intercept:
+            beta, location = beta + own.mean[0] ** 2, 0.0
         if beta <= own.resolution()[0]:
             warnings.warn(CONSTANT, UserWarning, stacklevel=3)
             beta = 1.0
@@ -271,7 +295,9 @@ class LinearRegressor(RegressorMixin, _Regression, SummedLine):
         if self.noise == self.prior == "normal":
             model = self._line(columns, location, beta)
         else:
-            kinds = {"noise": self.noise, "prior": self.prior, "columns": columns}
+            if not self.scale_with_noise:
+                raise ValueError("scale_with_noise=False takes normal noise and a normal prior")
+            kinds = {"noise": self.noise, "prior": self.prior, "columns": columns, "intercept": self.intercept}
             model = LaplaceLinearRegression(scales, self.intercept_scale, location, 1.0, beta, **kinds)
         self._tell(self._learn(inference, model, z, y, weight))
 

@@ -27,7 +27,7 @@ FITTED = {  # attributes of a fitted estimator; "feature_names_in_" too, where t
 MODELS = {
     NaiveBayesClassifier: models.NaiveBayes,
     GaussianDiscriminantClassifier: models.GaussianDiscriminant,
-    LinearRegressor: models.LinearRegression | models.LaplaceLinearRegression,
+    LinearRegressor: models.LinearRegression | models.SemiConjugateLinearRegression | models.LaplaceLinearRegression,
     LogisticClassifier: models.LogisticRegression,
     ProbitClassifier: models.ProbitRegression,
 }

@@ -24,6 +24,7 @@ from bayesgen.models.reference import (
     ReferencePoisson,
     ReferenceVector,
 )
+from bayesgen.models.semi_conjugate_regression import SemiConjugateLinearRegression
 from bayesgen.models.separation import SeparationPrior
 
 __all__ = [
@@ -52,5 +53,6 @@ __all__ = [
     "ReferenceGaussian",
     "ReferencePoisson",
     "ReferenceVector",
+    "SemiConjugateLinearRegression",
     "SeparationPrior",
 ]

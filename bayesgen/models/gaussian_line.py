@@ -21,7 +21,9 @@ _RANK = 1e-12  # of a column's spread, what is left of it beside the others: bel
 
 
 class GaussianLine(Discriminative):
-    """A line with Gaussian noise; ``params`` hold "intercept", "coefficients" and "variance"."""
+    """A line with Gaussian noise; ``params`` hold "intercept" (0 if there is none), "coefficients" and "variance"."""
+
+    intercept: bool = True  # whether there is one
 
     def __call__(self, x, t=None, *, subsample_size: int | None = None):
         """Run the program row by row.
@@ -90,16 +92,29 @@ class GaussianLine(Discriminative):
         """Mean and variance of the target at each row of x (n, D), over draws of the parameters (draws, ...)."""
         x = self.check_columns(x)
         weights = np.column_stack([params["intercept"], params["coefficients"]])
-        rows, centre = np.column_stack([np.ones(len(x)), x]), weights.mean(0)
+        rows, centre = np.column_stack([np.ones(len(x)), x]), weights.mean(0)  # an intercept that is not there is 0
         spread = (weights - centre).T @ (weights - centre) / len(weights)
         return rows @ centre, ((rows @ spread) * rows).sum(1) + params["variance"].mean()
 
     def least_squares(self, statistics: LineStatistics) -> tuple[np.ndarray, float]:
-        """Weights (1 + D,) of least squares, and the root of the squared residuals; ValueError where not determined."""
+        """Weights of least squares, and the root of the squared residuals; ValueError where not determined."""
         mean, factor = statistics.mean, statistics.factor
+        if not self.intercept:
+            _, factor = np.linalg.qr(self.rows_of(statistics))
         check_rank(factor[:-1, :-1], statistics.noise()[:-1], self.columns, _RANK)
         coefficients = solve_triangular(factor[:-1, :-1], factor[:-1, -1])
+        if not self.intercept:
+            return coefficients, abs(float(factor[-1, -1]))
         return np.append(mean[-1] - mean[:-1] @ coefficients, coefficients), float(factor[-1, -1])
+
+    def design(self, x) -> np.ndarray:
+        """Rows z = (1, x), or x without an intercept."""
+        return np.column_stack([np.ones(len(x)), x]) if self.intercept else x
+
+    def rows_of(self, statistics: LineStatistics) -> np.ndarray:
+        """D + 2 rows (z, t) that have the sums of squares and products of all the rows."""
+        rows = statistics.rows()
+        return rows if self.intercept else rows[:, 1:]
 
     def ml(self, statistics):
         """Least squares, and the mean squared residual (divisor n); ValueError where they are not determined."""
@@ -111,10 +126,12 @@ class GaussianLine(Discriminative):
             )
         return self.params(weights, residual**2 / statistics.n)
 
-    @staticmethod
-    def params(weights, variance):
-        """Name the parts of weights (..., 1 + D)."""
-        return {"intercept": weights[..., 0], "coefficients": weights[..., 1:], "variance": np.asarray(variance)}
+    def params(self, weights, variance):
+        """Name the parts of weights (..., 1 + D), or (..., D) without an intercept."""
+        intercept, coefficients = weights[..., 0], weights[..., 1:]
+        if not self.intercept:
+            intercept, coefficients = np.zeros(weights.shape[:-1]), weights
+        return {"intercept": intercept, "coefficients": coefficients, "variance": np.asarray(variance)}
 
 
 def target(t) -> np.ndarray:

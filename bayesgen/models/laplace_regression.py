@@ -22,6 +22,7 @@ from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.discriminative import scores
 from bayesgen.models.gaussian_line import GaussianLine, target
+from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.special import namespace
 from bayesgen.program import static
@@ -50,6 +51,8 @@ class LaplaceLinearRegression(GaussianLine):
         Distribution of the noise and of the coefficients. With normal noise NUTS and MAP need only `LineStatistics`.
     columns : tuple of str, optional
         Names of the columns.
+    intercept : bool, default True
+        Whether there is one; if not, its scale and mean stand for nothing.
 
     Examples
     --------
@@ -68,9 +71,11 @@ class LaplaceLinearRegression(GaussianLine):
     noise: str = static(default="laplace", kw_only=True)
     prior: str = static(default="normal", kw_only=True)
     columns: tuple[str, ...] = static(default=(), kw_only=True)
+    intercept: bool = static(default=True, kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
+        check_flag("LaplaceLinearRegression: intercept", self.intercept)
         for name in ("noise", "prior"):
             if getattr(self, name) not in _KINDS:
                 raise ValueError(
@@ -94,7 +99,10 @@ class LaplaceLinearRegression(GaussianLine):
         numpyro, dist = program.numpyro, program.dist
         variance = numpyro.sample("variance", dist.InverseGamma(self.alpha, self.beta))
         sd = variance**0.5
-        intercept = numpyro.sample("intercept", dist.Normal(self.intercept_mean, self.intercept_scale * sd))
+        if self.intercept:
+            intercept = numpyro.sample("intercept", dist.Normal(self.intercept_mean, self.intercept_scale * sd))
+        else:
+            intercept = numpyro.deterministic("intercept", program.jnp.zeros(()))
         family = dist.Laplace if self.prior == "laplace" else dist.Normal
         coefficients = numpyro.sample("coefficients", family(0.0, self.prior_scale * sd).to_event(1))
         return {"intercept": intercept, "coefficients": coefficients, "variance": variance}
@@ -141,13 +149,16 @@ class LaplaceLinearRegression(GaussianLine):
     def map(self, statistics):
         """Mode of the posterior density in (intercept, coefficients, variance); see the module."""
         if self.noise == "normal":
-            rows = statistics.rows()
+            rows = self.rows_of(statistics)
             z, y, w, n = rows[:, :-1], rows[:, -1], np.ones(len(rows)), statistics.n
         else:
-            z = np.column_stack([np.ones(len(statistics.data["x"])), statistics.data["x"]])
+            z = self.design(statistics.data["x"])
             y, w = statistics.data["t"], statistics.data["weight"]
             n = w.sum()
-        scale, y = np.append(self.intercept_scale, self.prior_scale), y - z[:, 0] * self.intercept_mean
+        scale, centre = self.prior_scale, np.zeros(z.shape[1])
+        if self.intercept:
+            scale, centre[0] = np.append(self.intercept_scale, scale), self.intercept_mean
+        first, y = 1 + self.intercept, y - z @ centre  # the place of the first coefficient in v
         power = 2 * (self.alpha + 1) + n + len(scale)
         rows = np.column_stack([y, -z * scale])  # residuals / σ = rows @ v, v = (1/σ, weights/(σ scale))
         v, decrement = np.zeros(rows.shape[1]), np.inf
@@ -158,12 +169,13 @@ class LaplaceLinearRegression(GaussianLine):
                 if v[0] <= 0:
                     return np.inf
                 residual, slope, curvature = _penalty(rows @ v, self.noise, epsilon, 2**0.5)
-                prior, push, stiffness = _penalty(v[2:], self.prior, epsilon)
-                value = self.beta * v[0] ** 2 - power * np.log(v[0]) + w @ residual + 0.5 * v[1] ** 2 + prior.sum()
+                prior, push, stiffness = _penalty(v[first:], self.prior, epsilon)
+                level = v[1:first]  # the intercept's
+                value = self.beta * v[0] ** 2 - power * np.log(v[0]) + w @ residual + 0.5 * level @ level + prior.sum()
                 if not derivatives:
                     return value
-                own = np.array([2 * self.beta * v[0] - power / v[0], v[1]])
-                own2 = np.array([2 * self.beta + power / v[0] ** 2, 1.0])
+                own = np.array([2 * self.beta * v[0] - power / v[0], *level])
+                own2 = np.array([2 * self.beta + power / v[0] ** 2, *np.ones(len(level))])
                 bent = curvature > 1e-15 * curvature.max()  # under Laplace noise few rows are, in the end
                 hessian = rows[bent].T @ ((w * curvature)[bent, None] * rows[bent])
                 hessian += np.diag(np.append(own2, stiffness))
@@ -173,10 +185,8 @@ class LaplaceLinearRegression(GaussianLine):
         if not decrement < CLOSE:
             raise ValueError("the search for the posterior mode did not converge; standardise the columns")
         if self.prior == "laplace":
-            v[2:][np.abs(v[2:]) < _ZERO] = 0.0
-        weights = v[1:] * scale / v[0]
-        weights[0] += self.intercept_mean
-        return self.params(weights, v[0] ** -2.0)
+            v[first:][np.abs(v[first:]) < _ZERO] = 0.0
+        return self.params(centre + v[1:] * scale / v[0], v[0] ** -2.0)
 
 
 def _penalty(u, kind, epsilon, factor=1.0):

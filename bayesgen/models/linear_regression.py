@@ -1,83 +1,40 @@
 r"""Linear regression: the conjugate discriminative model, with unknown and with known noise.
 
-With a row z = (1, x), x of D columns, and weights w = (intercept, coefficients):
+With a row z = (1, x), x of D columns, and weights w = (intercept, coefficients); without an intercept z = x, and w are
+the coefficients:
 
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad w \mid \sigma^2 \sim N(m, \sigma^2 V), \quad
    t_i \mid x_i, w, \sigma^2 \sim N(z_i^\top w, \sigma^2)
 
 V_n⁻¹ = V⁻¹ + Z'Z, m_n = V_n (V⁻¹ m + Z't), a_n = a + n/2, b_n = b + (|t - Z m_n|² + (m_n - m)' V⁻¹ (m_n - m))/2.
 Predictive: Student-t with 2 a_n degrees of freedom, location z'm_n, squared scale (b_n/a_n)(1 + z'V_n z).
-Evidence: log p(t | x), for the columns have no distribution here. Joint mode: m_n and b_n/(a_n + 1 + (D + 1)/2). With
-V = s² I the mode of the coefficients is ridge regression with penalty 1/s². (Bishop 2006, section 3.3; Murphy 2012,
-*Machine Learning*, section 7.6.)
+Evidence: log p(t | x), for the columns have no distribution here. Joint mode: m_n and b_n/(a_n + 1 + p/2), p weights.
+With V = s² I the mode of the coefficients is ridge regression with penalty 1/s². (Bishop 2006, section 3.3; Murphy
+2012, *Machine Learning*, section 7.6.)
 
-The rows enter as `LineStatistics`, a triangular factor. The algebra is least squares by a QR factorisation of F⁻¹ above
-that factor, so that no matrix is squared; V is kept as a triangular root, V = F F'.
+The rows enter as `LineStatistics`, a triangular factor, and V as a triangular root, V = F F'; see
+`bayesgen.models.normal_weights`. A prior of the weights that does not scale with the noise is in
+`bayesgen.models.semi_conjugate_regression`.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.model import Conjugate
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.models.gaussian_line import GaussianLine
 from bayesgen.models.line_statistics import LineStatistics
+from bayesgen.models.normal_weights import NormalWeights
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, namespace
-from bayesgen.program import is_abstract, static
+from bayesgen.program import static
 
 
-class _ConjugateLine(GaussianLine, Conjugate):
+class _ConjugateLine(NormalWeights, Conjugate):
     """The algebra of weights ~ N(mean, F F'), times the variance where it is unknown."""
-
-    mean: Hyperparameter
-    factor: Hyperparameter
-
-    def __post_init__(self):
-        super().__post_init__()
-        size, owner, factor = len(self.mean), type(self).__name__, self.factor
-        if self.mean.ndim != 1 or size < 2:
-            raise ValueError(f"{owner}: mean must hold that of the intercept and of each coefficient, got {self.mean}")
-        known = factor.shape == (size, size) and not is_abstract(factor)
-        wrong = known and (np.triu(factor, 1).any() or not (np.diagonal(factor) > 0).all())
-        if factor.shape != (size, size) or wrong:
-            raise ValueError(
-                f"{owner}: factor must be lower triangular ({size}, {size}) with a positive diagonal: "
-                "np.diag of standard deviations, or np.linalg.cholesky of a covariance matrix"
-            )
-
-    @property
-    def features(self) -> int:
-        """Number of columns D."""
-        return self.mean.shape[-1] - 1
-
-    def weights(self, variance):
-        """Sample intercept and coefficients from N(mean, variance F F'): the intercept, then the others given it."""
-        numpyro, dist, mean, factor = program.numpyro, program.dist, self.mean, self.factor
-        sd = variance**0.5
-        intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
-        location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
-        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
-        return {"intercept": intercept, "coefficients": coefficients}
-
-    def solve(self, statistics: LineStatistics, noise: Any = 1.0):
-        """Posterior mean and root of V, and the squares |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m), by one QR."""
-        xp, size, rows = namespace(self.mean, self.factor, noise), len(self.mean), statistics.rows()
-        z = xp.concatenate([_invert(self.factor, lower=True), rows[:, :-1] / noise])
-        step = rows[:, -1] - rows[:, :-1] @ self.mean  # from the prior mean, so that offsets do not cancel
-        t = xp.concatenate([xp.zeros(size), step / noise])
-        q, r = xp.linalg.qr(z[:, ::-1])  # columns turned round, so that the root comes out lower triangular
-        inverse = _invert(r)
-        factor = xp.tril(inverse[::-1, ::-1])
-        factor = factor * xp.sign(factor.diagonal())[None]
-        step = _solve_triangular(r, q.T @ t)[::-1]
-        residual = t - z @ step
-        return self.mean + step, factor, residual @ residual
 
     def map(self, statistics):
         """Mode of the posterior."""
@@ -85,24 +42,16 @@ class _ConjugateLine(GaussianLine, Conjugate):
 
     def locate(self, x, noise: Any = 1.0):
         """Location z'm of the predictive at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
-        z = np.column_stack([np.ones(len(x)), x])
+        z = self.design(x)
         return z @ self.mean, log1p_sum_squares(z @ self.factor / noise)
-
-
-def _solve_triangular(matrix, right, lower=False):
-    library = linalg if namespace(matrix, right) is np else program.jax.scipy.linalg
-    return library.solve_triangular(matrix, right, lower=lower)
-
-
-def _invert(matrix, lower=False):
-    return _solve_triangular(matrix, np.eye(len(matrix), dtype=matrix.dtype), lower)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearRegression(_ConjugateLine):
     """Linear regression with a normal-inverse-gamma prior on weights and noise variance.
 
-    The model puts the column of ones in: the first weight is the intercept, with a prior variance of its own.
+    The model puts the column of ones in: the first weight is the intercept, with a prior variance of its own. Without
+    an intercept (``intercept=False``) ``mean`` and ``factor`` are those of the D coefficients.
 
     Parameters
     ----------
@@ -115,6 +64,8 @@ class LinearRegression(_ConjugateLine):
         Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
     columns : tuple of str, optional
         Names of the columns.
+    intercept : bool, keyword, default True
+        Whether there is one.
 
     Examples
     --------
@@ -132,6 +83,7 @@ class LinearRegression(_ConjugateLine):
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
+    intercept: bool = static(default=True, kw_only=True)
 
     def latents(self):
         """Sample the noise variance, and the weights given it."""
@@ -177,7 +129,7 @@ class LinearRegression(_ConjugateLine):
         return self.params(self.mean, self.beta / (self.alpha - 1) if self.alpha > 1 else np.inf)
 
     def mode(self):
-        """Joint mode of (weights, variance): m and b / (a + 1 + (D + 1)/2)."""
+        """Joint mode of (weights, variance): m and b / (a + 1 + p/2), p weights."""
         return self.params(self.mean, self.beta / (self.alpha + 1 + len(self.mean) / 2))
 
     def sample_parameters(self, rng, size=()):
@@ -202,6 +154,8 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         Known standard deviation of the noise, in units of t.
     columns : tuple of str, optional
         Names of the columns.
+    intercept : bool, keyword, default True
+        Whether there is one.
 
     Notes
     -----
@@ -220,6 +174,7 @@ class LinearRegressionKnownVariance(_ConjugateLine):
     factor: Hyperparameter = hyperparameter(rank=2)
     noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
+    intercept: bool = static(default=True, kw_only=True)
 
     @property
     def covariance(self) -> np.ndarray:

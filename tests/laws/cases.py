@@ -21,6 +21,7 @@ from bayesgen.models import (
     NormalKnownMean,
     NormalKnownVariance,
     ProbitRegression,
+    SemiConjugateLinearRegression,
     SeparationPrior,
 )
 from laws.bayes import (
@@ -117,6 +118,7 @@ APART = SeparationPrior([1.5, 2.5], [1.0, 1.5], [1.5, 1.2], eta=2.5)
 PAIR = classed(2, x=normals(2))
 
 LINE = {"mean": [1.0, -0.5, 0.2], "factor": [[1.0, 0, 0], [0.3, 0.8, 0], [-0.5, 0.4, 0.7]]}
+SLOPES = {"mean": [-0.5, 0.2], "factor": [[0.8, 0], [0.4, 0.7]]}
 LASSO = {"alpha": 4.0, "beta": 3.0, "intercept_scale": 1.5}
 SCORES = {"prior_scale": [1.5, 1.0], "intercept_scale": 1.2}
 ABC = ("a", "b", "c")
@@ -158,6 +160,10 @@ CASES = [
     discriminant("separation diagonal", TWO, APART, WEIGHTED_AGAIN, covariance="diagonal"),
     regression("linear", LinearRegression(**LINE, alpha=4.0, beta=3.0, columns=("a", "b")), columns(2)),
     regression("linear, known noise", LinearRegressionKnownVariance(**LINE, noise_sd=0.8), columns(2),
+               slow=NUTS_AGAIN),
+    regression("linear through 0", LinearRegression(**SLOPES, alpha=4.0, beta=3.0, intercept=False), columns(2),
+               slow=NUTS_AGAIN),
+    regression("linear, prior apart", SemiConjugateLinearRegression(**LINE, alpha=4.0, beta=3.0), columns(2),
                slow=NUTS_AGAIN),
     regression("laplace noise", LaplaceLinearRegression([0.8, 0.5], **LASSO), columns(2), NO_ML, WEIGHTED_AGAIN,
                kinked=True),

@@ -24,6 +24,7 @@ from bayesgen.models import (
     NormalKnownMean,
     NormalKnownVariance,
     ProbitRegression,
+    SemiConjugateLinearRegression,
 )
 
 
@@ -101,11 +102,13 @@ def _separation(prior, params):
 
 
 def _line(model, params):
-    """Weights ~ N(mean, F F'), in units of the noise variance where that is unknown."""
-    weights, known = np.append(params["intercept"], params["coefficients"]), hasattr(model, "noise_sd")
-    variance = 1.0 if known else params["variance"]
-    density = stats.multivariate_normal(model.mean, variance * model.factor @ model.factor.T).logpdf(weights)
-    return density if known else density + stats.invgamma(model.alpha, scale=model.beta).logpdf(variance)
+    """Weights ~ N(mean, F F'), of `LinearRegression` in units of the noise variance."""
+    weights = np.append(params["intercept"], params["coefficients"]) if model.intercept else params["coefficients"]
+    unit = params["variance"] if isinstance(model, LinearRegression) else 1.0
+    density = stats.multivariate_normal(model.mean, unit * model.factor @ model.factor.T).logpdf(weights)
+    if isinstance(model, LinearRegressionKnownVariance):
+        return density
+    return density + stats.invgamma(model.alpha, scale=model.beta).logpdf(params["variance"])
 
 
 def _laplace_line(model, params):
@@ -134,6 +137,7 @@ PRIORS: dict[type, Callable] = {
     NormalInverseWishart: _normal_inverse_wishart,
     LinearRegression: _line,
     LinearRegressionKnownVariance: _line,
+    SemiConjugateLinearRegression: _line,
     LaplaceLinearRegression: _laplace_line,
     LogisticRegression: _scores,
     ProbitRegression: _scores,

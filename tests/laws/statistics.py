@@ -8,6 +8,7 @@ from numpyro import handlers
 
 from bayesgen import program
 from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import Rows
 from laws.helpers import blocks, compiled, log_joint_draws, one, parameters, pick, same
 
@@ -42,7 +43,9 @@ def a_weight_may_be_a_fraction(case):
 
 def say_the_same(case, a, b):
     """Statistics are equal; where they are the rows themselves, so in any order, they give one likelihood."""
-    if isinstance(b, ClassStatistics):  # squares of weights tell weights from repeated rows: no likelihood has them
+    if isinstance(
+        b, ClassStatistics | LineStatistics
+    ):  # squares of weights tell weights from repeated rows: no likelihood has them
         a, b = (replace(s, squares=np.zeros(1)) for s in (a, b))
     if not isinstance(b, Rows):
         return same(a, b, 1e-12)
