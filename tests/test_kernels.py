@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
+from threadpoolctl import threadpool_info
 
 from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
@@ -17,6 +18,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from bayesgen.numerics.threads import one_blas_thread
 from bayesgen.posterior import log_mean_density
 from bayesgen.statistics import moments
 
@@ -363,3 +365,16 @@ def test_rows_that_stand_column_by_column_have_the_same_moments(kind, vector):
     np.testing.assert_allclose(by_column.mean, by_row.mean, rtol=1e-12, atol=1e-12)
     scale = 1e-12 * np.abs(by_row.scatter).max()
     np.testing.assert_allclose(by_column.scatter, by_row.scatter, rtol=1e-7 if kind == "far" else 1e-11, atol=scale)
+
+
+def test_the_threads_of_the_blas_come_back_when_the_last_has_left():
+    def threads():
+        return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+
+    before, one, other = threads(), one_blas_thread(), one_blas_thread()
+    with one:
+        other.__enter__()
+        assert threads() == {1}
+    assert threads() == {1}
+    other.__exit__(None, None, None)
+    assert threads() == before

@@ -14,6 +14,7 @@ from bayesgen import program
 from bayesgen.inference.compiled import kept, shapes, starter
 from bayesgen.inference.mode import potential, search, unraveled
 from bayesgen.model import is_conjugate
+from bayesgen.numerics.threads import one_blas_thread
 
 _DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
@@ -34,6 +35,7 @@ def is_dense(model, count: int) -> bool:
     return count <= _DENSE and model.smooth and not is_conjugate(model)
 
 
+@one_blas_thread()
 def charted(model, statistics, seed: int):
     """Origin and root of a chart, from draws of the prior with a seed.
 

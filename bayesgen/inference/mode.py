@@ -10,6 +10,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.inference.compiled import kept, shapes, starter
 from bayesgen.numerics.memory import check_memory
+from bayesgen.numerics.threads import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Mode:
     curvature: np.ndarray
 
 
+@one_blas_thread()
 def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int = 0) -> Mode:
     """Minimise ``energy(step, origin, model, statistics)``, a negative log density, from the prior's median.
 
