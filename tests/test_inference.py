@@ -32,6 +32,7 @@ from bayesgen import (
 )
 from bayesgen.inference import resolve
 from bayesgen.inference.compiled import one_kernel
+from bayesgen.inference.nuts import _problems
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -275,11 +276,21 @@ def test_divergences_and_chains_apart_are_told():
     with pytest.warns(SamplerWarning, match="diverged.*raise target_accept"):
         edged = fit(cliff, 0.0, NUTS(200, 200, 2), seed=0)
     assert edged.sample_stats["diverging"].any() and edged.samples["place"].max() < 0.5
-    with pytest.warns(SamplerWarning, match="R-hat is .* above 1.01"):
+    with pytest.warns(SamplerWarning, match="R-hat is .* far above 1.01: the chains have not met; raise num_warmup"):
         apart = fit(two_peaks, 20.0, NUTS(200, 200, 8), seed=1)
     assert len(set(np.sign(apart.samples["place"].mean(1)))) == 2
     with pytest.warns(SamplerWarning, match=r"R-hat|effective draws"):
         fit(COIN, [1, 0, 1], NUTS(30, 30, 2), seed=0)
+
+
+@pytest.mark.parametrize(("apart", "words"), [(0.0, None), (0.15, "raise num_samples"), (1.0, "raise num_warmup")])
+def test_chains_a_little_apart_ask_for_more_draws_and_for_nothing_else(apart, words):
+    """Four chains of 400 draws whose means are ``apart``: an R-hat of 1.00, of 1.01 to 1.02, and more."""
+    draws = np.random.default_rng(0).normal(size=(4, 400, 1)) + apart * np.array([-1, 1, -1, 1])[:, None, None]
+    told = list(_problems(NUTS(num_samples=400), {"diverging": np.zeros(1)}, draws))
+    assert len(told) == (words is not None)
+    if words:
+        assert words in told[0] and ("num_warmup" in told[0]) == (apart == 1.0)
 
 
 @pytest.mark.filterwarnings("error")
@@ -395,6 +406,20 @@ def test_a_mode_that_says_nothing_of_scales_does_no_harm(density, variance):
     assert (np.abs(laws.z_scores(centred, 0.0)) < 5).all()
     assert (np.abs(laws.z_scores(centred**2, variance)) < 5).all()
     assert found.sample_stats["n_steps"].mean() < 10
+
+
+def funnel(y):
+    """Has no mode: the density grows without bound where the scale of the places goes to 0."""
+    scale = numpyro.sample("scale", dist.HalfCauchy(5.0))
+    place = numpyro.sample("place", dist.Normal(0.0, scale).expand([3]).to_event(1))
+    numpyro.factor("density", dist.Normal(y, 10.0).log_prob(place).sum())
+
+
+@pytest.mark.filterwarnings("ignore:NUTS")
+def test_a_density_without_a_mode_is_sampled_all_the_same():
+    found = fit(funnel, (np.array([8.0, -3.0, 7.0]),), NUTS(400, 200, 1), seed=0)
+    assert found.sample_stats["diverging"].mean() < 0.3
+    assert np.isfinite(found.samples["place"]).all() and len(np.unique(found.samples["scale"])) > 100
 
 
 def test_one_kernel_computes_the_same():

@@ -17,6 +17,9 @@ from bayesgen.model import is_conjugate
 from bayesgen.numerics.threads import one_blas_thread
 
 _DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
+_FLATTEST = (
+    1e-3  # curvature in units of the prior; the search may end in a funnel that has no mode, where it is negative
+)
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 
@@ -47,8 +50,9 @@ def charted(model, statistics, seed: int):
         with contextlib.suppress(ValueError, MemoryError):
             mode = search(potential, model, statistics, "mode", seed)
             values, vectors = np.linalg.eigh(mode.curvature)
-            # Symmetric in units of the prior: latents that do not correlate keep coordinates of their own.
-            return unraveled(mode.step, mode.origin), mode.scale[:, None] * (vectors / np.sqrt(values)) @ vectors.T
+            if values.min() > _FLATTEST:
+                # Symmetric in units of the prior: latents that do not correlate keep coordinates of their own.
+                return unraveled(mode.step, mode.origin), mode.scale[:, None] * (vectors / np.sqrt(values)) @ vectors.T
     arguments = *start, model, statistics
     origin, root = approach(lambda: program.compiled(lowered(*arguments), once=True), model, statistics)(*arguments)
     return origin, np.diag(root) if dense else root

@@ -147,8 +147,11 @@ def _problems(settings: NUTS, stats, z):
         with np.errstate(invalid="ignore", divide="ignore"):
             rhat, effective = np.nanmax(split_gelman_rubin(z)), np.nanmin(effective_sample_size(z))
         longer = f"raise num_warmup (now {settings.num_warmup}) and num_samples (now {settings.num_samples})"
-        if rhat > 1.01:
-            yield f"R-hat is {rhat:.3f}, above 1.01: the chains have not met; {longer}"
+        if rhat > 1.02:
+            yield f"R-hat is {rhat:.3f}, far above 1.01: the chains have not met; {longer}"
+        elif rhat > 1.01:  # as the noise of some hundred draws can make it
+            few = "a little above 1.01: the draws are too few to tell that the chains agree"
+            yield f"R-hat is {rhat:.3f}, {few}; raise num_samples (now {settings.num_samples})"
         elif effective < 100 * chains:
             yield f"{effective:.0f} effective draws, fewer than 100 a chain: averages are rough; {longer}"
 

@@ -10,6 +10,7 @@ from bayesgen.inspection.probabilities import log_odds, probability_interval
 from bayesgen.models.beta_binomial import BetaBinomial
 from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.tables.columns import frame_of
+from bayesgen.tables.messages import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def evidence(classifier, row, label=None) -> Evidence:
     check_is_fitted(classifier)
     names, labels = list(classifier.schema_.columns), classifier.classes_.tolist()
     if label is not None and label not in labels:
-        raise ValueError(f"label must be one of {labels}, got {label!r}")
+        raise ValueError(f"label must be one of {listed(labels)}, got {label!r}")
     if len(labels) < 2:
         raise ValueError("there is one class only, and no odds against others")
     given = frame_of(row)

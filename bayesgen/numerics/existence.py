@@ -32,9 +32,10 @@ def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
 
     def refuse(chosen, problem):
         names = [columns[j] if columns else int(j) for j in chosen]
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
         raise ValueError(
-            f"maximum likelihood does not exist: columns {names} are {problem}; drop them, or use 'map' or 'nuts', "
-            "whose prior decides"
+            f"maximum likelihood does not exist: columns {names[:6]}{more} are {problem}; drop them, or use 'map' or "
+            "'nuts', whose prior decides"
         )
 
     spread = np.sqrt((x**2).sum(0))

@@ -121,7 +121,7 @@ def _notes(result) -> Iterator[str]:
         places[note.failed, note.text][note.inference].append(note.fold)
     for (failed, text), where in places.items():
         folds = sorted({fold for found in where.values() for fold in found})
-        which = f"fold{'s' * (len(folds) > 1)} {', '.join(map(str, folds))}"
+        which = f"fold{'s' * (len(folds) > 1)} {named(folds)}"
         yield f"{', '.join(where)} {'left out of' if failed else 'warned in'} {which}: {text}"
     some = [name for name in result.probability if 0 < result.scores(name).folds < result.folds]
     if some:
