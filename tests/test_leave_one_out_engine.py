@@ -288,4 +288,5 @@ def test_stacking_is_what_scipy_finds():
 def test_the_mass_of_the_prior_is_even_over_families():
     np.testing.assert_allclose(stack.shares(["a", "b", "b", "c"]), [1 / 3, 1 / 6, 1 / 6, 1 / 3])
     np.testing.assert_allclose(stack.shares(["a", stack.BASE_RATE]), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(stack.shares(["a", stack.SOFTMAX, stack.SOFTMAX]), [1 / 3, 1 / 3, 1 / 3])
     assert stack.strength(10) == 5 and stack.strength(1000) == 1

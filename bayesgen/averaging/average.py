@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.logistic import STRENGTHS, LogisticMembers
 from bayesgen.averaging.numbers import FittedView
-from bayesgen.averaging.stack import BASE_RATE
+from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
 from bayesgen.averaging.temper import log_probability
 from bayesgen.numerics.pieces import pieces
 from bayesgen.program import Record
@@ -127,14 +127,14 @@ def members_of(numbers, categories, discriminative) -> list[tuple]:
     first = [(view.count, member) for view in numbers for member in view.members]
     second = [] if categories is None else list(categories.members)
     pairs: list[tuple] = [(a, b) for a in [*first, None] for b in [*second, None]]
-    return pairs if discriminative is None else [*pairs, *(("softmax", strength) for strength in STRENGTHS)]
+    return pairs if discriminative is None else [*pairs, *((SOFTMAX, strength) for strength in STRENGTHS)]
 
 
 def families(members) -> list[str]:
     """The family of each member: its structure, whatever the strengths; of several components their number."""
 
     def name(a, b):
-        if a == "softmax":
+        if a == SOFTMAX:
             return a
         if a is None and b is None:
             return BASE_RATE
@@ -147,7 +147,7 @@ def families(members) -> list[str]:
 def generative(members, numbers, categories) -> np.ndarray:
     """Which members have a density of all columns, (M,)."""
     some = [(a is not None or not numbers) and (b is not None or categories is None) for a, b in members]
-    return np.array([flag and a != "softmax" for flag, (a, _) in zip(some, members, strict=True)])
+    return np.array([flag and a != SOFTMAX for flag, (a, _) in zip(some, members, strict=True)])
 
 
 def products(numbers, categories, rows: int, classes: int) -> np.ndarray:

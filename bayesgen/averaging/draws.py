@@ -11,6 +11,7 @@ from bayesgen.averaging.evidence import posterior
 from bayesgen.averaging.gaussian import whiten
 from bayesgen.averaging.logistic import STRENGTHS
 from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.stack import SOFTMAX
 from bayesgen.numerics.pieces import pieces
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
@@ -160,7 +161,7 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     chosen = rng.choice(len(names), size, p=average.weights)
     for m in np.unique(chosen):
         (a, b), at = names[m], np.flatnonzero(chosen == m)
-        if a == "softmax":  # a point: its spread is not known
+        if a == SOFTMAX:  # a point: its spread is not known
             result[at] += average.discriminative.log_density(x, c)[STRENGTHS.index(b)]
             a = b = None
         if a is not None:

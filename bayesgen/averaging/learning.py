@@ -239,7 +239,7 @@ def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, conc
     members = average.members_of(numbers, categories, softmax)
     prior = stack.shares(average.families(members))
     expected = temper.expected(data.x.shape[1] + data.c.shape[1], left.weight.sum())
-    mode = np.array([1.0 if a == "softmax" else expected for a, _ in members])
+    mode = np.array([1.0 if a == stack.SOFTMAX else expected for a, _ in members])
     whole = average.generative(members, numbers, categories)
     if method == "evidence":
         exponents = np.ones(len(members))

@@ -20,7 +20,7 @@ from scipy.special import log_softmax
 from bayesgen.averaging.warp import Warp
 from bayesgen.program import Record
 
-STRENGTHS = (0.01, 0.1, 1.0, 10.0)  # C, the prior variance of a coefficient
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import average, columns, draws, explanation
+from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior import generator
 
@@ -74,11 +75,11 @@ def members(classifier):
     check_is_fitted(classifier)
     rows = []
     for a, b in classifier.members_:
-        softmax = a == "softmax"
+        softmax = a == SOFTMAX
         count, member = (None, None) if softmax or a is None else a
         rows.append(
             {
-                "kind": "softmax" if softmax else "base rate" if a is None and b is None else "generative",
+                "kind": SOFTMAX if softmax else BASE_RATE if a is None and b is None else "generative",
                 "components": count,
                 "covariance": member and member.structure,
                 "rho": member and member.rho,
@@ -140,7 +141,7 @@ def member_posteriors(classifier):
     heavy = [m for m in np.argsort(-fitted.weights, kind="stable") if fitted.weights[m] >= _LEAST]
     groups = {}
     for m in heavy:
-        if fitted.names[m][0] == "softmax":
+        if fitted.names[m][0] == SOFTMAX:
             continue
         a, b = fitted.names[m]
         own = draws.parameters(fitted, a, b, (4, 250), rng)
