@@ -20,6 +20,7 @@ same for every kappa; one factorisation serves them all by Sherman and Morrison:
 degrees of freedom kept. (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.)
 """
 
+import functools
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -151,8 +152,20 @@ def _add_diagonal(matrix, diagonal):
 def log_student(square, log_det, dof, kappa, width):
     """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det."""
     power = (dof + width) / 2
-    level = log_gamma_ratio(dof / 2, width / 2) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
+    level = _gamma_ratio(dof, width) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
     return level - power * np.log1p(square * kappa / (kappa + 1))
+
+
+def _gamma_ratio(dof, width):
+    """Log Γ((dof + width)/2)/Γ(dof/2); of a group and a number of columns it is asked again and again."""
+    if np.size(dof) == np.size(width) == 1:
+        return _one_gamma_ratio(float(np.ravel(dof)[0]), float(np.ravel(width)[0]))
+    return log_gamma_ratio(dof / 2, width / 2)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _one_gamma_ratio(dof: float, width: float) -> float:
+    return float(log_gamma_ratio(dof / 2, width / 2))
 
 
 def whiten(matrix, vectors, seen=None):

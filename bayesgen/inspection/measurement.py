@@ -212,16 +212,19 @@ def _of_average(joint, rows, losses, result):
     names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
     seen = np.concatenate([~np.isnan(x), c >= 0], axis=1)
     for places, at in patterns(seen):  # rows of one pattern of gaps have one factorisation
-        for j in np.setdiff1d(np.arange(len(names)), places):
-            for piece in pieces(len(at), 1 << 10):
-                own = at[piece]
-                result[own, schema.columns.index(names[j])] = _of_column(average, x[own], c[own], j, priors, losses)
+        for piece in pieces(len(at), 1 << 10):
+            own = at[piece]
+            with np.errstate(divide="ignore"):
+                now = np.log(average.probability(x[own], c[own], priors)).T
+            for j in np.setdiff1d(np.arange(len(names)), places):
+                value = _of_column(average, x[own], c[own], j, now, priors, losses)
+                result[own, schema.columns.index(names[j])] = value
     for name in classifier.constant_:  # left out of the fit: they say nothing of the class
         result[:, schema.columns.index(name)] = 0.0
 
 
-def _of_column(average, x, c, j, priors, losses):
-    """Value of knowing one column, which the rows lack, (n,)."""
+def _of_column(average, x, c, j, now, priors, losses):
+    """Value of knowing one column, which the rows lack, (n,); ``now`` has their log probabilities, (K, n)."""
     if j < x.shape[1]:
         values, y, log_joint = missing.grid(average, x, c, j)
         weight = missing.mass(y, log_joint).sum(2)
@@ -231,8 +234,7 @@ def _of_column(average, x, c, j, priors, losses):
         weight = softmax(logsumexp(log_joint, axis=2), axis=1)
     with np.errstate(divide="ignore"):
         then = np.log(average.probability(*missing.filled(x, c, j, values), priors))
-        now = np.log(average.probability(x, c, priors))
-    return _saved(now.T, np.moveaxis(then.reshape(*values.shape, -1), 2, 0), weight, losses)
+    return _saved(now, np.moveaxis(then.reshape(*values.shape, -1), 2, 0), weight, losses)
 
 
 def _heaviest(average):
