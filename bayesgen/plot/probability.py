@@ -46,7 +46,7 @@ def reliability(
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
     )
-    low, high = min(1 / probability.shape[1], lower.min()) - 0.03, 1.03
+    low, high = min(1 / probability.shape[1], lower.min()) - 0.1, 1.03  # room for the numbers at the foot
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", zorder=1)
     ax.vlines(p, lower, upper, color=RIGHT, linewidth=1.5, alpha=0.6, zorder=2)
     ax.plot(p, frequency, "o", color=RIGHT, markersize=5, zorder=3)
