@@ -1,11 +1,13 @@
 """Missing values: means, modes and draws given what is seen."""
 
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -169,6 +171,10 @@ def test_imputer_is_a_step_of_a_pipeline():
     np.testing.assert_allclose(filled["a"][GONE[:, 0]], frame["a"].mean(), atol=0.01)  # one class: the column's mean
     one, same, other = (bg.Imputer(draw=True, random_state=s).fit_transform(frame, Y)["a"] for s in (0, 0, 1))
     assert (one == same).all() and not (one == other).all()
+    imputer = bg.Imputer(draw=True).fit(frame, Y)
+    again = pickle.loads(pickle.dumps(imputer))
+    pd.testing.assert_frame_equal(again.transform(frame), imputer.transform(frame))
+    pd.testing.assert_frame_equal(clone(again).fit_transform(frame, Y), imputer.transform(frame))
 
 
 def test_imputation_beats_the_mean_of_the_column():

@@ -61,6 +61,8 @@ ESTIMATORS = [
     LINE(inference="map"),
     LOGIT(inference="map"),
     PROBIT(inference="map"),
+    bg.Imputer(),
+    bg.Imputer(NB(), draw=True),
 ]
 
 

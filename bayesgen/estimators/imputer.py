@@ -1,14 +1,17 @@
 """Imputation as a step of a pipeline."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.inspection.imputation import impute
 from bayesgen.numerics.checks import check_flag
+from bayesgen.tables.table import Table
 
 
 class Imputer(TransformerMixin, BaseEstimator):
@@ -62,14 +65,17 @@ class Imputer(TransformerMixin, BaseEstimator):
         self
         """
         check_flag("draw", self.draw)
-        own: Any = GaussianDiscriminantClassifier(inference="map") if self.classifier is None else self.classifier
-        count = X.shape[0] if hasattr(X, "shape") else len(X)
-        self.classifier_: Any = clone(own)
-        self.classifier_.set_params(random_state=self.random_state).fit(X, np.zeros(count, int) if y is None else y)
+        self.classifier_: Any = clone(self._model)
+        y = np.zeros(len(Table(X)), int) if y is None else y
+        self.classifier_.set_params(random_state=self.random_state).fit(X, y)
         self.n_features_in_ = self.classifier_.n_features_in_
         if hasattr(self.classifier_, "feature_names_in_"):
             self.feature_names_in_ = self.classifier_.feature_names_in_
         return self
+
+    @property
+    def _model(self) -> Any:
+        return GaussianDiscriminantClassifier(inference="map") if self.classifier is None else self.classifier
 
     def transform(self, X):
         """Rows without gaps: DataFrame or array, as the fit took them."""
@@ -83,5 +89,6 @@ class Imputer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        own = get_tags(self._model).input_tags
+        tags.input_tags = replace(own, allow_nan=True, sparse=False)
         return tags
