@@ -1,6 +1,7 @@
 """How each tool of NumPyro is used on each kind of model, or why it is not: the rows of docs/ecosystem.md."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 import jax
 import jax.numpy as jnp
@@ -152,9 +153,9 @@ def depended(case):
     assert found.keys() == latent(case).keys()
 
 
-def sampled(kernel, **options) -> Callable:
+def sampled(kernel, settings=MappingProxyType({}), **options) -> Callable:
     def use(case):
-        mcmc = MCMC(kernel(case.model), num_warmup=10, num_samples=10, progress_bar=False, **options)
+        mcmc = MCMC(kernel(case.model, **settings), num_warmup=10, num_samples=10, progress_bar=False, **options)
         mcmc.run(random.key(0), *data(case))
         assert all(jnp.isfinite(v).all() for v in mcmc.get_samples(group_by_chain=True).values())
 
@@ -262,7 +263,7 @@ HANDLERS = {
 }
 LONG = {  # what compiles for seconds: slow tests but on the leaf
     "`NUTS`": sampled(NUTS),
-    "`HMC`": sampled(HMC),
+    "`HMC`": sampled(HMC, {"num_steps": 10}),  # by itself 2π over a step that may still be tiny: minutes
     "`BarkerMH`": sampled(BarkerMH),
     "`SA`": sampled(SA),
     "`AIES`": sampled(AIES, num_chains=20, chain_method="vectorized"),

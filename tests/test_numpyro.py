@@ -15,8 +15,11 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
+from numpyro.infer.inspect import get_model_relations
 from numpyro.infer.util import potential_energy
 from numpyro.optim import Adam
+
+from bayesgen.models import ClassConditional
 
 CASES = [case for case in laws.CASES if case.name != "known die"]  # with something to learn
 DRAWN = [case for case in CASES if not any(map(laws.is_pair, case.parts.values()))]  # tosses are given, never drawn
@@ -113,6 +116,20 @@ def test_render(case):
     graph = numpyro.render_model(case.model, model_args=floats32(case.data(ROWS)))
     for site in row_sites(case):
         assert site in graph.source
+
+
+@pytest.mark.parametrize("case", [c for c in laws.CASES if isinstance(c.model, ClassConditional)], ids=lambda c: c.name)
+def test_plates_are_those_of_the_lectures(case):
+    """What each class has of its own stands in the plate of the classes, what they share outside, rows in "obs"."""
+    found = get_model_relations(case.model, floats32(case.data(ROWS)))
+    inside = {"obs": set(), "class": set()}
+    for plate, sites in found["plate_sample"].items():
+        name = plate.rpartition(".")[2].partition("__CLONE")[0]  # of plates that cross one is drawn twice
+        inside.setdefault(name, set()).update(sites)
+    rows = set(found["observed"])
+    parameters = {site for site in found["sample_sample"] if site not in rows and not site.startswith("classes.")}
+    assert inside["obs"] == rows
+    assert inside["class"] == {site for site in parameters if "class" in case.model.dims(site)}
 
 
 MCMC_CASES = [

@@ -8,6 +8,7 @@ on R. (Barnard, McCulloch and Meng 2000, *Statistica Sinica* 10; Lewandowski, Ku
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,29 +64,26 @@ class SeparationFull(GaussianVector):
 
     def parameters(self):
         """Sample standard deviations, correlations, and the mean."""
-        return self._with_mean(self._cholesky())
+        spread = self._spread()
+        return {"mean": self._mean(), **spread}
 
     def latents(self, groups=None, name=""):
         """Sample means by class; standard deviations and correlations by class or once."""
         if not self.shared:
             return super().latents(groups, name)
-        cholesky = self._cholesky()
+        spread = self._spread()
         with self.plates(groups, name):
-            return self._with_mean(cholesky)
+            return {"mean": self._mean(), **spread}
 
-    def _cholesky(self):
+    def _spread(self):
         numpyro, dist, dim = program.numpyro, program.dist, self.mean.shape[-1]
-        sd = numpyro.sample("sd", dist.HalfNormal(self.scale).to_event(1))
-        if dim == 1:
-            return sd[..., None]
-        return sd[..., None] * numpyro.sample("correlation_cholesky", dist.LKJCholesky(dim, self.eta))
+        sd: Any = numpyro.sample("sd", dist.HalfNormal(self.scale).to_event(1))
+        factor: Any = numpyro.sample("correlation_cholesky", dist.LKJCholesky(dim, self.eta)) if dim > 1 else 1.0
+        cholesky = numpyro.deterministic("cholesky", sd[..., None] * factor)
+        return {"covariance": numpyro.deterministic("covariance", cholesky @ cholesky.mT), "cholesky": cholesky}
 
-    def _with_mean(self, cholesky):
-        numpyro, dist = program.numpyro, program.dist
-        mean = numpyro.sample("mean", dist.Normal(self.mean, self.mean_sd).to_event(1))
-        cholesky = numpyro.deterministic("cholesky", cholesky)
-        covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
-        return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+    def _mean(self):
+        return program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd).to_event(1))
 
     def log_abs_det_jacobian(self, params):
         """Log |dL/dR| = -Σ_i (D - i) log L_ii, L the Cholesky factor of the correlation matrix R."""
@@ -110,21 +108,21 @@ class SeparationDiagonal(Gaussian):
 
     def parameters(self):
         """Sample the standard deviation and the mean."""
-        return self._with_mean(self._sd())
+        variance = self._variance()
+        return {"mean": self._mean(), "variance": variance}
 
     def latents(self, groups=None, name=""):
         """Sample means by class; standard deviations by class or once."""
         if not self.tied:
             return super().latents(groups, name)
         with self.plates(None, name):
-            sd = self._sd()
+            variance = self._variance()
         with self.plates(groups, name):
-            return self._with_mean(sd)
+            return {"mean": self._mean(), "variance": variance}
 
-    def _sd(self):
-        return program.numpyro.sample("sd", program.dist.HalfNormal(self.scale))
+    def _variance(self):
+        sd: Any = program.numpyro.sample("sd", program.dist.HalfNormal(self.scale))
+        return program.numpyro.deterministic("variance", sd**2)
 
-    def _with_mean(self, sd):
-        numpyro, dist = program.numpyro, program.dist
-        mean = numpyro.sample("mean", dist.Normal(self.mean, self.mean_sd))
-        return {"mean": mean, "variance": numpyro.deterministic("variance", sd**2)}
+    def _mean(self):
+        return program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd))
