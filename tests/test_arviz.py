@@ -155,7 +155,7 @@ def test_logistic_regression_has_a_prior():
 
 def test_zarr_both_ways(lda, tmp_path):
     pytest.importorskip("zarr")
-    lda.to_zarr(tmp_path / "lda.zarr")
+    lda.to_zarr(tmp_path / "lda.zarr", zarr_format=2)  # format 3 has no text yet, and zarr warns of it
     again = xr.open_datatree(tmp_path / "lda.zarr", engine="zarr")
     xr.testing.assert_equal(again["log_likelihood"].to_dataset(), lda["log_likelihood"].to_dataset())
 
