@@ -290,8 +290,8 @@ LEFT_OUT = {  # tool: (kinds it is used on, why on no other)
     "`reparam` by `LocScaleReparam`": (("logistic",), "of sites with a location and a scale alone"),
     "`ESS`": (
         tuple(kind for kind in KINDS if kind != "discriminant"),
-        "in single precision its walkers reach covariances that overflow, and it goes on with NaN (NumPyro 0.22, 20 and "
-        "40 chains); `AIES` does not",
+        "in single precision its walkers reach covariances that overflow, and it goes on with NaN (NumPyro 0.22, 20 "
+        "and 40 chains); `AIES` does not",
     ),
     "`AutoIAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
     "`AutoBNAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
