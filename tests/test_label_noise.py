@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from arviz_stats import ess
-from scipy import stats
+from scipy import sparse, stats
 from scipy.optimize import minimize
 from scipy.special import betaln, logsumexp
 from sklearn.datasets import load_iris, load_wine
@@ -128,6 +128,15 @@ def test_it_helps_on_rows_held_out(load):
     assert loss[0] < 0.6 * loss[1]
 
 
+def test_sparse_rows_say_what_dense_ones_do():
+    X, y = load_iris(return_X_y=True)
+    told = wrong(y, 0.2, 0)
+    classifier = NB("poisson", inference="map", label_noise=LabelNoise())
+    dense = classifier.fit(np.round(X), told).predict_proba(np.round(X))
+    found = classifier.fit(sparse.csr_array(np.round(X)), told).predict_proba(np.round(X))
+    np.testing.assert_allclose(found, dense, rtol=1e-8, atol=1e-12)
+
+
 def test_which_labels_look_wrong():
     X, y = load_iris(return_X_y=True)
     told = wrong(y, 0.2, 0)
@@ -178,6 +187,7 @@ REFUSED = {
         lambda: GD(label_noise=LabelNoise()),
         "labels may be wrong: their posterior is a sum over all labellings",
     ),
+    "a mode of its own": (lambda: GD(inference="laplace", label_noise=LabelNoise()), "with the classes exchanged"),
     "a rate that hides the label": (
         lambda: GD(inference="map", label_noise=LabelNoise(0.7)),
         "rate must be below 0.667",

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import inspection
 from bayesgen.estimators import amend, batches
 from bayesgen.estimators.base import Estimator, Evidence, ProbabilityDraws
-from bayesgen.inference import MAP, ML, Inference, resolve
+from bayesgen.inference import MAP, ML, Inference, Laplace, resolve
 from bayesgen.inspection.draw_reliability import warn_of_few_draws
 from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.inspection.tempering import tempered
@@ -462,6 +462,11 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Estimato
             raise TypeError(f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {self.label_noise!r}")
         for name in _by_loo(self):
             raise ValueError(f"{name}='loo' is chosen by labels that must be right: give a value, or no label_noise")
+        if isinstance(resolve(self.inference), Laplace):
+            raise ValueError(
+                "inference='laplace' begins its search at the prior, and may find a mode with the classes exchanged: "
+                "with label_noise use 'map', which begins at the labels"
+            )
         return self.label_noise.confusion(self.classes_.tolist())
 
     def _known(self, priors):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import softmax
 
 from bayesgen.errors import DataError
@@ -84,7 +85,8 @@ class PartlyLabelled(Statistics):
         if told is not None:
             check_identifiable(model)
             told = (np.asarray(told)[:, None] == np.arange(len(model.class_names))).astype(float)
-        rows = {name: np.asarray(own, float) for name, own in model.check(x).items()}
+        checked = model.check(x)
+        rows = {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in checked.items()}
         count = count_rows(rows)
         terms, centres, base = {}, {}, np.zeros(count)
         for name, leaf in model.leaves.items():
