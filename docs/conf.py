@@ -3,6 +3,8 @@
 import os
 import re
 
+from docutils import nodes
+
 import bayesgen
 
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
@@ -88,7 +90,19 @@ def _escape(line):
     return "".join(parts)
 
 
+def _describe(app, doctree):
+    """Say where a picture belongs that code has drawn; else a reader of the screen is told the name of its file."""
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            section = image.parent
+            while section is not None and not isinstance(section, nodes.section):
+                section = section.parent
+            title = section.next_node(nodes.title).astext() if section is not None else "this page"
+            image["alt"] = f"Picture that the code above draws, of “{title}”; the text beside it says what is seen."
+
+
 def setup(app):
+    app.connect("doctree-read", _describe)
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
     # It only copies files, and does not say that pages may be read beside each other.
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
