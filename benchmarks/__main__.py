@@ -16,6 +16,7 @@ NAMES = (
     "averaging",
     "cold_start",
     "nuts",
+    "correlated",
     "growth",
     "beyond",
     "labels",

@@ -27,6 +27,7 @@ from bayesgen.numerics.pieces import pieces, product_rows
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
 from bayesgen.numerics.sums import finite
+from bayesgen.numerics.threads import blas_threads
 from bayesgen.program import is_abstract, static
 from bayesgen.statistics import Moments, grouped_patterns, patterns
 
@@ -409,19 +410,20 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 def _student(result, x, mean, whiten, level, power):
     """Write the log density of rows (n, D) to ``result`` (groups, n)."""
     dim = x.shape[1]
-    for piece in pieces(len(x), dim, 1 << 20, product_rows(dim * dim)):
-        columns = x[piece].T.astype(float, order="C")
-        log = np.empty((len(mean), columns.shape[1]))
-        for k in range(len(mean)):
-            z = whiten[k] @ (columns - mean[k, :, None])
-            with np.errstate(over="ignore"):
-                z *= z
-                z.sum(0, out=log[k])
-            far = np.isinf(log[k])
-            np.log1p(log[k], out=log[k])
-            if far.any():  # squares overflowed
-                log[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, :, None]), 0)
-        result[:, piece] = level[:, None] - power[:, None] * log
+    with blas_threads(dim):
+        for piece in pieces(len(x), dim, 1 << 20, product_rows(dim * dim)):
+            columns = x[piece].T.astype(float, order="C")
+            log = np.empty((len(mean), columns.shape[1]))
+            for k in range(len(mean)):
+                z = whiten[k] @ (columns - mean[k, :, None])
+                with np.errstate(over="ignore"):
+                    z *= z
+                    z.sum(0, out=log[k])
+                far = np.isinf(log[k])
+                np.log1p(log[k], out=log[k])
+                if far.any():  # squares overflowed
+                    log[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, :, None]), 0)
+            result[:, piece] = level[:, None] - power[:, None] * log
 
 
 # What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
