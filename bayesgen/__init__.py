@@ -6,8 +6,9 @@ from bayesgen.comparison import compare_evidence, compare_models
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.imputer import Imputer
+from bayesgen.estimators.linear_classifiers import LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
+from bayesgen.estimators.regression import LinearRegressor
 from bayesgen.estimators.storage import load
 from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, SamplerWarning, fit
 from bayesgen.inference.compiled import cache_compilation

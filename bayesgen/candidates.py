@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.estimators.regression import LogisticClassifier
 from bayesgen.models import DirichletCategorical
 from bayesgen.tables.messages import named
 from bayesgen.tables.schema import Schema

@@ -4,8 +4,9 @@ from bayesgen import inference, models, posterior, program
 from bayesgen.averaging.average import Average
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.linear_classifiers import LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.estimators.regression import LinearRegressor, LogisticClassifier, ProbitClassifier
+from bayesgen.estimators.regression import LinearRegressor
 from bayesgen.files.values import ours
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.models.unlabelled import PartlyLabelled
