@@ -293,6 +293,11 @@ LEFT_OUT = {  # tool: (kinds it is used on, why on no other)
         "in single precision its walkers reach covariances that overflow, and it goes on with NaN (NumPyro 0.22, 20 "
         "and 40 chains); `AIES` does not",
     ),
+    "`AutoLaplaceApproximation`": (
+        tuple(kind for kind in KINDS if kind != "discriminant"),
+        "it asks for the mode: after the 50 steps of this test NumPyro warns that the Hessian is singular; "
+        "`bayesgen.Laplace()` searches for the mode first",
+    ),
     "`AutoIAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
     "`AutoBNAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
     "`AutoSemiDAIS`, `AutoBatchedMultivariateNormal`, `AutoBatchedLowRankMultivariateNormal`": ((), _LOCAL),
