@@ -99,7 +99,7 @@ LINE = {"mean": [1.0, -0.5, 2.0], "factor": [[1.5, 0, 0], [0.3, 1.0, 0], [-0.4, 
 
 # Cases of the laws that have nothing to learn, or are below: tosses are given, columns are fixed, counts have gaps.
 ELSEWHERE = ("known die", "calls", "heads of six", "tosses", "bag", "bags of four", "naive Bayes of counts")
-ELSEWHERE += ("linear", "linear, known noise")
+ELSEWHERE += ("linear", "linear, known noise", "linear through 0")
 EXACT = [
     *(World(case.name, case.model) for case in laws.CASES if case.model.conjugate and case.name not in ELSEWHERE),
     World("counts", COUNTS["calls"]),
@@ -117,6 +117,7 @@ EXACT = [
     *(World(f"{name}, with gaps", BY_NAME[name], gaps(2))
       for name in ("diagonal", "diagonal shared", "isotropic", "isotropic shared")),
     World("linear regression", LinearRegression(**LINE, alpha=3.0, beta=2.0), simulate=linear),
+    World("linear regression through 0", BY_NAME["linear through 0"], simulate=linear),
     World("linear regression, known noise", LinearRegressionKnownVariance(**LINE, noise_sd=0.7), simulate=linear),
 ]  # fmt: skip
 

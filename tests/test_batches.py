@@ -294,7 +294,7 @@ def test_the_command_line_predicts_folders_and_merges(folder, tmp_path):
         NB().fit_statistics(whole.schema_, part, whole.classes_).save(tmp_path / f"{i}.nc")
     files = [str(tmp_path / name) for name in ("0.nc", "1.nc", "all.nc")]
     done = CliRunner().invoke(app, ["merge", *files[:2], "--output", files[2]])
-    assert done.exit_code == 0 and "2 classifiers, rows of total weight 60" in done.output
+    assert done.exit_code == 0 and "2 models, rows of total weight 60" in done.output
     out = str(tmp_path / "p.parquet")
     done = CliRunner().invoke(app, ["predict", files[2], str(folder), "--output", out])
     assert done.exit_code == 0 and "60 rows" in done.output

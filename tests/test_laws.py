@@ -24,6 +24,7 @@ NOT_MODELS = {
         ("ReferenceGaussian", "ReferenceVector", "ReferencePoisson", "HaldaneBernoulli", "HaldaneCategorical"),
         "improper, without draws and evidence; their posteriors are in the table: tests/test_reference_priors.py",
     ),
+    "LabelNoise": "the prior of a confusion matrix: tests/test_label_noise.py",
     "SeparationPrior": "a prior of the Gaussian discriminant, there as three lines",
 }
 
