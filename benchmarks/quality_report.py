@@ -192,10 +192,8 @@ class Section:
         """All but the table of cells, with the picture at ``place``."""
         frame = pairs_long(self.frame)
         ours = frame[frame.model == OURS]
-        counts = (
-            ours[ours.removed == 0].groupby("rows").split.nunique().reindex([r for r in ROWS if r in set(ours.rows)])
-        )
-        ran = ", ".join(f"{count} at {rows}" for rows, count in counts.items())
+        whole = ours[ours.removed == 0]
+        ran = ", ".join(f"{splits(whole[whole.rows == rows])} at {rows}" for rows in ROWS if rows in set(whole.rows))
         complete = frame[frame.removed == 0]
         parts = [
             WHAT,
@@ -210,6 +208,12 @@ class Section:
         if which and (frame.removed > 0).any():
             parts += [f"Entries removed: mean log loss over all data sets, {which}.\n", markdown(gaps)]
         return "\n".join([*parts, self.notes])
+
+
+def splits(frame: pd.DataFrame) -> str:
+    """How many splits the cells have, as "3" or "2 to 8"."""
+    count = frame.groupby(CELL).split.nunique()
+    return f"{count.min()}" if count.min() == count.max() else f"{count.min()} to {count.max()}"
 
 
 def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
@@ -228,8 +232,7 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
         columns[f"{gaps.columns[-1]}*"] = gone.map("{:.2f}".format)
     columns["calibration error"] = error.map("{:.3f}".format)
     table = pd.DataFrame(columns).rename(index=FIRST).rename_axis("log loss, rows a class:").reset_index()
-    ours = complete[complete.model == OURS].groupby("rows").split.nunique()
-    ran = f"{ours.min()}" if ours.min() == ours.max() else f"{ours.min()} or {ours.max()}"
+    ran = splits(complete[complete.model == OURS])
     return f"""\
 ![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
 
