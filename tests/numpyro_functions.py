@@ -194,6 +194,7 @@ def listed_guides(case):
     """A guide for one site and one for the others."""
     first, *others = latent(case)
     guide = autoguide.AutoGuideList(case.model)
+
     guide.append(autoguide.AutoDelta(handlers.block(case.model, hide=others)))
     if others:
         guide.append(autoguide.AutoNormal(handlers.block(case.model, hide=[first])))
@@ -294,9 +295,13 @@ LEFT_OUT = {  # tool: (kinds it is used on, why on no other)
         "and 40 chains); `AIES` does not",
     ),
     "`AutoLaplaceApproximation`": (
-        tuple(kind for kind in KINDS if kind != "discriminant"),
+        tuple(kind for kind in KINDS if kind not in ("discriminant", "linear")),
         "it asks for the mode: after the 50 steps of this test NumPyro warns that the Hessian is singular; "
         "`bayesgen.Laplace()` searches for the mode first",
+    ),
+    "`AutoGuideList`": (
+        tuple(kind for kind in KINDS if kind not in ("discriminant", "naive Bayes")),
+        "the guides in its list may show no deterministic site, and the model has some (a variance from its logarithm)",
     ),
     "`AutoIAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
     "`AutoBNAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
