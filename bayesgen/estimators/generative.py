@@ -113,8 +113,8 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
-    # What the two classifiers differ in: how columns form blocks, which model they make, which rows it takes, and
-    # whether the strength of priors, or an exponent of the features, is learned from rows.
+    # What the two classifiers differ in, beside schema and model: which rows the model takes, and whether the strength
+    # of priors, or an exponent of the features, is learned from rows.
 
     exponent_ = 1.0
 

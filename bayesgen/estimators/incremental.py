@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators import amend, batches
-from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.amendable import Amendable
 from bayesgen.models import ClassConditional, LabelNoise
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
@@ -17,6 +17,8 @@ from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import numbered
+
+_DOUBTED = "rows whose label may be wrong have no sums that add: give all of them to fit"
 
 
 def chosen_by_loo(classifier) -> list[str]:
@@ -29,13 +31,13 @@ def _sums_suffice(classifier) -> bool:
     for name in chosen_by_loo(classifier):
         raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
     if classifier.label_noise is not None:
-        raise AttributeError("rows whose label may be wrong have no sums that add: give all of them to fit")
+        raise AttributeError(_DOUBTED)
     if classifier.unlabelled != "error":
         raise AttributeError("rows without a label have no sums that add: give all rows to fit, or unlabelled='error'")
     return True
 
 
-class Incremental(Estimator, abc.ABC):
+class Incremental(Amendable, abc.ABC):
     """What a classifier does whose fit needs no more of the rows than statistics that add."""
 
     unlabelled: Any
@@ -137,7 +139,7 @@ class Incremental(Estimator, abc.ABC):
         True
         """
         if self.label_noise is not None:
-            raise ValueError("rows whose label may be wrong have no sums that add: give all of them to fit")
+            raise ValueError(_DOUBTED)
         with self._whole():
             self._learn_sums(schema, statistics, classes)
         return self
@@ -245,15 +247,11 @@ class Incremental(Estimator, abc.ABC):
         _, codes = class_codes(y, self.classes_)
         return self._summarise(self.schema_, table, codes, weight)[1]
 
-    def __add__(self, other):
-        """Return a classifier that has learned from the rows of both: of one kind, settings, schema and classes.
+    def _merged(self, other):
+        return amend.merge(self, other)
 
-        Its weak priors follow all the rows, so it is what ``fit`` makes of them; ``sum(classifiers)`` merges many.
-        """
-        return amend.merge(self, other) if type(self) is type(other) else NotImplemented
-
-    def __radd__(self, other):
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
+    def _decayed(self, factor) -> None:
+        amend.decay(self, factor)
 
     def forget(self, X, y, sample_weight=None) -> Self:
         """Learn as if some rows of the fit had never been there.
@@ -285,42 +283,11 @@ class Incremental(Estimator, abc.ABC):
         with self._whole():
             return amend.forget(self, X, y, sample_weight)
 
-    def decay(self, factor: float) -> Self:
-        """Let all rows so far count ``factor`` times what they did: before each new batch of a stream that drifts.
-
-        Statistics are scaled, never hyperparameters, so the prior keeps its strength. `total_weight_` and
-        `effective_rows_` tell what is left. There is no evidence of rows that count in part.
-
-        Parameters
-        ----------
-        factor : float
-            Above 0, at most 1. With 0.5 ** (1/h) before every batch a batch counts half after h more.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from bayesgen import NaiveBayesClassifier
-        >>> classifier = NaiveBayesClassifier().partial_fit([[1.0], [1.4]], ["a", "b"], classes=["a", "b"])
-        >>> classifier.decay(0.5).partial_fit([[3.1], [2.9]], ["b", "b"]).total_weight_
-        3.0
-        """
-        with self._whole():
-            return amend.decay(self, factor)
-
     @property
     def total_weight_(self) -> float:
         """Sum of the weights of all rows."""
         check_is_fitted(self)
         return float(self.statistics_.classes.sums.sum())
-
-    @property
-    def effective_rows_(self) -> float:
-        """Kish's effective number of rows, (Σw)²/Σw²: how many rows of one weight say as much."""
-        check_is_fitted(self)
-        return self.total_weight_**2 / float(self.statistics_.squares.sum())
 
     def _learn_sums(self, schema, statistics, classes, named: bool | None = None) -> None:
         """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""

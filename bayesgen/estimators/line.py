@@ -10,13 +10,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators import amend, distant
-from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.amendable import Amendable
 from bayesgen.models.line_statistics import LineStatistics
 
-CONSTANT = "y is constant: the prior of the noise variance takes the scale 1"
 
-
-class SummedLine(Estimator):
+class SummedLine(Amendable):
     """The statistics of a line with Gaussian noise add and subtract, so that a fitted regression does too.
 
     All of it takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small. A regression that was fitted
@@ -95,10 +93,7 @@ class SummedLine(Estimator):
             self._learn_sums(self.model_.columns, self._given() + self._sum(X, y, sample_weight))
         return self
 
-    def __add__(self, other):
-        """Return a regression that has learned from the rows of both: of the same settings and columns."""
-        if type(self) is not type(other):
-            return NotImplemented
+    def _merged(self, other):
         result: Any = amend.clone_of_both(self, other)
         self._check_sums()
         if self.model_.columns != other.model_.columns:
@@ -110,8 +105,9 @@ class SummedLine(Estimator):
         result._learn_sums(self.model_.columns, self._given() + other._given())
         return result
 
-    def __radd__(self, other):
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
+    def _decayed(self, factor) -> None:
+        self._check_sums()
+        self._learn_sums(self.model_.columns, self._given().scaled(amend.checked_factor(factor)))
 
     def forget(self, X, y, sample_weight=None) -> Self:
         """Learn as if some rows of the fit had never been there, to 1e-8; refused where that would lose digits.
@@ -144,45 +140,12 @@ class SummedLine(Estimator):
             self._learn_sums(self.model_.columns, left)
         return self
 
-    def decay(self, factor: float) -> Self:
-        """Let all rows so far count ``factor`` times what they did: before each new batch of a stream that drifts.
-
-        Statistics are scaled, never hyperparameters, so the prior keeps its strength. `total_weight_` and
-        `effective_rows_` tell what is left. There is no evidence of rows that count in part.
-
-        Parameters
-        ----------
-        factor : float
-            Above 0, at most 1. With 0.5 ** (1/h) before every batch a batch counts half after h more.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from bayesgen import LinearRegressor
-        >>> line = LinearRegressor().partial_fit([[0.0], [1.0]], [1.0, 2.0])
-        >>> line.decay(0.5).partial_fit([[0.0], [1.0]], [3.0, 4.0]).total_weight_
-        3.0
-        """
-        check_is_fitted(self)
-        with self._whole():
-            self._check_sums()
-            self._learn_sums(self.model_.columns, self._given().scaled(amend.checked_factor(factor)))
-        return self
-
     @property
     def total_weight_(self) -> float:
         """Sum of the weights of all rows."""
         check_is_fitted(self)
         self._check_sums()
         return float(self.statistics_.n)
-
-    @property
-    def effective_rows_(self) -> float:
-        """Kish's effective number of rows, (Σw)²/Σw²: how many rows of one weight say as much."""
-        return self.total_weight_**2 / float(self.statistics_.squares)
 
     def _check_sums(self):
         if not self.noise == self.prior == "normal":
@@ -197,12 +160,11 @@ class SummedLine(Estimator):
         self._settle(columns, distant.standardised(self, given))
 
 
-def scale_of_noise(line: LineStatistics, intercept: bool) -> float:
+def scale_of_noise(variance, mean, intercept: bool, stacklevel: int) -> float:
     """Variance of y, about 0 without an intercept, for the prior of the noise; 1, with a warning, where it is 0."""
-    variance, mean = (line.factor[:, -1] ** 2).sum() / line.n, line.mean[-1]
     if not intercept:
         variance, mean = variance + mean**2, 0.0
     if variance > (8 * np.finfo(float).eps * np.abs(mean)) ** 2:
         return float(variance)
-    warnings.warn(CONSTANT, UserWarning, stacklevel=5)
+    warnings.warn("y is constant: the prior of the noise variance takes the scale 1", UserWarning, stacklevel)
     return 1.0

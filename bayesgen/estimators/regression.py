@@ -1,7 +1,5 @@
 """`LinearRegressor`: a line and its noise."""
 
-import warnings
-
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
@@ -9,7 +7,7 @@ from sklearn.utils.validation import column_or_1d
 
 from bayesgen.errors import DataError
 from bayesgen.estimators.discriminative import Discriminative
-from bayesgen.estimators.line import CONSTANT, SummedLine, scale_of_noise
+from bayesgen.estimators.line import SummedLine, scale_of_noise
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods
 from bayesgen.models.discriminative import scores
@@ -152,7 +150,8 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
 
     def _settle(self, columns, line):
         """Learn from standardised statistics."""
-        beta = scale_of_noise(line, self.intercept)
+        variance = (line.factor[:, -1] ** 2).sum() / line.n
+        beta = scale_of_noise(variance, line.mean[-1], self.intercept, 5)
         self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line
         self.posterior_ = resolve(self.inference)(self.model_, line, seed=self.random_state)
         self._tell(self._undo(self.posterior_.mean()))
@@ -164,13 +163,8 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
             own = moments(y[:, None], weight=weight)
         except DataError as error:
             raise ValueError(f"y: {error.problem}") from None
-        location = own.mean[0] if self.standardize else 0.0
-        beta = own.scatter[0] / own.n[0]
-        if not self.intercept:
-            beta, location = beta + own.mean[0] ** 2, 0.0
-        if beta <= own.resolution()[0]:
-            warnings.warn(CONSTANT, UserWarning, stacklevel=3)
-            beta = 1.0
+        location = own.mean[0] if self.standardize and self.intercept else 0.0
+        beta = scale_of_noise(own.scatter[0] / own.n[0], own.mean[0], self.intercept, 4)
         scales = np.full(z.shape[1], float(self.prior_scale))
         if self.noise == self.prior == "normal":
             model = self._line(columns, location, beta)

@@ -54,12 +54,13 @@ def blocks(num_warmup, target_accept, model, statistics):
         def at(v):
             return starting(jax.random.PRNGKey(seed), v, chart, model, statistics)
 
-        lowest = at(0 * v).potential_energy
+        lowest, state = at(0 * v).potential_energy, at(v)
         for _ in range(_NEARER):  # a Gaussian is v²/2 higher; where the posterior is narrower by far, begin nearer
-            if at(v).potential_energy - lowest <= 1 + v @ v:
+            if state.potential_energy - lowest <= 1 + v @ v:
                 break
             v = v / 2
-        return at(v), chart
+            state = at(v)
+        return state, chart
 
     def advance(state):
         state, chart = state

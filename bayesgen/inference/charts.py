@@ -17,9 +17,7 @@ from bayesgen.model import is_conjugate
 from bayesgen.numerics.threads import one_blas_thread
 
 _DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
-_FLATTEST = (
-    1e-3  # curvature in units of the prior; the search may end in a funnel that has no mode, where it is negative
-)
+_FLATTEST = 1e-3  # curvature in units of the prior; a search may end in a funnel without a mode, where it is negative
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.report.words import families
+from bayesgen.report.words import families, from_exact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,8 +80,7 @@ class Account:
 
     def _inference(self, name: str) -> dict[str, Any]:
         scores, result = vars(self.result.scores(name)), self.result
-        compared = name != "exact" and "exact" in result.probability
-        apart = result.difference(name) if compared else np.empty(0)
+        apart = from_exact(result, name)
         most = {"largest_difference_from_exact": apart.max()} if apart.size else {}
         few = {"rows_of_few_draws": result.doubtful[name].sum()}
         return scores | {"seconds": result.seconds[name]} | most | few

@@ -104,14 +104,18 @@ def _scores(result, name) -> dict[str, str]:
         "Brier\nscore": s.brier_score,
         "calib.\nerror": s.calibration_error,
     }
-    compared = name != "exact" and "exact" in result.probability
-    apart = result.difference(name) if compared else np.empty(0)
+    apart = from_exact(result, name)
     return {
         "folds": f"{s.folds} of {result.folds}",
         **{heading: f"{value:.4f}" if s.folds else "-" for heading, value in values.items()},
         "seconds": f"{result.seconds[name]:.2f}",
         "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
     }
+
+
+def from_exact(result, name) -> np.ndarray:
+    """How far an inference's class probabilities are from the exact ones; empty where there is nothing to compare."""
+    return result.difference(name) if name != "exact" and "exact" in result.probability else np.empty(0)
 
 
 def _notes(result) -> Iterator[str]:
