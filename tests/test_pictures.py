@@ -83,6 +83,7 @@ PICTURES = {
     "learning_curves": lambda ax: plot.learning_curves(
         [10, 20, 40], {"one": [[3, 2, 1], [2, 2, 1]], "other": [[1, 1, 1], [2, 1.5, 1.2]]}, ax=ax
     ),
+    "column": lambda ax: plot.column(gda("diagonal").fit(X, Y), "x0", ax=ax),
     "members": lambda ax: plot.members(AVERAGED, ax=ax),
     "models": lambda ax: plot.models(
         bg.compare_models(X, Y, ["base rate", "naive Bayes", "shared", "full"], folds=3), ax=ax

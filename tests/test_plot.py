@@ -202,6 +202,71 @@ def test_probability_along_a_line(plane):
     np.testing.assert_allclose(ax.lines[3].get_xdata(), X @ [0.6, 0.8])
 
 
+@pytest.mark.parametrize("kind", ["naive Bayes", "full covariance", "averaged"])
+def test_a_column_is_drawn_as_it_is_in_each_class(kind):
+    table = bg.data.load("penguins").dropna()
+    y, table = table["species"], table[["bill_length_mm", "body_mass_g"]]
+    made = {
+        "naive Bayes": bg.NaiveBayesClassifier,
+        "full covariance": bg.GaussianDiscriminantClassifier,
+        "averaged": bg.AveragedClassifier,
+    }
+    ax = plot.column(made[kind](random_state=0).fit(table, y), "body_mass_g", ax=axes())
+    assert labels(ax) == ["Adelie", "Chinstrap", "Gentoo"]
+    for line, name in zip(ax.lines, labels(ax), strict=True):
+        x, density = line.get_data()
+        assert 0.95 < np.trapezoid(density, x) < 1.0  # what lies beyond the ends is left out
+        own = table["body_mass_g"][y == name]
+        np.testing.assert_allclose(np.trapezoid(density * x, x), own.mean(), rtol=0.02)
+
+
+def test_categories_counts_and_bits_have_bars():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 60)
+    table = pd.DataFrame(
+        {
+            "letter": rng.choice(["p", "q", "r"], 120),
+            "count": rng.poisson(np.where(y == "a", 1, 3)),
+            "bit": rng.random(120) < 0.3,
+            "many": rng.poisson(np.where(y == "a", 100, 300)),
+        }
+    )
+    classifier = bg.NaiveBayesClassifier({"count": "poisson", "many": "poisson"}, random_state=0).fit(table, y)
+    for name, count in {"letter": 3, "bit": 2}.items():
+        ax = plot.column(classifier, name, ax=axes())
+        assert [len(bars) for bars in ax.containers] == [count, count]
+        for bars in ax.containers:
+            np.testing.assert_allclose(sum(bar.get_height() for bar in bars), 1)
+    bars = plot.column(classifier, "count", ax=axes()).containers[0]
+    share = (table["count"][y == "a"] == 0).mean()
+    np.testing.assert_allclose(bars[0].get_height(), share, atol=0.1)
+    line = plot.column(classifier, "many", ax=axes()).lines[1]
+    assert (line.get_xdata() % 1 == 0).all() and 290 < line.get_xdata()[line.get_ydata().argmax()] < 310
+
+
+def test_a_column_that_is_not_there_and_a_classifier_without_densities():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.repeat([0, 1], 10)
+    with pytest.raises(ValueError, match="no column 'z'; there are: x0, x1"):
+        plot.column(bg.NaiveBayesClassifier().fit(X, y), "z", ax=axes())
+    with pytest.raises(ValueError, match="a LogisticClassifier learns nothing of how its columns are distributed"):
+        plot.column(bg.LogisticClassifier(inference="map").fit(X, y), "x0", ax=axes())
+
+
+def test_regions_of_two_columns_out_of_more_are_those_with_the_others_missing():
+    table = bg.data.load("penguins").dropna()
+    y, two = table["species"], table[["bill_length_mm", "body_mass_g"]]
+    whole, alone = bg.NaiveBayesClassifier(random_state=0), bg.NaiveBayesClassifier(random_state=0)
+    whole.fit(table.drop(columns="species"), y), alone.fit(two, y)
+    for drawn in (plot.decision_regions, plot.class_probabilities):
+        one, other = (drawn(c, two, y, steps=21, ax=axes()) for c in (whole, alone))
+        assert (one.get_xlabel(), one.get_ylabel()) == ("bill_length_mm", "body_mass_g")
+        for mesh, same in zip(one.collections, other.collections, strict=True):
+            if mesh.get_array() is not None:
+                np.testing.assert_allclose(mesh.get_array(), same.get_array(), rtol=1e-6, atol=1e-12)
+    with pytest.raises(ValueError, match="X has 2 columns, and the fit had 7: give a DataFrame"):
+        plot.decision_regions(whole, two.to_numpy(), y, ax=axes())
+
+
 # -- regression -------------------------------------------------------------------------------------------------------
 
 

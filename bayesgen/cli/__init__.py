@@ -1,4 +1,4 @@
-"""The command line: compare models on a table, fit a classifier and save it, predict with a saved one, and why."""
+"""The command line: compare models on a table, fit and save one, predict with it, tell why, and draw pictures."""
 
 from typing import Annotated
 
@@ -9,6 +9,7 @@ from bayesgen.cli.compare import compare
 from bayesgen.cli.explain import explain
 from bayesgen.cli.learn import fit, update
 from bayesgen.cli.merge import merge
+from bayesgen.cli.plot import plot
 from bayesgen.cli.predict import predict
 
 
@@ -19,7 +20,7 @@ class _App(typer.Typer):
 
 
 app = _App(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (compare, fit, update, merge, predict, explain):
+for command in (compare, fit, update, merge, predict, explain, plot):
     app.command()(command)
 
 

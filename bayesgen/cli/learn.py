@@ -70,11 +70,9 @@ def update(
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
         read, X = reading.columns_of_fit(classifier, file, missing, sep, [target])
         reading.keep_inputs(output or model, read.path)
-        labels = read.table[target]
-        rows = labels.notna().to_numpy()
-        named = {str(label): label for label in classifier.classes_.tolist()}
+        rows, y = reading.classes(classifier, read.table[target])
         with said(out):
-            classifier.partial_fit(X[rows], [named.get(label, label) for label in labels[rows]])
+            classifier.partial_fit(X[rows], y)
             report.tell_gaps(out, read, X.columns)
         destination = output or model
         destination.parent.mkdir(parents=True, exist_ok=True)

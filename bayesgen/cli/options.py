@@ -43,4 +43,10 @@ Missing = Annotated[
 Sep = Annotated[str, typer.Option(help="What separates the columns of a CSV file: ';', or tab.")]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="What a category is that was not there at fit: missing, or error.")]
+Loss = Annotated[
+    str | None, typer.Option(help="A CSV file of costs: the classes in its first column, the actions in its header.")
+]
+RejectCost = Annotated[
+    float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]

@@ -12,19 +12,15 @@ from bayesgen.cli.shell import one_line, said
 
 
 def _decided(found, estimator, loss, reject_cost, sep):
-    """Predictions with the action of least expected loss; without a file every mistake costs 1."""
-    import pandas as pd
-
+    """Predictions with the action of least expected loss."""
     from bayesgen import decision
 
     if not hasattr(estimator, "classes_"):
         raise ValueError(f"--loss and --reject-cost need classes, which a {type(estimator).__name__} has not")
     classes = estimator.classes_.tolist()
-    matrix = pd.DataFrame(decision.zero_one(len(classes)), index=classes, columns=classes)
-    if loss is not None:
-        matrix = reading.losses(loss, sep)
+    costs = reading.losses(loss, sep, classes)
     probability = found[[f"p_{label}" for label in classes]].to_numpy()
-    return found.join(decision.act(probability, matrix, classes, reject_cost=reject_cost))
+    return found.join(decision.act(probability, costs, classes, reject_cost=reject_cost))
 
 
 def predict(
@@ -37,13 +33,8 @@ def predict(
     missing: options.Missing = None,
     sep: options.Sep = ",",
     unseen: options.Unseen = "missing",
-    loss: Annotated[
-        str | None,
-        typer.Option(help="A CSV file of costs: the classes in its first column, the actions in its header."),
-    ] = None,
-    reject_cost: Annotated[
-        float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
-    ] = None,
+    loss: options.Loss = None,
+    reject_cost: options.RejectCost = None,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     from bayesgen.estimators import storage

@@ -86,12 +86,29 @@ def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequ
     return read, X
 
 
-def losses(file: str, sep: str):
-    """What each action costs under each class, a DataFrame, from a file: classes in its first column."""
+def classes(classifier, column):
+    """Which rows have a class, an array of True and False, and the classes of these, as the classifier names them."""
+    rows = column.notna().to_numpy()
+    known = {str(label): label for label in classifier.classes_.tolist()}
+    return rows, [known.get(label, label) for label in column[rows]]
+
+
+def losses(file: str | None, sep: str, classes: Sequence):
+    """What each action costs under each class, a DataFrame; without a file every mistake costs 1.
+
+    The file has the classes in its first column.
+    """
+    import pandas as pd
+
+    from bayesgen import decision
+
+    labels = {str(label): label for label in classes}
+    if file is None:
+        return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
     costs = table(file, (), None, sep).table
     first = costs.columns[0]
     try:
-        return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float)
+        return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)
     except ValueError as error:
         raise ValueError(f"{file}: the costs beside the classes must be numbers: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from bayesgen.plot.calibration import calibration
 from bayesgen.plot.coin import beta_densities, coin
+from bayesgen.plot.column import column
 from bayesgen.plot.comparison import importance, models
 from bayesgen.plot.evidence import evidence
 from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
@@ -27,6 +28,7 @@ __all__ = [
     "class_conditionals",
     "class_probabilities",
     "coin",
+    "column",
     "confusion",
     "decision_regions",
     "evidence",

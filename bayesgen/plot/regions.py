@@ -34,11 +34,11 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
     density = np.exp(log_probability + classifier.score_samples(rows)[:, None])
     right = ax.twinx()
     for k, name in enumerate(names):
-        ax.fill_between(x, density[:, k], color=COLOURS[k], alpha=0.15, linewidth=0)
-        ax.plot(x, density[:, k], color=COLOURS[k], linewidth=1, label=f"p(x, {name})")
+        ax.fill_between(x, density[:, k], color=COLOURS[k % 7], alpha=0.15, linewidth=0)
+        ax.plot(x, density[:, k], color=COLOURS[k % 7], linewidth=1, label=f"p(x, {name})")
     for k in range(len(names) == 2, len(names)):
         label = f"P({names[k]} | x)"
-        right.plot(x, np.exp(log_probability[:, k]), color=COLOURS[k], linestyle="--", linewidth=2, label=label)
+        right.plot(x, np.exp(log_probability[:, k]), color=COLOURS[k % 7], linestyle="--", linewidth=2, label=label)
     right.set(ylim=(0, 1.02), ylabel="probability of the class (dashed)")
     ax.set(xlabel=columns_of(classifier, 1)[0], ylabel="density", xlim=(x.min(), x.max()))
     ax.set_ylim(0, 1.05 * density.max())
@@ -67,9 +67,10 @@ def decision_regions(
     Parameters
     ----------
     classifier : fitted estimator
-        Of two columns.
+        Of two columns, or of more that takes gaps.
     X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits.
+        Rows to draw, which also set the limits. A DataFrame may hold two of more columns of the fit, which are then
+        seen alone: the others are integrated out.
     draws : int
         Posterior draws behind the band; 0 leaves it out.
     mass : float
@@ -83,12 +84,13 @@ def decision_regions(
     """
     ax = axes(ax)
     first, second, rows = grid(ax, X, steps)
-    probability = classifier.predict_proba(rows_for(classifier, rows))
+    table = rows_for(classifier, rows, X)
+    probability = classifier.predict_proba(table)
     best = probability.argmax(1).reshape(first.shape)
     for k in range(probability.shape[1]):
         region = np.where(best == k, 1.0, np.nan)
-        ax.pcolormesh(first, second, region, cmap=shades(COLOURS[k], 0.16), vmin=0, vmax=1, rasterized=True)
-    share = agreement(classifier, rows, draws, seed) if draws and hasattr(classifier, "posterior_") else None
+        ax.pcolormesh(first, second, region, cmap=shades(COLOURS[k % 7], 0.16), vmin=0, vmax=1, rasterized=True)
+    share = agreement(classifier, table, draws, seed) if draws and hasattr(classifier, "posterior_") else None
     if share is not None and share.min() < 1:
         levels = [0.0, 1 - (1 - mass) / 2]
         ax.contourf(first, second, share.reshape(first.shape), levels=levels, colors="0.3", alpha=0.25)
@@ -107,7 +109,7 @@ def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> n
     ----------
     classifier : fitted estimator of bayesgen
         Whose posterior is asked.
-    rows : array_like, shape (n, D)
+    rows : array or DataFrame, shape (n, D)
         Rows.
     draws : int
         Posterior draws.
@@ -135,9 +137,10 @@ def class_probabilities(
     Parameters
     ----------
     classifier : fitted generative estimator
-        Of two columns.
+        Of two columns, or of more that takes gaps.
     X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits.
+        Rows to draw, which also set the limits. A DataFrame may hold two of more columns of the fit, which are then
+        seen alone: the others are integrated out.
     point : array_like, shape (2,), optional
         A new row; its class probabilities are written beside it.
     levels : tuple of float
@@ -150,19 +153,19 @@ def class_probabilities(
     ax = axes(ax)
     points = np.asarray(X, float) if point is None else np.vstack([np.asarray(X, float), point])
     first, second, rows = grid(ax, points, steps)
-    table = rows_for(classifier, rows)
+    table = rows_for(classifier, rows, X)
     probability = classifier.predict_proba(table)
     density = probability * np.exp(classifier.score_samples(table))[:, None]
     for k in range(probability.shape[1]):
         shade = density[:, k].reshape(first.shape)
-        ax.pcolormesh(first, second, shade, cmap=shades(COLOURS[k], 0.6), rasterized=True)
+        ax.pcolormesh(first, second, shade, cmap=shades(COLOURS[k % 7], 0.6), rasterized=True)
         surface = probability[:, k].reshape(first.shape)
-        lines = ax.contour(first, second, surface, levels=levels, colors=COLOURS[k], linewidths=1, linestyles="--")
+        lines = ax.contour(first, second, surface, levels=levels, colors=COLOURS[k % 7], linewidths=1, linestyles="--")
         ax.clabel(lines, fmt="%g", fontsize=7)
     scatter(ax, classifier, X, y)
     if point is not None:
         point = np.asarray(point, float)
-        own = classifier.predict_proba(rows_for(classifier, point[None]))[0]
+        own = classifier.predict_proba(rows_for(classifier, point[None], X))[0]
         text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, own, strict=True))
         ax.plot(*point, "*", color="0.1", markersize=13, label="new row", linestyle="none", zorder=4)
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": QUIET, "alpha": 0.85}
@@ -184,7 +187,7 @@ def boundaries(
     classifiers : mapping from label to fitted estimator
         Anything with ``predict_proba`` and ``classes_``.
     X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits.
+        Rows to draw, which also set the limits; a DataFrame as in `decision_regions`.
     steps : int
         Points of the grid in each direction.
     ax : matplotlib Axes, optional
@@ -194,7 +197,7 @@ def boundaries(
     first, second, rows = grid(ax, X, steps)
     scatter(ax, next(iter(classifiers.values())), X, y)
     for i, (label, classifier) in enumerate(classifiers.items()):
-        probability = classifier.predict_proba(rows_for(classifier, rows))
+        probability = classifier.predict_proba(rows_for(classifier, rows, X))
         colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the classes have those in front
         _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
         ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)

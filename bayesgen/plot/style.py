@@ -46,29 +46,47 @@ def grid(ax: "Axes", x, steps: int, margin: float = 0.12):
     return first, second, np.column_stack([first.ravel(), second.ravel()])
 
 
-def rows_for(estimator, values):
-    """Give rows the form ``estimator`` was fitted on: a table with its column names, or an array."""
-    values = np.asarray(values, float)
+def rows_for(estimator, values, like=None):
+    """Give rows the form ``estimator`` was fitted on: a table with its column names, or an array; a table stays one.
+
+    Where the table ``like`` names some of its columns, the values are of these, and the others are missing.
+    """
     names = getattr(estimator, "feature_names_in_", None)
+    if hasattr(values, "columns"):
+        return values
+    values = np.asarray(values, float)
     if names is None:
         return values
     import pandas as pd
 
-    return pd.DataFrame(values, columns=names)
+    given = columns_of(estimator, values.shape[1], like)
+    if len(given) != values.shape[1]:
+        raise ValueError(
+            f"X has {values.shape[1]} columns, and the fit had {len(given)}: give a DataFrame that names those of X"
+        )
+    return pd.DataFrame(values, columns=given).reindex(columns=names)
 
 
-def columns_of(estimator, count: int) -> list[str]:
-    """Names of the columns ``estimator`` was fitted on, or x1, x2, ...."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j + 1}" for j in range(count)] if names is None else [str(name) for name in names]
+def columns_of(estimator, count: int, X=None) -> list[str]:
+    """Names of the columns of ``X``, or else of those ``estimator`` was fitted on, or x1, x2, ...."""
+    for names in (getattr(X, "columns", None), getattr(estimator, "feature_names_in_", None)):
+        if names is not None:
+            return [str(name) for name in names]
+    return [f"x{j + 1}" for j in range(count)]
 
 
-def scatter(ax: "Axes", estimator, x, y):
+def scatter(ax: "Axes", estimator, X, y):
     """Draw rows by class, and name the axes."""
-    x, y = np.asarray(x, float), np.asarray(y)
+    x, y = np.asarray(X, float), np.asarray(y)
     for k, name in enumerate(estimator.classes_):
         own = x[y == name]
-        style = {"c": COLOURS[k], "marker": MARKS[k], "s": 16, "linewidth": 0.4, "edgecolor": "white", "zorder": 3}
-        ax.scatter(own[:, 0], own[:, 1], label=str(name), **style)
-    first, second = columns_of(estimator, 2)
+        style = {
+            "c": COLOURS[k % 7],
+            "marker": MARKS[(k + k // 7) % 7],
+            "s": 16,
+            "linewidth": 0.4,
+            "edgecolor": "white",
+        }
+        ax.scatter(own[:, 0], own[:, 1], label=str(name), zorder=3, **style)
+    first, second = columns_of(estimator, 2, X)
     ax.set(xlabel=first, ylabel=second)

@@ -31,12 +31,13 @@ def draw_evidence(path: Path, told) -> None:
     """Draw what each value of a row does to the odds of a class."""
     from bayesgen import plot
 
-    figure = _figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
+    figure = make_figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
     plot.evidence(told, ax=figure.subplots())
     figure.savefig(path, dpi=150)
 
 
-def _figure(width: float, height: float):
+def make_figure(width: float, height: float):
+    """A figure of this many inches that no window shows."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -51,10 +52,10 @@ def _png(figure) -> bytes:
     return content.getvalue()
 
 
-def _panels(count: int):
+def panels(count: int):
     """A figure and as many square panels, two in a row: they can be read on a telephone."""
     rows, columns = -(-count // 2), min(count, 2)
-    figure = _figure(3.4 * columns + 0.4, 3.6 * rows)
+    figure = make_figure(3.4 * columns + 0.4, 3.6 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[count:]:
         ax.remove()
@@ -72,7 +73,7 @@ def _probabilities(result) -> Picture:
     names = [name for name in result.probability if result.learned(name).any()]
     reference = "exact" if "exact" in names and len(names) > 1 else None
     others = [name for name in names if name != reference]
-    figure, axes = _panels(len(others))
+    figure, axes = panels(len(others))
     for name, ax in zip(others, axes, strict=True):
         rows = result.learned(name) & (result.learned(reference) if reference else True)
         against = result.probability[reference][rows] if reference else None
@@ -95,7 +96,7 @@ def _calibration(result) -> Picture:
     from bayesgen import plot
 
     names = [name for name in result.probability if result.learned(name).any()]
-    figure, axes = _panels(len(names))
+    figure, axes = panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         rows = result.learned(name)
         plot.reliability(result.y_true[rows], result.probability[name][rows], ax=ax)
@@ -116,7 +117,7 @@ def _calibration(result) -> Picture:
 def _models(models) -> Picture:
     from bayesgen import plot
 
-    figure = _figure(6.4, 0.8 + 0.42 * len(models.probability))
+    figure = make_figure(6.4, 0.8 + 0.42 * len(models.probability))
     plot.models(models, ax=figure.subplots())
     above = models.table["difference"].drop(index=models.best).dropna()
     return Picture(
@@ -130,7 +131,7 @@ def _models(models) -> Picture:
 def _columns(worth) -> Picture:
     from bayesgen import plot
 
-    figure = _figure(6.4, 1.0 + 0.32 * min(worth.shape[1], 20))
+    figure = make_figure(6.4, 1.0 + 0.32 * min(worth.shape[1], 20))
     plot.importance(worth, ax=figure.subplots())
     mean = worth.mean().sort_values(ascending=False)
     return Picture(

@@ -1,0 +1,78 @@
+"""`bayesgen plot`: pictures of a saved classifier, and of how it does on rows whose classes are known."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesgen import report
+from bayesgen.cli import options, reading
+from bayesgen.cli.shell import one_line, said
+
+
+def plot(
+    model: Annotated[Path, typer.Argument(help="File of a saved classifier.")],
+    file: Annotated[
+        str | None, typer.Argument(help="Rows with their classes, best those that the fit did not see; or -.")
+    ] = None,
+    of: Annotated[
+        str,
+        typer.Option(
+            help="columns: how the values of each are distributed in each class; members: what was averaged; and with "
+            "FILE reliability, probabilities, confusion, importance, or regions."
+        ),
+    ] = "columns",
+    output: Annotated[Path, typer.Option(help="File for the picture: .png, .svg or .pdf.")] = Path("picture.png"),
+    target: Annotated[str | None, typer.Option(help="Column of the classes, in FILE.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Which columns to draw: for regions the two of the picture.")
+    ] = None,
+    loss: options.Loss = None,
+    reject_cost: options.RejectCost = None,
+    missing: options.Missing = None,
+    sep: options.Sep = ",",
+):
+    """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
+    from bayesgen.estimators import storage
+    from bayesgen.report.gallery import GALLERY, Asked
+    from bayesgen.tables.messages import counted, listed, named
+
+    out, err = report.consoles()
+    with one_line(err):
+        if of not in GALLERY:
+            raise ValueError(f"--of must be one of {', '.join(GALLERY)}; got {of!r}")
+        draw, needs_rows = GALLERY[of]
+        if needs_rows != (file is not None):
+            raise ValueError(f"--of {of} needs FILE, with rows" if needs_rows else f"--of {of} takes no FILE")
+        if needs_rows and target is None:
+            raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
+        classifier = storage.load(model)
+        if not hasattr(classifier, "classes_"):
+            raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
+        if not hasattr(classifier, "schema_"):
+            raise ValueError(f"{model}: a {type(classifier).__name__} keeps no columns to draw")
+        used = [column for block in classifier.schema_.blocks for column in block.columns]
+        chosen = reading.split(columns) or used
+        if unknown := [column for column in chosen if column not in used]:
+            raise ValueError(f"--columns: no column {unknown[0]!r} in the fit; there are: {named(used)}")
+        asked, y = Asked(classifier, chosen), []
+        with said(out):
+            if file is not None and target is not None:
+                if hasattr(classifier, "unseen"):
+                    classifier.set_params(unseen="missing")
+                read, X = reading.columns_of_fit(classifier, file, missing, sep, [target])
+                reading.keep_inputs(output, read.path, model)
+                rows, y = reading.classes(classifier, read.table[target])
+                known = classifier.classes_.tolist()
+                if foreign := [label for label in dict.fromkeys(y) if label not in known]:
+                    raise ValueError(f"--target {target}: it holds {listed(foreign)}; the classes are {listed(known)}")
+                if not y:
+                    raise ValueError(f"--target {target}: no row of {file} has a class")
+                costs = reading.losses(loss, sep, classifier.classes_)
+                asked = Asked(classifier, chosen, X[rows], y, costs, reject_cost)
+                report.tell_gaps(out, read, X.columns)
+            figure = draw(asked)
+        reading.keep_inputs(output, model)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(output, dpi=150)
+        report.say(out, f"Written to {output}" if file is None else f"{counted(len(y), 'row')}; written to {output}")
