@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
+from bayesgen.messages import listed
 from bayesgen.models.gaussian_discriminant import GaussianDiscriminant
 from bayesgen.models.logistic_regression import LogisticRegression
 from bayesgen.models.structures import structure
@@ -66,7 +67,7 @@ class Discriminant:
         """The boundary between two classes, given by their labels."""
         absent = [label for label in (first, second) if label not in self.classes]
         if absent:
-            raise ValueError(f"{absent[0]!r} is not one of the classes {list(self.classes)}")
+            raise ValueError(f"{absent[0]!r} is not one of the classes {listed(self.classes)}")
         a, b = self.classes.index(first), self.classes.index(second)
         return Boundary(
             self.quadratic[..., a, :, :] - self.quadratic[..., b, :, :],

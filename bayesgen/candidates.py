@@ -21,8 +21,8 @@ from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
+from bayesgen.messages import named
 from bayesgen.models import DirichletCategorical
-from bayesgen.tables.messages import named
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 

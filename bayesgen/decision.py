@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.messages import listed
 from bayesgen.numerics.checks import check_level
 from bayesgen.outcomes import (
     ASK,
@@ -36,7 +37,6 @@ from bayesgen.outcomes import (
     probabilities,
     truth_and_probability,
 )
-from bayesgen.tables.messages import listed
 
 if TYPE_CHECKING:
     import pandas as pd

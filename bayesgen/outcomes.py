@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayesgen.messages import listed
 from bayesgen.tables.labels import class_labels
-from bayesgen.tables.messages import listed
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

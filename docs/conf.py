@@ -101,8 +101,34 @@ def _describe(app, doctree):
             image["alt"] = f"Picture that the code above draws, of “{title}”; the text beside it says what is seen."
 
 
+# Where other libraries describe their names. No inventory of theirs is fetched: the site builds without a network.
+_OUTWARD = {
+    "arviz_plots": "https://python.arviz.org/projects/plots/en/latest/api/generated/{}.html",
+    "arviz_stats": "https://python.arviz.org/projects/stats/en/latest/api/generated/{}.html",
+    "numpyro": "https://num.pyro.ai/en/stable/primitives.html",
+    "numpyro.distributions": "https://num.pyro.ai/en/stable/distributions.html",
+    "numpyro.handlers": "https://num.pyro.ai/en/stable/handlers.html",
+    "numpyro.infer": "https://num.pyro.ai/en/stable/mcmc.html",
+    "pandas": "https://pandas.pydata.org/docs/reference/api/{}.html",
+    "scipy": "https://docs.scipy.org/doc/scipy/reference/generated/{}.html",
+    "sklearn": "https://scikit-learn.org/stable/modules/generated/{}.html",
+    "xarray": "https://docs.xarray.dev/en/stable/generated/{}.html",
+}
+
+
+def _outward(app, env, node, contnode):
+    """Link a name of another library, such as `sklearn.naive_bayes.GaussianNB`, to its documentation."""
+    name = node.get("reftarget", "")
+    libraries = [library for library in _OUTWARD if name.startswith(f"{library}.")]
+    if not libraries:
+        return None
+    address = _OUTWARD[max(libraries, key=len)].format(name)
+    return nodes.reference("", "", contnode, internal=False, refuri=address, reftitle=name)
+
+
 def setup(app):
     app.connect("doctree-read", _describe)
+    app.connect("missing-reference", _outward)
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
     # It only copies files, and does not say that pages may be read beside each other.
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True

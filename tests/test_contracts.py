@@ -201,7 +201,7 @@ def test_class_weight_is_refused_with_a_word_on_priors(cls):
 # -- floors ----------------------------------------------------------------------------------------------------------
 
 FLOORS = [  # from the ground up; rooms on one floor do not import each other
-    ("errors", "program", "data"),
+    ("errors", "messages", "program", "data"),
     ("numerics",),
     ("hyperparameters", "statistics"),
     ("model",),

@@ -49,7 +49,7 @@ def explain(
 
 def _label(classifier, text: str | None):
     """The class that a text names; None where there is no text."""
-    from bayesgen.tables.messages import named
+    from bayesgen.messages import named
 
     classes = {str(known): known for known in classifier.classes_.tolist()}
     if text is not None and text not in classes:

@@ -61,7 +61,7 @@ def update(
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     from bayesgen.estimators import storage
-    from bayesgen.tables.messages import counted
+    from bayesgen.messages import counted
 
     out, err = report.consoles()
     with one_line(err):

@@ -34,8 +34,8 @@ def plot(
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     from bayesgen.estimators import storage
+    from bayesgen.messages import counted, listed, named
     from bayesgen.report.gallery import GALLERY, Asked
-    from bayesgen.tables.messages import counted, listed, named
 
     out, err = report.consoles()
     with one_line(err):

@@ -58,8 +58,8 @@ def prepared(file: str, target: str, model: str, missing: Values, sep: str, role
 
 def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequence[str] = ()):
     """The file as it was read, the columns of the fit from it, text categories as text, and some ``others``."""
+    from bayesgen.messages import named
     from bayesgen.tables import dates
-    from bayesgen.tables.messages import named
 
     schema = getattr(estimator, "schema_", None)
     used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)

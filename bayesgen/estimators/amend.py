@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.messages import listed
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.program import same
 from bayesgen.statistics import Moments, SumStatistics
-from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import fingerprint
 
 _DIGITS = 1e-8  # relative error that forgetting may leave in a scatter

@@ -12,10 +12,10 @@ from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import Rows, learn
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inspection.averaged import Averaged
+from bayesgen.messages import listed
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
-from bayesgen.tables.messages import listed
 from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")

@@ -8,12 +8,12 @@ import numpy as np
 
 from bayesgen.estimators.batches import added, total_of
 from bayesgen.inference import MAP, ML, resolve
+from bayesgen.messages import listed
 from bayesgen.models.discriminative import complete
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import DistantRows, Rows, about_zero
 from bayesgen.tables.batches import Source, source_of
 from bayesgen.tables.labels import class_codes, declared_classes
-from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import arrow_of, distinct_labels, split
 from bayesgen.tables.table import Table
 

@@ -18,6 +18,7 @@ from bayesgen.inspection.draw_reliability import warn_of_few_draws
 from bayesgen.inspection.probabilities import warn_of_lost
 from bayesgen.inspection.tempering import tempered
 from bayesgen.inspection.unlabelled_weight import warn_of_harm
+from bayesgen.messages import listed
 from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical, LabelNoise
 from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.numerics.checks import check_count
@@ -25,7 +26,6 @@ from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, existing, some_labels
-from bayesgen.tables.messages import listed
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import GAUSSIAN
 

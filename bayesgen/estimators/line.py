@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators import amend, distant
 from bayesgen.estimators.amendable import Amendable
+from bayesgen.messages import listed
 from bayesgen.models.line_statistics import LineStatistics
 
 
@@ -98,8 +99,8 @@ class SummedLine(Amendable):
         self._check_sums()
         if self.model_.columns != other.model_.columns:
             raise ValueError(
-                f"these regressions have different columns: {list(self.model_.columns)} and "
-                f"{list(other.model_.columns)}"
+                f"these regressions have different columns: {listed(self.model_.columns)} and "
+                f"{listed(other.model_.columns)}"
             )
         result._expect(self.model_.columns, hasattr(self, "feature_names_in_"))
         result._learn_sums(self.model_.columns, self._given() + other._given())

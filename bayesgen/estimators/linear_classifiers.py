@@ -12,11 +12,11 @@ from bayesgen.estimators.base import DecisionFunction, ProbabilityDraws
 from bayesgen.estimators.discriminative import Discriminative
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import row_groups
+from bayesgen.messages import listed
 from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes
-from bayesgen.tables.messages import listed
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 

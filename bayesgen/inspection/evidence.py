@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.probabilities import log_odds, probability_interval
+from bayesgen.messages import listed
 from bayesgen.models.beta_binomial import BetaBinomial
 from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.tables.columns import frame_of
-from bayesgen.tables.messages import listed
 
 
 @dataclass(frozen=True, eq=False)

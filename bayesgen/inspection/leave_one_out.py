@@ -7,9 +7,9 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.same_rows import by_column, different_rows
+from bayesgen.messages import listed
 from bayesgen.numerics.pieces import select_rows, split_rows
 from bayesgen.tables.labels import class_codes, class_labels, existing
-from bayesgen.tables.messages import listed
 
 _FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
 

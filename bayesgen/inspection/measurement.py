@@ -27,12 +27,12 @@ from bayesgen.averaging import columns, missing
 from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
 from bayesgen.inspection.joint import SingleJoint, joint_of
 from bayesgen.inspection.tempering import tempered
+from bayesgen.messages import listed
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.numerics.pieces import CELLS, count_rows, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.outcomes import loss_matrix
 from bayesgen.statistics import patterns
-from bayesgen.tables.messages import listed
 
 _DRAWS = 100  # of the parameters, where the posterior is draws
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from bayesgen.messages import listed
 from bayesgen.models.beta_bernoulli import BetaBernoulli
 from bayesgen.models.dirichlet_categorical import Categorical
 from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.models.gamma_poisson import Poisson
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.statistics import Moments
-from bayesgen.tables.messages import listed
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.errors import NoClosedForm
 from bayesgen.inspection.averaged import Averaged, members
 from bayesgen.inspection.same_rows import by_column
+from bayesgen.messages import MOST
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
 from bayesgen.program import short
-from bayesgen.tables.messages import MOST
 
 if TYPE_CHECKING:
     import pandas as pd

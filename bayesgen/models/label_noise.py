@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
+from bayesgen.messages import several
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
 
 
@@ -82,7 +83,7 @@ def check_identifiable(model) -> None:
     for _, size in sizes.values():
         groups = {(min(count, a * size), b) for a, b in groups} | {(a, min(count, b * size)) for a, b in groups}
     if max(a + b for a, b in groups) < count + 2:
-        columns = ", ".join(f"{column!r} ({size})" for column, size in sizes.values())
+        columns = several(f"{column!r} ({size})" for column, size in sizes.values())
         raise ValueError(
             f"label_noise: with {count} classes, columns of few categories do not tell wrong labels from classes that "
             f"overlap; there is {columns}. Add columns (two classes need two of them), or fit without label_noise"

@@ -10,6 +10,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.messages import listed
 from bayesgen.models.discriminative import Discriminative, scores
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.numerics.existence import check_overlap, check_rank
@@ -125,7 +126,7 @@ class LinearClassifier(Discriminative):
         x, t, w = self.check_rows(x, t, weight)
         count = len(self.classes)
         if t.dtype.kind not in "biuf" or not np.isin(t, np.arange(count)).all():
-            raise ValueError(f"t must hold class codes 0..{count - 1}, got {sorted(set(t.tolist()), key=str)[:10]}")
+            raise ValueError(f"t must hold class codes 0..{count - 1}, got {listed(sorted(set(t.tolist()), key=str))}")
         if len(x) and (np.abs(x).max(0) > _LARGEST).any():
             raise self._too_large(int(np.abs(x).max(0).argmax()))
         return Rows({"x": x, "t": t.astype(np.intp), "weight": w})

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesgen.messages import named
 from bayesgen.plot.style import COLOURS, DASHES, axes
-from bayesgen.tables.messages import named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 
+from bayesgen.messages import named, quoted
 from bayesgen.report import words
 from bayesgen.report.account import Account
 from bayesgen.report.pictures import Picture
-from bayesgen.tables.messages import named, quoted
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
 _STYLE = """

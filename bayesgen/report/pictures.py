@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bayesgen.tables.messages import MOST
+from bayesgen.messages import several
 
 
 @dataclass(frozen=True)
@@ -144,5 +144,4 @@ def _columns(worth) -> Picture:
 
 def _listed(values: Mapping) -> str:
     """Names with their numbers, the first six."""
-    told = [f"{name} {value:.4f}" for name, value in values.items()]
-    return ", ".join(told[:MOST]) + (f" and {len(told) - MOST} more" if len(told) > MOST else "")
+    return several(f"{name} {value:.4f}" for name, value in values.items())

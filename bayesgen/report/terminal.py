@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bayesgen.messages import counted
 from bayesgen.plot import words as odds_words
 from bayesgen.report import words
-from bayesgen.tables.messages import counted
 
 
 def escape() -> None:

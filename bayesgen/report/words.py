@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesgen.tables.messages import MOST, counted, named, quoted
+from bayesgen.messages import counted, named, quoted, several
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
 
@@ -13,16 +13,14 @@ MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covar
 def of_table(read, target, prepared, schema) -> list[str]:
     """What was read: rows, classes, columns by family, and what was left out or is doubtful."""
     classes, counts = np.unique(prepared.y, return_counts=True)
-    sizes = ", ".join(f"{quoted(c)} {n}" for c, n in list(zip(classes.tolist(), counts, strict=True))[:MOST])
-    more = f" and {len(classes) - MOST} more" if len(classes) > MOST else ""
+    sizes = several(f"{quoted(c)} {n}" for c, n in zip(classes.tolist(), counts, strict=True))
     lines = [
         f"{read.source}: {len(read.table)} rows, {read.table.shape[1]} columns; {len(prepared.y)} rows used",
-        f"{quoted(target)}, {len(classes)} classes: {sizes}{more}",
+        f"{quoted(target)}, {len(classes)} classes: {sizes}",
     ]
     for family, columns in families(schema).items():
-        levels = [quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns[:MOST]]
-        more = f" and {len(columns) - MOST} more" if len(columns) > MOST else ""
-        lines.append(f"{family}: {', '.join(levels)}{more}")
+        levels = (quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns)
+        lines.append(f"{family}: {several(levels)}")
     return [*lines, *read.notes, *prepared.notes]
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.messages import listed, named
 from bayesgen.tables.fields import column_of, kind_of
 from bayesgen.tables.files import CSV, PARQUET
-from bayesgen.tables.messages import listed, named
 from bayesgen.tables.survey import Survey, kind_of_type
 
 ROWS = 1 << 15  # of a batch: ten columns of float32 are a megabyte

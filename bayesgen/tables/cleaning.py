@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.messages import counted, listed, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.fields import GAP_WORDS, counts_of, numbers
-from bayesgen.tables.messages import counted, listed, named, quoted
 from bayesgen.tables.roles import Roles
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bayesgen.tables.messages import MOST
+from bayesgen.messages import MOST
 
 if TYPE_CHECKING:
     import pandas as pd

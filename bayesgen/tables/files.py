@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bayesgen.messages import counted, listed, quoted
 from bayesgen.tables.fields import column_of
-from bayesgen.tables.messages import counted, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd

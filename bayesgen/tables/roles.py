@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from bayesgen.tables.messages import named
+from bayesgen.messages import named
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.messages import listed, quoted
 from bayesgen.models.class_conditional import ClassConditional, ClassStatistics
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.labels import class_codes, class_labels
-from bayesgen.tables.messages import listed, quoted
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.leaf import ExponentialFamily
+from bayesgen.messages import counted, listed, several
 from bayesgen.models.beta_bernoulli import BetaBernoulli
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days
-from bayesgen.tables.messages import MOST, counted, listed
 from bayesgen.tables.table import SPARSE_FAMILIES, Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
@@ -173,10 +173,9 @@ def side_by_side(columns) -> np.ndarray:
 def _warn_of_unseen(new: dict[str, dict]) -> None:
     columns = [f"column {column!r}: {_times(values)}" for column, values in new.items()]
     total = sum(sum(values.values()) for values in new.values())
-    more = f"; and {len(columns) - MOST} more columns" if len(columns) > MOST else ""
     warnings.warn(
         f"{counted(total, 'value')} taken as missing, of categories that were not there at fit: "
-        f"{'; '.join(columns[:MOST])}{more}. unseen='error' refuses them",
+        f"{several(columns, '; ')}. unseen='error' refuses them",
         UserWarning,
         stacklevel=5,
     )

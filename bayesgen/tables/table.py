@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from bayesgen.messages import listed
 from bayesgen.tables.columns import (
     FAMILY,
     array_of,
@@ -22,7 +23,6 @@ from bayesgen.tables.columns import (
 )
 from bayesgen.tables.dates import written
 from bayesgen.tables.levels import Levels
-from bayesgen.tables.messages import listed
 
 _COUNTS = "seems to number the rows, which says nothing of new rows"
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}

@@ -29,8 +29,13 @@ def named(names: Iterable) -> str:
     names : iterable of str
         Columns, labels or classes.
     """
-    names = [str(name) for name in names]
-    return ", ".join(_short(quoted(name)) for name in names[:MOST]) + _more(names)
+    return several(_short(quoted(name)) for name in names)
+
+
+def several(texts: Iterable[str], between: str = ", ") -> str:
+    """Texts as they are, the first six: ``a, b, c, d, e, f and 4 more``."""
+    texts = list(texts)
+    return between.join(texts[:MOST]) + _more(texts)
 
 
 def quoted(name) -> str:
