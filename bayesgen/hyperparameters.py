@@ -70,7 +70,8 @@ class Hyperparameters(Record):
         """Shape of the hyperparameters in front of what belongs to one feature."""
         known = vars(self).get("_batch_shape")
         if known is None:
-            known = np.broadcast_shapes(*(np.shape(value)[: -rank or None] for value, rank in self._ranked()))
+            shapes = {np.shape(value)[: -rank or None] for value, rank in self._ranked()} - {()}
+            known = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
             vars(self)["_batch_shape"] = known
         return known
 

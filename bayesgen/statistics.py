@@ -159,11 +159,16 @@ class Moments(Statistics):
         return Moments(self.n * factor, self.mean, self.scatter * factor)
 
     def sum_groups(self) -> "Moments":
-        """Merge the leading axis of groups."""
-        total = Moments(self.n[0], self.mean[0], self.scatter[0])
-        for k in range(1, len(self.n)):
-            total = total + Moments(self.n[k], self.mean[k], self.scatter[k])
-        return total
+        """Merge the leading axis of groups: S = Σ_k (S_k + n_k d_k d_k'), d_k = mean_k - mean."""
+        n = self.n[..., None] if self.vector else self.n
+        total = n.sum(0)
+        share = np.divide(n, total, out=np.zeros_like(n), where=total > 0)
+        origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)  # equal means then differ by exactly 0
+        apart = self.mean - origin
+        move = (share * apart).sum(0)
+        apart -= move
+        square = (n * apart)[..., :, None] * apart[..., None, :] if self.vector else n * apart * apart
+        return Moments(self.n.sum(0), origin[0] + move, self.scatter.sum(0) + square.sum(0))
 
     @functools.cached_property
     def pooled(self) -> "Pooled":

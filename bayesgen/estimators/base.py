@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import functools
 from typing import Any, cast
 
 import numpy as np
@@ -41,7 +42,7 @@ class Estimator(BaseEstimator, abc.ABC):
 
     def get_params(self, deep: bool = True) -> dict:
         """Parameters by name; with ``deep`` also settings within: ``inference__num_samples``, ``prior__kappa``."""
-        params = super().get_params(deep=False)
+        params = {name: getattr(self, name) for name in _parameters(type(self))}
         if deep:
             inner = {name: settings(named(value)) for name, value in params.items()}
             params |= {f"{name}__{path}": value for name, found in inner.items() for path, value in found.items()}
@@ -170,6 +171,12 @@ class Estimator(BaseEstimator, abc.ABC):
         import pandas as pd
 
         return pd.DataFrame(columns)
+
+
+@functools.cache
+def _parameters(of: type[Estimator]) -> list[str]:
+    """Names of an estimator's parameters, which scikit-learn reads from the signature; clones ask for them often."""
+    return of._get_param_names()
 
 
 class Evidence:

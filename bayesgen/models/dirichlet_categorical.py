@@ -100,11 +100,11 @@ class Categorical(ConjugateFamily):
         width = entries * size + 1
         total = np.zeros(rows.count * width)
         for piece, cells in self._cells(x, entries):
-            own = rows[piece]
+            own, order = rows[piece], "F" if cells.flags.f_contiguous else "C"  # as they stand in memory
             if rows.count > 1:
                 cells += (own.codes * width)[:, None]
-            w = None if own.weight is None else np.repeat(own.weight, entries)
-            total += np.bincount(cells.ravel(), w, len(total))
+            w = None if own.weight is None else np.broadcast_to(own.weight[:, None], cells.shape).ravel(order)
+            total += np.bincount(cells.ravel(order), w, len(total))
         total = total.reshape(rows.count, width)[:, :-1]
         return SumStatistics(total.reshape(*rows.lead, *x.shape[1:], size), np.float64(0))
 
@@ -118,15 +118,17 @@ class Categorical(ConjugateFamily):
         entries, size = math.prod(x.shape[1:]), len(self.categories)
         groups = table.shape[: max(table.ndim - x.ndim, 0)]
         table = np.broadcast_to(table, (*groups, *x.shape[1:], size)).reshape(math.prod(groups), entries * size)
-        table = np.ascontiguousarray(np.pad(table, [(0, 0), (0, 1)]).T)
-        result = np.empty((len(x), table.shape[1]))
+        table, ones = np.pad(table, [(0, 0), (0, 1)]), np.ones(entries)
+        columns, result = np.ascontiguousarray(table.T), np.empty((len(table), len(x)))
         for piece, cells in self._cells(x, entries):
-            rows = np.arange(0, cells.size + 1, entries)
-            # A row of ones at the cells, times the table: a compiled look-up and sum.
-            result[piece] = (
-                sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(table))) @ table
-            )
-        return result.reshape(len(x), *groups)
+            if len(table) <= 4:
+                for group, own in enumerate(table):
+                    result[group, piece] = own.take(cells) @ ones
+            else:  # a row of ones at the cells, times the table: a compiled look-up and sum of all groups
+                rows = np.arange(0, cells.size + 1, entries)
+                look = sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(columns)))
+                result[:, piece] = (look @ columns).T
+        return result.T.reshape(len(x), *groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,8 +57,16 @@ class Grouping:
         """Sum of weights (without: number of rows) of each group, (count,)."""
         return np.bincount(self.codes, self.weight, self.count).astype(float)
 
-    def membership(self, dtype: DTypeLike = float) -> sparse.csc_array:
-        """Sparse matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass."""
+    def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
+        """Matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass.
+
+        It is sparse, but for one group, and where the product takes less time than to make a sparse one; what is not
+        finite then reaches the sums of all groups.
+        """
+        if self.count == 1 or self.count * len(self.codes) <= 4096:
+            member = np.zeros((self.count, len(self.codes)), dtype if self.weight is None else float)
+            member[self.codes, np.arange(len(self.codes))] = 1 if self.weight is None else self.weight
+            return member
         data = np.ones(len(self.codes), dtype) if self.weight is None else self.weight
         places = np.arange(len(self.codes) + 1)
         return sparse.csc_array((data, self.codes, places), shape=(self.count, len(self.codes)))
@@ -68,6 +76,13 @@ def finite(x) -> bool:
     """Whether all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err towards False."""
     with np.errstate(over="ignore", invalid="ignore"):
         return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
+
+
+def count_bits(flags: np.ndarray, rows: Grouping) -> np.ndarray:
+    """How many rows of each group are true in each column of ``flags`` (n, columns): eight rows a byte, counted."""
+    packed = np.packbits(np.ascontiguousarray(flags.T), axis=1)
+    members = np.packbits(rows.codes == np.arange(rows.count)[:, None], axis=1)
+    return np.stack([np.bitwise_count(packed & own).sum(1, dtype=np.intp) for own in members])
 
 
 def with_data(x, data) -> Any:

@@ -8,8 +8,10 @@ from bayesgen.numerics.pieces import pieces
 
 
 def _over_rows(function, values):
-    """Reduce (n, D) over rows; 64 rows side by side, for NumPy is slow along short ones."""
-    whole = len(values) // 64 * 64 if values.flags.c_contiguous else 0
+    """Reduce (n, D) over rows; of short ones that stand one behind the other 64 side by side, which is faster."""
+    if not values.flags.c_contiguous:
+        return function.reduce(values, 0)
+    whole = len(values) // 64 * 64
     wide = values[:whole].reshape(-1, 64 * values.shape[1])
     first = [function.reduce(wide, 0).reshape(64, -1)] if whole else []
     return function.reduce(np.concatenate([*first, values[whole:]]), 0)
@@ -40,12 +42,13 @@ class Levels:
 
     @functools.cached_property
     def present(self) -> np.ndarray:
-        """Which cells hold a value."""
-        total = int(self.width.sum())
-        counts = np.zeros(total, np.intp)
+        """Which cells hold a value; once every cell does, no further row is looked at."""
+        present = np.zeros(int(self.width.sum()), bool)
         for _, cells in self._cells(np.arange(len(self.low))):
-            counts += np.bincount(cells.ravel(), minlength=total)
-        return counts > 0
+            present |= np.bincount(cells.ravel("K"), minlength=len(present)) > 0
+            if present.all():
+                break
+        return present
 
     def categories(self, place: int) -> tuple:
         """Distinct values of a column, in order."""

@@ -162,14 +162,10 @@ class Table:
             return ""
         if self._frame is None:  # numbers of one type
             values = self._array[:, self.place[column]]
-            counts = values.dtype.kind in "iu" and values[1] == values[0] + 1
-            counts = counts and bool((values - values[0] == np.arange(len(self))).all())
-            return _COUNTS if counts else ""
+            return _COUNTS if values.dtype.kind in "iu" and _counts(values) else ""
         series, kind = self._series(column), self._dtype(column)
-        whole = series.dtype.is_integer() and not series.null_count()
-        if whole and series[1] == series[0] + 1:
-            counts = bool(((series - series[0]).to_numpy() == np.arange(len(self))).all())
-            return _COUNTS if counts else ""
+        if series.dtype.is_integer() and not series.null_count():
+            return _COUNTS if _counts(series.to_numpy()) else ""
         if kind != "O" or hasattr(series.dtype, "categories") or hasattr(series.to_native(), "cat"):
             return ""
         distinct, seen = series.drop_nulls().unique(), len(self) - series.null_count()
@@ -303,6 +299,11 @@ class Table:
 def numbered(count: int) -> tuple[str, ...]:
     """Names of columns that have none: x0, x1, ...; one tuple for as many of them."""
     return tuple([f"x{j}" for j in range(count)])
+
+
+def _counts(values: np.ndarray) -> bool:
+    """Whether whole numbers count the rows; the first hundred mostly tell that they do not."""
+    return all((some - some[0] == np.arange(len(some))).all() for some in (values[:100], values))
 
 
 def _plain(X) -> bool:
