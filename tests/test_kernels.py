@@ -147,6 +147,30 @@ def test_sums(kind, dtype, missing, weighted):
         np.testing.assert_allclose(got.base, plain.base, rtol=1e-12)
 
 
+@pytest.mark.parametrize("count", [K, 12])
+@pytest.mark.parametrize("kind", ["bernoulli", "categorical"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_do_not_depend_on_how_rows_stand_in_memory(kind, count, weighted):
+    x, group, weight = data(kind, "float64", True, weighted)
+    group = (group + np.arange(N)) % count
+    plain = ExponentialFamily.statistics(LEAVES[kind], x, group, count, weight)
+    for own in (x, np.asfortranarray(x)):
+        got = LEAVES[kind].statistics(own, group, count, weight)
+        np.testing.assert_allclose(got.sums, plain.sums, rtol=1e-13)
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_merged_groups_are_all_rows(vector):
+    x, group = rows("gaussian", "float64"), groups() * 2  # groups 1 and 3 are empty
+    x[:, 0] += 1e8
+    x[:, 1] = 1 / 3
+    got, plain = moments(x, group, 5, vector=vector).sum_groups(), moments(x, vector=vector)
+    np.testing.assert_allclose(got.n, plain.n)
+    np.testing.assert_allclose(got.mean, plain.mean, rtol=1e-14)
+    np.testing.assert_allclose(got.scatter, plain.scatter, rtol=1e-9, atol=1e-9 * np.abs(plain.scatter).max())
+    assert got.mean[1] == 1 / 3 and np.ravel(np.diagonal(got.scatter) if vector else got.scatter)[1] == 0
+
+
 def posterior(kind):
     x, group, _ = data(kind, "float64", False, False)
     return LEAVES[kind].update(LEAVES[kind].statistics(x, group, K))
@@ -179,6 +203,16 @@ def test_predictive_of_counts(kind, dtype, missing, weighted):
     assert got.shape == (N, K)
     np.testing.assert_allclose(got, plain_log_predictive(kind, leaf, x), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(leaf.log_predictive(x[:2]), got[:2], rtol=1e-10)  # few rows go another way
+
+
+def test_predictive_of_categories_under_many_classes():
+    x, group, _ = data("categorical", "float64", True, False)
+    group = (group + np.arange(N)) % 6
+    leaf = LEAVES["categorical"].update(LEAVES["categorical"].statistics(x, group, 6))
+    codes, table = np.nan_to_num(x).astype(int), np.log(leaf.mean)  # (classes, D, V)
+    plain = np.where(np.isnan(x), 0.0, table[:, np.arange(D), codes]).sum(-1).T
+    for own in (x, np.asfortranarray(x)):
+        np.testing.assert_allclose(leaf.log_predictive(own), plain, rtol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [False, True])

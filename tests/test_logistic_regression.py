@@ -104,6 +104,18 @@ def test_estimates_are_those_of_scikit_learn(K, tau):
     np.testing.assert_allclose(intercept, peer.intercept_ - (K > 2) * peer.intercept_.mean(), atol=1e-5)
 
 
+@pytest.mark.parametrize("period", [0, 17])
+def test_many_rows_have_the_mode_of_scikit_learn_whatever_their_order(period):
+    """The search begins at every 17th row, which may be of one class alone."""
+    x, t = rows(8000, 2)
+    if period:
+        t[::period] = 1
+    peer = ScikitLearn(C=2.5**2, tol=1e-12, max_iter=10_000, solver="newton-cg").fit(x, t)
+    point = fit(LogisticRegression(np.full(3, 2.5), 1e5, classes=ABC[:2]), (x, t), "map").params
+    np.testing.assert_allclose(point["coefficients"], peer.coef_[0], atol=1e-7)
+    np.testing.assert_allclose(point["intercept"], peer.intercept_[0], atol=1e-7)
+
+
 def test_maximum_likelihood_does_not_depend_on_symmetry():
     x, t = rows(200, 3)
     symmetric, pinned = (fit(model, (x, t), "ml") for model in (SYMMETRIC, PINNED))

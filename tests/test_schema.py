@@ -100,6 +100,15 @@ def test_whole_numbers_of_any_size_are_categories(kind):
     assert set(np.asarray(drawn)[:, 0].tolist()) <= set(categories)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_category_of_the_last_row_alone_is_known(order):
+    x = np.ones((40_000, 3), int)
+    x[::2], x[-1, 1] = 0, 3
+    classifier = bg.NaiveBayesClassifier("categorical").fit(np.asarray(x, order=order), np.arange(40_000) % 2)
+    known = {column: block.categories for block in classifier.schema_.blocks for column in block.columns}
+    assert known == {"x0": (0, 1), "x1": (0, 1, 3), "x2": (0, 1)}
+
+
 def test_bools_are_drawn_as_bools_and_text_stays_beside_numbers():
     frame = pd.DataFrame(
         {"b": [True, False] * 4, "o": [True, None, False, True] * 2, "k": [0, 1] * 4, "c": ["u", 1] * 4}

@@ -264,14 +264,14 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
 def log_product(u, power):
     """Σ_j power_j log(1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is used up.
 
-    Where the powers are equal, 16 factors share one logarithm: log ∏(1 + u_j) = log1p(e), e taken together
+    Where the powers are equal, 32 factors share one logarithm: log ∏(1 + u_j) = log1p(e), e taken together
     two by two as e + u + e u, which keeps the digits of small u (many degrees of freedom) that 1 + u would lose. Far
     away e overflows, and so does the result.
     """
     count = len(u)
     if (power != power[:1]).any():
         return power @ np.log1p(u)
-    for _ in range(4):
+    for _ in range(5):
         half = count // 2
         e, other = u[:half], u[count - half : count]
         both = e * other

@@ -32,6 +32,8 @@ def existing(table: Table, y, weight):
         raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
     weight = _check_sample_weight(weight, y, ensure_non_negative=True, copy=True)  # what is kept is not the user's
     check_weight(weight, len(y), "sample_weight")
+    if not weight.any():  # scikit-learn before 1.9 lets it pass
+        raise ValueError("sample_weight must hold at least one non-zero number")
     if (weight > 0).all():
         return table, y, weight
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
