@@ -19,6 +19,7 @@ NAMES = (
     "correlated",
     "growth",
     "beyond",
+    "measurement",
     "labels",
     "quality",
 )

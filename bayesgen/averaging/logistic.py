@@ -74,6 +74,14 @@ class LogisticMembers(Record):
         result[:, nothing] = 0.0
         return result
 
+    def along(self, x, c, row, column, values) -> np.ndarray:
+        """f_k, (S, K, E, Q), with nodes (E, Q) for some missing numbers, by their rows and columns."""
+        score = np.moveaxis(self._columns(x, c) @ np.swapaxes(self.coefficients, 1, 2), 2, 1)[:, :, row, None]
+        z = self.warp.take(column).forward(values.T).T
+        z = (z - self.centre[column, None]) / self.scale[column, None]
+        score = score + self.coefficients[:, :, 1 + column, None] * z
+        return log_softmax(score, axis=1) - self.log_prior[:, None, None]
+
     def _columns(self, x, c):
         z = (self.warp.forward(x) - self.centre) / self.scale
         hot = [(c[:, j, None] == np.arange(n)).astype(float) for j, n in enumerate(self.levels)]

@@ -9,108 +9,129 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.averaging import draws
+from bayesgen.averaging.along import Members, Rows
 from bayesgen.models.conditional import fill_normal
 from bayesgen.numerics.pieces import pieces
+from bayesgen.statistics import patterns
 
 _COARSE, _FINE = 32, 32  # nodes
 _REACH = 8.0  # standard deviations of a group's column that the grid reaches out
-_CELLS = 1 << 16  # entries of rows filled in at a time
+_DENSITIES = 1 << 18  # worked on at a time
 
 
-def grid(average, x, c, column: int):
-    """Nodes of a missing number, and log p(y, k | ...) there, y the bent column.
+def entries(members: Members, x, c):
+    """The rows in pieces that have the same numbers, and their missing numbers.
+
+    Yields
+    ------
+    own : int array, shape (n,)
+        Which rows.
+    rows : Rows
+    missing : list of (row, column)
+        Int arrays of some entries each, the rows by their places in ``own``.
+    """
+    seen = ~np.isnan(x)
+    width = 1 if members.students is None else len(members.students.mean)
+    for known, at in patterns(seen):
+        gone = np.setdiff1d(np.arange(x.shape[1]), known)
+        for piece in pieces(len(at), width * x.shape[1]):
+            own = at[piece]
+            row, column = (grid.ravel() for grid in np.meshgrid(np.arange(len(own)), gone, indexing="ij"))
+            step = max(1, _DENSITIES // (width * _FINE))
+            parts = [(row[i : i + step], column[i : i + step]) for i in range(0, len(row), step)]
+            yield own, Rows(members, x[own], c[own]), parts
+
+
+def reach(average) -> tuple[np.ndarray, np.ndarray]:
+    """Where grids begin and end, (D,) each, bent."""
+    low, high = np.array(np.inf), np.array(-np.inf)
+    for view in average.numeric:
+        m = view.statistics
+        spread = np.sqrt((np.diagonal(m.scatter, axis1=1, axis2=2).sum(0) + 1) / (m.n.sum() + 1))
+        low = np.minimum(low, (m.mean - _REACH * spread).min(0))
+        high = np.maximum(high, (m.mean + _REACH * spread).max(0))
+    return low, high
+
+
+def grid(rows: Rows, row, column, ends):
+    """Nodes of some missing numbers, and log p(y, k | ...) there, y the bent column.
+
+    Parameters
+    ----------
+    rows : Rows
+    row, column : int array, shape (E,)
+        The entries.
+    ends : tuple of array, shape (D,)
+        Of `reach`.
+
+    Returns
+    -------
+    values, y : array, shape (E, Q)
+        Nodes in the units of the column, and of the bent column, ascending.
+    log_joint : array, shape (K, E, Q)
+        Log p(x_o, y, t = k), up to a number of each row.
+    """
+    warp = rows.members.average.numeric[0].view.warp.take(column)
+
+    def along(y):
+        values = warp.back(y.T).T
+        return values, rows.members.log_joint(rows.along(row, column, values, y))
+
+    y = np.linspace(ends[0][column], ends[1][column], _COARSE, axis=1)
+    values, coarse = along(y)
+    density = np.exp(coarse - coarse.max((0, 2))[:, None]).sum(0) + 1e-300
+    share = np.cumsum(density, axis=1)
+    share = (share - share[:, :1]) / (share[:, -1:] - share[:, :1])
+    wanted = (np.arange(_FINE) + 0.5) / _FINE
+    fine = np.stack([np.interp(wanted, own, nodes) for own, nodes in zip(share, y, strict=True)])
+    more, log_joint = along(fine)
+    order = np.argsort(np.concatenate([y, fine], axis=1), axis=1)
+
+    def merged(a, b):
+        return np.take_along_axis(np.concatenate([a, b], axis=-1), order.reshape(*[1] * (a.ndim - 2), *order.shape), -1)
+
+    return merged(values, more), merged(y, fine), merged(coarse, log_joint)
+
+
+def mass(y, log_joint) -> np.ndarray:
+    """Trapezoids of a grid: log_joint as weights of its nodes, (K, E, Q), which sum to 1 in each entry."""
+    width = np.zeros(y.shape)
+    step = np.diff(y, axis=1) / 2
+    width[:, 1:] += step
+    width[:, :-1] += step
+    weight = np.exp(log_joint - log_joint.max((0, 2))[:, None]) * width
+    return weight / weight.sum((0, 2))[:, None]
+
+
+def expected(average, x, c, codes=None):
+    """Rows with the median of each missing number and the mode of each missing category, given their other entries.
 
     Parameters
     ----------
     average : Average
     x, c : array, shape (n, D) and (n, F)
-        Rows whose entry is missing.
-    column : int
-        Of the numbers.
-
-    Returns
-    -------
-    values, y : array, shape (n, Q)
-        Nodes in the units of the column, and of the bent column, ascending.
-    log_joint : array, shape (n, Q, K)
-        Log p(x_o, y, t = k).
+    codes : int array, shape (n,), optional
+        Classes of the rows, where they are known.
     """
-    low, high = np.inf, -np.inf
-    for view in average.numeric:
-        m = view.statistics
-        spread = np.sqrt((np.diagonal(m.scatter, axis1=1, axis2=2)[:, column].sum() + 1) / (m.n.sum() + 1))
-        low = min(low, (m.mean[:, column] - _REACH * spread).min())
-        high = max(high, (m.mean[:, column] + _REACH * spread).max())
-    y = np.broadcast_to(np.linspace(low, high, _COARSE), (len(x), _COARSE))
-    coarse = _along(average, x, c, column, y)
-    density = np.exp(coarse - coarse.max((1, 2), keepdims=True)).sum(2) + 1e-300
-    share = np.cumsum(density, axis=1)
-    share = (share - share[:, :1]) / (share[:, -1:] - share[:, :1])
-    wanted = (np.arange(_FINE) + 0.5) / _FINE
-    fine = np.stack([np.interp(wanted, own, nodes) for own, nodes in zip(share, y, strict=True)])
-    both = np.concatenate([y, fine], axis=1)
-    order = np.argsort(both, axis=1)
-    log_joint = np.concatenate([coarse, _along(average, x, c, column, fine)], axis=1)
-    both = np.take_along_axis(both, order, 1)
-    return _back(average, column, both), both, np.take_along_axis(log_joint, order[..., None], 1)
-
-
-def _warp(average, column):
-    warp = average.numeric[0].view.warp
-    return type(warp)(*(getattr(warp, name)[column : column + 1] for name in ("location", "scale", "power")))
-
-
-def _back(average, column, y):
-    return _warp(average, column).back(y.reshape(-1, 1)).reshape(y.shape)
-
-
-def _along(average, x, c, column, y):
-    """Log p(x_o, y, k) with the entry filled in, (n, Q, K)."""
-    values, result = _back(average, column, y), np.empty((*y.shape, len(average.class_weight)))
-    slope = _warp(average, column).log_slope(values.reshape(-1, 1)).reshape(y.shape)
-    for part in pieces(len(x), y.shape[1] * (x.shape[1] + c.shape[1]), _CELLS):
-        rows, codes = filled(x[part], c[part], column, values[part])
-        result[part] = average.log_joint(rows, codes).reshape(*y[part].shape, -1) - slope[part][..., None]
-    return result
-
-
-def filled(x, c, column: int, values):
-    """Rows with each of some values (n, Q) in a column, of the numbers or behind them of the categories: (n Q, ...)."""
-    x, c = (np.repeat(rows, values.shape[1], axis=0) for rows in (x, c))
-    if column < x.shape[1]:
-        x[:, column] = values.ravel()
-    else:
-        c[:, column - x.shape[1]] = values.ravel()
-    return x, c
-
-
-def levels(average, x, c, column: int) -> np.ndarray:
-    """Log p(x_o, c_j = a, k) at each level of a missing category, (n, V, K); ``column`` counts behind the numbers."""
-    count = average.categorical.levels[column - x.shape[1]]
-    values = np.broadcast_to(np.arange(count), (len(x), count))
-    rows = filled(x, c, column, values)
-    return average.log_joint(*rows).reshape(len(x), count, -1)
-
-
-def mass(y, log_joint) -> np.ndarray:
-    """Trapezoids of a grid: log_joint as weights of its nodes, (n, Q, K), which sum to 1 in each row."""
-    width = np.zeros(y.shape)
-    step = np.diff(y, axis=1) / 2
-    width[:, 1:] += step
-    width[:, :-1] += step
-    weight = np.exp(log_joint - log_joint.max((1, 2), keepdims=True)) * width[..., None]
-    return weight / weight.sum((1, 2), keepdims=True)
-
-
-def median(average, x, c, column: int, codes=None) -> np.ndarray:
-    """Median of a missing number, (n,), given the rows' classes where they are known."""
-    _, y, log_joint = grid(average, x, c, column)
-    if codes is not None:
-        log_joint = log_joint[np.arange(len(x)), :, codes][..., None]
-    share = np.cumsum(mass(y, log_joint).sum(2), axis=1)
-    share -= 0.5 * np.diff(share, axis=1, prepend=0.0)
-    middle = np.array([np.interp(0.5, own, nodes) for own, nodes in zip(share, y, strict=True)])
-    return _back(average, column, middle[:, None])[:, 0]
+    members, filled_x, filled_c = Members(average, average.density_weights > 0), x.copy(), c.copy()
+    ends = reach(average)
+    for own, rows, missing in entries(members, x, c):
+        for row, column in missing:
+            _, y, log_joint = grid(rows, row, column, ends)
+            if codes is not None:
+                log_joint = log_joint[codes[own[row]], np.arange(len(row))][None]
+            share = np.cumsum(mass(y, log_joint).sum(0), axis=1)
+            share -= 0.5 * np.diff(share, axis=1, prepend=0.0)
+            middle = np.array([np.interp(0.5, a, b) for a, b in zip(share, y, strict=True)])
+            filled_x[own[row], column] = average.numeric[0].view.warp.take(column).back(middle[None])[0]
+        for j in range(c.shape[1]):
+            row = np.flatnonzero(c[own, j] < 0)
+            if len(row):
+                joint = members.log_joint(rows.levels(row, j))
+                chance = softmax(joint, axis=(0, 2))
+                chance = chance.sum(0) if codes is None else chance[codes[own[row]], np.arange(len(row))]
+                filled_c[own[row], j] = chance.argmax(1)
+    return filled_x, filled_c
 
 
 def draw(average, x, c, rng, codes=None):

@@ -80,6 +80,10 @@ class Warp(Record):
         """Whether no column is bent."""
         return bool((self.power == 1).all())
 
+    def take(self, columns) -> "Warp":
+        """The transformation of some columns."""
+        return Warp(self.location[columns], self.scale[columns], self.power[columns])
+
     def moments(self, statistics: Moments) -> Moments:
         """Moments of columns that are measured in other units but not bent."""
         scatter = statistics.scatter / (self.scale[:, None] * self.scale)

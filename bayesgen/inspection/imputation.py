@@ -140,21 +140,9 @@ def _drawn(joint, rows, codes, draws, rng):
 
 
 def _expected_of_average(joint, rows, codes):
-    x, c, average = *joint.arrays(rows), joint.average
-    filled_x, filled_c = x.copy(), c.copy()
-    for j in range(x.shape[1]):
-        at = np.flatnonzero(np.isnan(x[:, j]))
-        for piece in pieces(len(at), 400 * len(joint.log_prior)):
-            own = at[piece]
-            filled_x[own, j] = missing.median(average, x[own], c[own], j, None if codes is None else codes[own])
-    for j in range(c.shape[1]):
-        at = np.flatnonzero(c[:, j] < 0)
-        for piece in pieces(len(at), 400 * len(joint.log_prior)):
-            own = at[piece]
-            chance = softmax(missing.levels(average, x[own], c[own], x.shape[1] + j), axis=(1, 2))
-            chance = chance.sum(2) if codes is None else chance[np.arange(len(own)), :, codes[own]]
-            filled_c[own, j] = chance.argmax(1)
-    return {"numbers": filled_x, "categories": filled_c}
+    x, c = joint.arrays(rows)
+    numbers, categories = missing.expected(joint.average, x, c, codes)
+    return {"numbers": numbers, "categories": categories}
 
 
 def _drawn_of_average(joint, rows, codes, draws, rng):

@@ -24,6 +24,7 @@ from scipy import stats
 from scipy.special import log_softmax, logsumexp, softmax
 
 from bayesgen.averaging import columns, missing
+from bayesgen.averaging.along import Members, Rows
 from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
 from bayesgen.inspection.joint import SingleJoint, joint_of
 from bayesgen.inspection.tempering import tempered
@@ -32,12 +33,12 @@ from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.numerics.pieces import CELLS, count_rows, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.outcomes import loss_matrix
-from bayesgen.statistics import patterns
 
 _DRAWS = 100  # of the parameters, where the posterior is draws
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
 _CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each class at which the line is cut
 _SHARE = 0.995  # of the weight of an average that is asked
+_LEAST = 1e-15  # of the weight of a line: nodes of less add nothing to a sum
 
 
 def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = None):
@@ -210,31 +211,30 @@ def _of_average(joint, rows, losses, result):
     (x, c), average = joint.arrays(rows), _heaviest(joint.average)
     priors = None if classifier.priors is None else classifier._known(classifier.priors)
     names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
-    seen = np.concatenate([~np.isnan(x), c >= 0], axis=1)
-    for places, at in patterns(seen):  # rows of one pattern of gaps have one factorisation
-        for piece in pieces(len(at), 1 << 10):
-            own = at[piece]
-            with np.errstate(divide="ignore"):
-                now = np.log(average.probability(x[own], c[own], priors)).T
-            for j in np.setdiff1d(np.arange(len(names)), places):
-                value = _of_column(average, x[own], c[own], j, now, priors, losses)
-                result[own, schema.columns.index(names[j])] = value
+    places, ends = np.array([schema.columns.index(name) for name in names]), missing.reach(average)
+    chance, answer = (Members(average, weights > 0) for weights in (average.density_weights, average.weights))
+
+    def saved(now, then, weight):
+        with np.errstate(divide="ignore"):
+            return _saved(np.log(now), np.log(then), weight, losses)
+
+    for own, part, gaps in missing.entries(answer, x, c):
+        likely, now = Rows(chance, part.x, part.c), answer.probability(part.here(), priors)
+        for row, column in gaps:
+            values, y, log_joint = missing.grid(likely, row, column, ends)
+            weight = missing.mass(y, log_joint).sum(0)
+            heavy = np.argsort(-weight, axis=1)[:, : (weight > _LEAST).sum(1).max()]
+            values, y, weight = (np.take_along_axis(nodes, heavy, 1) for nodes in (values, y, weight))
+            then = answer.probability(part.along(row, column, values, y), priors)
+            result[own[row], places[column]] = saved(now[:, row], then, weight)
+        for j in range(c.shape[1]):
+            row = np.flatnonzero(part.c[:, j] < 0)
+            if len(row):
+                weight = softmax(logsumexp(chance.log_joint(likely.levels(row, j)), axis=0), axis=1)
+                then = answer.probability(part.levels(row, j), priors)
+                result[own[row], places[x.shape[1] + j]] = saved(now[:, row], then, weight)
     for name in classifier.constant_:  # left out of the fit: they say nothing of the class
         result[:, schema.columns.index(name)] = 0.0
-
-
-def _of_column(average, x, c, j, now, priors, losses):
-    """Value of knowing one column, which the rows lack, (n,); ``now`` has their log probabilities, (K, n)."""
-    if j < x.shape[1]:
-        values, y, log_joint = missing.grid(average, x, c, j)
-        weight = missing.mass(y, log_joint).sum(2)
-    else:
-        log_joint = missing.levels(average, x, c, j)
-        values = np.broadcast_to(np.arange(log_joint.shape[1]), log_joint.shape[:2])
-        weight = softmax(logsumexp(log_joint, axis=2), axis=1)
-    with np.errstate(divide="ignore"):
-        then = np.log(average.probability(*missing.filled(x, c, j, values), priors))
-    return _saved(now, np.moveaxis(then.reshape(*values.shape, -1), 2, 0), weight, losses)
 
 
 def _heaviest(average):

@@ -1,0 +1,315 @@
+r"""Members along one missing number: a t of a row's other entries and of it is a t of it given them.
+
+A group under a member has the predictive t of `gaussian`: f degrees of freedom, location m, and scale matrix A/(f r), r
+= κ_n/(κ_n + 1). With o the D_o entries that a row has, j one that it lacks, and A_oo = L L',
+
+.. math:: s^2 = A_{jj} - \lVert L^{-1} A_{oj} \rVert^2, \qquad
+   \mu = m_j + A_{jo} A_{oo}^{-1} (x_o - m_o), \qquad \delta^2 = (x_o - m_o)^\top A_{oo}^{-1} (x_o - m_o)
+
+.. math:: p(x_o, x_j) \propto \big(1 + r \delta^2 + r (x_j - \mu)^2/s^2\big)^{-(f + D_o + 1)/2}
+
+So one factorisation serves every missing column of the rows that have the same entries and every value there: a
+value costs a logarithm. Diagonal members are products of such t's, D_o = 0 in each.
+"""
+
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+
+from bayesgen.averaging.average import Average
+from bayesgen.averaging.evidence import posterior
+from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.stack import SOFTMAX
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import log_gamma_ratio
+
+_BORDER = 1e250  # as in `gaussian.whiten`
+_ROWS = 32  # that border one factorisation
+_CELLS = 1 << 16  # entries of matrices that are factorised at a time
+
+
+@dataclass(frozen=True)
+class Given:
+    """Of groups: log p(x_o) and, of a missing x_j, level - power log(1 + (rate (x_j - location))²) = log p(x_o, x_j).
+
+    Attributes
+    ----------
+    density : array, shape (C, n)
+        Log p(x_o).
+    level, location, rate : array, shape (C, n, J)
+        Of each missing column.
+    power : array, shape (C,)
+    """
+
+    density: np.ndarray
+    level: np.ndarray
+    location: np.ndarray
+    rate: np.ndarray
+    power: np.ndarray
+
+    def along(self, row, place, y) -> np.ndarray:
+        """Log p(x_o, x_j) at nodes y (E, Q) of some entries, by their rows and places among the missing: (C, E, Q)."""
+        z = y - self.location[:, row, place, None]
+        z *= self.rate[:, row, place, None]
+        z *= z
+        np.log1p(z, out=z)
+        z *= -self.power[:, None, None]
+        z += self.level[:, row, place, None]
+        return z
+
+
+class Students:
+    """The t's of all groups of some numeric members.
+
+    Parameters
+    ----------
+    views : tuple of FittedView
+    used : bool array, shape (A,)
+        The members, view by view.
+
+    Attributes
+    ----------
+    places : int array
+        The members used, in the order in which they are answered for: full covariances first.
+    """
+
+    def __init__(self, views, used):
+        every = enumerate((view, member) for view in views for member in view.members)
+        chosen = [(place, view, member) for place, (view, member) in every if used[place]]
+        chosen.sort(key=lambda one: "diagonal" in one[2].structure)
+        self.places = np.array([one[0] for one in chosen], np.intp)
+        mean, ratio, dof, share, full, flat, self.runs = [], [], [], [], [], [], []
+        for (view, diagonal), run in groupby(chosen, lambda one: (one[1], "diagonal" in one[2].structure)):
+            owner, n, members = view.view.owner, view.statistics.n + 1, [member for _, _, member in run]
+            reference = Reference.of(view.statistics)
+            for member in members:
+                settled = posterior(member, reference)
+                mean.append(settled.mean)
+                ratio.append(settled.kappa / (settled.kappa + 1))
+                dof.append(np.broadcast_to(settled.nu - (0 if diagonal else settled.mean.shape[1] - 1), len(owner)))
+                (flat if diagonal else full).append(
+                    np.broadcast_to(settled.scale, (len(owner), *settled.scale.shape[1:]))
+                )
+            self.runs.append((len(members), owner))
+            share.append(np.tile(np.log(n / np.bincount(owner, n)[owner]), len(members)))
+        self.mean, self.dof, self.log_share = np.concatenate(mean), np.concatenate(dof), np.concatenate(share)
+        self.ratio = np.concatenate(ratio)
+        self._constants: dict[int, np.ndarray] = {}
+        self.full = np.concatenate(full) if full else np.empty((0, *self.mean.shape[1:], self.mean.shape[1]))
+        self.flat = np.concatenate(flat) if flat else np.empty((0, self.mean.shape[1]))
+
+    def classes(self, density) -> np.ndarray:
+        """From log densities of groups times their shares, (C, ...), to those of classes, (A, K, ...); overwrites."""
+        classes, rest = self.runs[0][1][-1] + 1, density.shape[1:]
+        result, start, stop = np.empty((len(self.places), classes, *rest)), 0, 0
+        for count, owner in self.runs:
+            own, part = density[stop : stop + count * len(owner)], result[start : start + count]
+            start, stop = start + count, stop + count * len(owner)
+            sizes = np.bincount(owner)
+            if (sizes == sizes[0]).all():
+                part[:] = _mixed(own.reshape(count * classes, -1, *rest)).reshape(part.shape)
+                continue
+            own, ends = own.reshape(count, len(owner), *rest), np.append(0, np.cumsum(sizes))
+            for k, (a, b) in enumerate(pairwise(ends)):
+                part[:, k] = _mixed(own[:, a:b])
+        return result
+
+    def given(self, y, seen) -> Given:
+        """What is known of rows.
+
+        Parameters
+        ----------
+        y : array, shape (n, D)
+            Bent rows, any number where missing.
+        seen : bool array, shape (D,)
+            The entries that they have, all the same ones.
+        """
+        parts = [self._full(y, seen), self._flat(y, seen)]
+        density, level, *line = (np.concatenate(own) for own in zip(*parts, strict=True))
+        return Given(density + self.log_share[:, None], level + self.log_share[:, None, None], *line)
+
+    def _full(self, y, seen):
+        o, m = np.flatnonzero(seen), np.flatnonzero(~seen)
+        C, count, dim, gone = len(self.full), len(y), len(o), len(m)
+        log_det, square, rest, location = (np.empty((C, *more)) for more in ((1,), (count,), (gone,), (count, gone)))
+        bordering = min(count, _ROWS)
+        for part in pieces(C, (dim + gone + bordering) ** 2, _CELLS):  # small enough to stay in the cache
+            matrix, mean = self.full[part], self.mean[part, None]
+            for start in range(0, count, bordering):
+                rows = slice(start, start + bordering)
+                z = y[rows, o] - mean[..., o]
+                bordered = np.zeros((len(matrix), dim + gone + z.shape[1], dim + gone + z.shape[1]))
+                bordered[:, :dim, :dim] = matrix[:, o[:, None], o]
+                bordered[:, dim : dim + gone, :dim] = matrix[:, m[:, None], o]
+                bordered[:, dim + gone :, :dim] = z
+                border = range(dim, bordered.shape[1])
+                bordered[:, border, border] = _BORDER
+                root = np.linalg.cholesky(bordered)
+                pull, white = root[:, dim : dim + gone, :dim], root[:, dim + gone :, :dim]
+                square[part, rows] = (white * white).sum(2)
+                location[part, rows] = mean[..., m] + white @ np.swapaxes(pull, 1, 2)
+                log_det[part, 0] = 2 * np.log(np.diagonal(root[:, :dim, :dim], axis1=1, axis2=2)).sum(1)
+                rest[part] = matrix[:, m, m] - (pull * pull).sum(2)
+        ratio = self.ratio[:C, None]
+        inside = 1 + ratio * square
+        decay = 0.5 * np.log(inside)
+        density = -0.5 * log_det - (self.dof[:C, None] + dim) * decay
+        level = self._constant(dim + 1)[:C, None] + density - decay
+        return (
+            self._constant(dim)[:C, None] + density,
+            level[..., None] - 0.5 * np.log(rest)[:, None],
+            location,
+            np.sqrt((ratio / inside)[..., None] / rest[:, None]),
+            (self.dof[:C] + dim + 1) / 2,
+        )
+
+    def _flat(self, y, seen):
+        C = len(self.full)
+        mean, scale, ratio = self.mean[C:, None], self.flat[:, None], self.ratio[C:, None, None]
+        rate, power = np.sqrt(ratio / scale), (self.dof[C:] + 1) / 2
+        constant = self._constant(1)[C:, None, None] - 0.5 * np.log(scale)
+        z = (y[:, seen] - mean[..., seen]) * rate[..., seen]
+        density = (constant[..., seen] - power[:, None, None] * np.log1p(z * z)).sum(2)
+        level = density[..., None] + constant[..., ~seen]
+        return density, level, *(np.broadcast_to(v[..., ~seen], level.shape) for v in (mean, rate)), power
+
+    def _constant(self, width: int) -> np.ndarray:
+        """Log of the constant of a t of ``width`` columns, (C,): the same for all rows that have so many."""
+        if width not in self._constants:
+            gamma = log_gamma_ratio(self.dof / 2, width / 2)
+            self._constants[width] = gamma - 0.5 * width * np.log(np.pi / self.ratio)
+        return self._constants[width]
+
+
+class Members:
+    """Some members of an average: what they say together.
+
+    Parameters
+    ----------
+    average : Average
+    used : bool array, shape (M,)
+        The members.
+    """
+
+    def __init__(self, average: Average, used):
+        soft = np.array([a == SOFTMAX for a, _ in average.names])
+        parents = 1 if average.categorical is None else 1 + len(average.categorical.members)
+        pair = np.flatnonzero(used & ~soft)
+        number, self.category = np.divmod(pair, parents)  # the last of each kind is none
+        asked = np.isin(np.arange((~soft).sum() // parents), number)[:-1]
+        self.students = Students(average.numeric, asked) if asked.any() else None
+        place = np.full(len(asked) + 1, -1)
+        if self.students is not None:
+            place[self.students.places] = np.arange(len(self.students.places))
+        self.number, self.soft = place[number], np.flatnonzero(used[soft])
+        order = np.concatenate([pair, np.flatnonzero(used & soft)])
+        self.categorical: Any = average.categorical  # asked for only where there are such columns
+        self.discriminative: Any = average.discriminative
+        self.average, self.exponents, self.weights = average, average.exponents[order], average.weights[order]
+        self.density_weights = average.density_weights[order]
+
+    def probability(self, density, priors=None) -> np.ndarray:
+        """p(k | x), (K, ...), of log p(x | k) under the members, (M, K, ...)."""
+        log_prior = self.average.log_class_prior
+        q = density * _first(self.exponents, density)
+        q += _first(log_prior, density[0])
+        q -= q.max(1, keepdims=True)
+        np.exp(q, out=q)
+        q /= q.sum(1, keepdims=True)
+        result = np.tensordot(self.weights, q, 1)
+        if priors is not None:
+            result *= _first(priors / np.exp(log_prior), result)
+        return result / result.sum(0)
+
+    def log_joint(self, density) -> np.ndarray:
+        """Log p(x, k) of the untempered members, (K, ...), bends' Jacobian left out."""
+        with np.errstate(divide="ignore"):
+            joint = _mixed((density + _first(np.log(self.density_weights), density))[None])[0]
+        return joint + _first(self.average.log_class_prior, joint)
+
+
+class Rows:
+    """Rows that have the same numbers, under some members.
+
+    Parameters
+    ----------
+    members : Members
+    x, c : array, shape (n, D) and (n, F)
+        Numbers, NaN where missing, in the same columns of all rows; categories, -1 where missing.
+    """
+
+    def __init__(self, members: Members, x, c):
+        self.members, self.x, self.c = members, x, c
+        self.categories, self.softmax = self._others(x, c)
+        seen = ~np.isnan(x[0])
+        self.place = np.cumsum(~seen) - 1  # of a column among the missing ones
+        self.given = None
+        if members.students is not None:
+            self.given = members.students.given(members.average.numeric[0].view.warp.forward(x), seen)
+
+    def here(self) -> np.ndarray:
+        """Log p(x | k) under the members, (M, K, n)."""
+        groups = None if self.given is None else self.given.density.copy()
+        return self._density(groups, self.categories, self.softmax, (len(self.x),))
+
+    def along(self, row, column, values, y) -> np.ndarray:
+        """Log p(x, v | k), (M, K, E, Q), of some missing numbers at nodes (E, Q), by their rows and columns.
+
+        ``values`` are in the units of the columns, ``y`` the same bent; the density is of y.
+        """
+        groups = None if self.given is None else self.given.along(row, self.place[column], y)
+        softmax = self.softmax
+        if len(self.members.soft):
+            softmax = self.members.discriminative.along(self.x, self.c, row, column, values)
+        return self._density(groups, self.categories[:, :, row, None], softmax, y.shape)
+
+    def levels(self, row, column: int) -> np.ndarray:
+        """Log p(x, v | k) at all levels of a missing category, (M, K, E, V)."""
+        count = int(self.members.categorical.levels[column])
+        c = np.repeat(self.c[row], count, axis=0)
+        c[:, column] = np.tile(np.arange(count), len(row))
+        parts = self._others(np.repeat(self.x[row], count, axis=0), c)
+        categories, softmax = (part.reshape(*part.shape[:2], len(row), count) for part in parts)
+        groups = None if self.given is None else self.given.density[:, row, None]
+        return self._density(groups, categories, softmax, (len(row), count))
+
+    def _others(self, x, c):
+        """Of all members of categories and none, (B + 1, K, n), and of all softmax members, (S, K, n)."""
+        members = self.members
+        categories = softmax = np.zeros((1, len(members.average.class_weight), len(x)))
+        if members.categorical is not None:
+            categories = np.concatenate([np.swapaxes(members.categorical.log_density(c), 1, 2), categories])
+        if len(members.soft):
+            softmax = np.swapaxes(members.discriminative.log_density(x, c), 1, 2)
+        return categories, softmax
+
+    def _density(self, groups, categories, softmax, shape):
+        members = self.members
+        result = np.zeros((len(members.exponents), categories.shape[1], *shape))
+        pairs, some = result[: len(members.number)], members.number >= 0
+        if groups is not None and members.students is not None:
+            pairs[some] = members.students.classes(groups)[members.number[some]]
+        if len(categories) > 1:
+            pairs += categories[members.category]
+        if len(members.soft):
+            result[len(pairs) :] = softmax[members.soft]
+        return result
+
+
+def _mixed(density):
+    """Log of the sums over the second axis of densities given by their logs, (B, C, ...); overwrites them."""
+    if density.shape[1] == 1:
+        return density[:, 0]
+    top = density.max(1)
+    density -= top[:, None]
+    total = np.exp(density, out=density).sum(1)
+    np.log(total, out=total)
+    total += top
+    return total
+
+
+def _first(vector, array):
+    """A vector along the first axis of an array."""
+    return vector.reshape(-1, *[1] * (array.ndim - 1))
