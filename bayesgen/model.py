@@ -84,6 +84,10 @@ class Model(Hyperparameters, abc.ABC):
         """
         return self, statistics, lambda params: params
 
+    def near(self, statistics) -> "Conjugate | None":
+        """A conjugate model whose draws are where chains begin, if the density has modes that are not to be found."""
+        return None
+
     def log_abs_det_jacobian(self, params: Params) -> Any:
         """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
         return 0.0

@@ -1,5 +1,7 @@
 """Rows without labels: against the mixture that SciPy writes, a grid of the parameters, and held-out rows."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import bayesgen as bg
 from bayesgen import program
 from bayesgen.inspection import unlabelled_weight
+from bayesgen.models import BetaBernoulli, LabelNoise
 from bayesgen.models.unlabelled import PartlyLabelled
 
 X, Y = load_iris(return_X_y=True)
@@ -96,6 +99,31 @@ def test_draws_are_of_the_posterior_with_the_label_summed_out():
     p = classifier.predict_proba([[True]])[0]
     expected = np.array([(weight * share * a).sum(), (weight * (1 - share) * b).sum()])
     np.testing.assert_allclose(p, expected / expected.sum(), atol=0.02)
+
+
+@pytest.mark.parametrize("told", [{"unlabelled": -1}, {"label_noise": LabelNoise(0.2, 2)}], ids=["unlabelled", "wrong"])
+def test_no_chain_exchanges_classes(told):
+    """Three classes apart, three labels of each, or a fifth of all labels wrong: from the prior chains did not meet."""
+    rng, y = np.random.default_rng(1), np.arange(60) % 3
+    x = rng.normal(size=(60, 2)) + 3 * np.stack([y, y], axis=1)
+    exchanged = np.where(rng.random(60) < 0.2, (y + rng.integers(1, 3, 60)) % 3, y)
+    labels = np.where(np.arange(60) < 9, y, -1) if "unlabelled" in told else exchanged
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*the chains have not met")
+        classifier = GD("diagonal", inference=bg.NUTS(100, 200, 4), random_state=0, **told).fit(x, labels)
+    mean = classifier.posterior_.samples["gaussian.mean"].mean(axis=(1, 3))  # (chains, classes)
+    np.testing.assert_allclose(mean, np.broadcast_to([0.0, 3.0, 6.0], (4, 3)), atol=1.0)
+
+
+def test_chains_begin_at_labels_as_told_where_there_is_no_mode():
+    """A coin of Beta(1/2, 1/2) without a tail has no mode; NUTS samples all the same."""
+    bits, y = np.array([1, 1, 1, 0, 0, 1, 0], bool)[:, None], np.array([0, 0, 1, 1, 1, -1, -1])
+    coin = BetaBernoulli(0.5, 0.5)
+    with pytest.raises(ValueError, match="mode"):
+        NB({"x0": coin}, inference="map", unlabelled=-1).fit(bits, y)
+    classifier = NB({"x0": coin}, inference=bg.NUTS(200, 200, 2), unlabelled=-1, random_state=0).fit(bits, y)
+    first, second = classifier.posterior_.flat["x0.probability"].mean(0)
+    assert first > 0.6 > second
 
 
 def test_markers_and_weights(tmp_path):

@@ -49,7 +49,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
     label_noise : LabelNoise, optional
         That labels may be wrong, and how often: the prior of a confusion matrix, which is learned as
         ``classes.confusion`` by ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of
-        the true class. Chains of NUTS may settle in modes with classes exchanged, of which R-hat warns: then take MAP.
+        the true class. Of modes with classes exchanged MAP finds the one near the labels, where chains of NUTS begin.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 

@@ -27,7 +27,7 @@ def blocks(num_warmup, target_accept, model, statistics):
     """Return the start of a chain, from its seed, and its block of iterations, each compiled once per shape."""
     jax = program.jax
     model, statistics = fresh(model, statistics)
-    kernel = num_warmup, target_accept
+    kernel, near = (num_warmup, target_accept), model.near(statistics)
 
     def begin(*arguments):
         return _kernel(*kernel, *arguments)[0]
@@ -38,7 +38,7 @@ def blocks(num_warmup, target_accept, model, statistics):
         chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
         begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
-            parts = [begun] if dense else [begun, lowered(*start, model, statistics)]
+            parts = [begun] if dense or near is not None else [begun, lowered(*start, model, statistics)]
             starting, *others = [threads.submit(program.compiled, part, once=True) for part in parts]
             block = _build_block(kernel, begun, chart, model, statistics)
             for other in others:
@@ -48,7 +48,7 @@ def blocks(num_warmup, target_accept, model, statistics):
     starting, block = kept((*kernel, *shapes(model, statistics)), make)
 
     def start(seed):
-        chart = charted(model, statistics, seed + 1)
+        chart = charted(model, statistics, near, seed + 1)
         v = np.random.default_rng(seed).standard_normal(len(chart[1]))
 
         def at(v):

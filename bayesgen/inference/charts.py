@@ -37,12 +37,14 @@ def is_dense(model, count: int) -> bool:
 
 
 @one_blas_thread()
-def charted(model, statistics, seed: int):
-    """Origin and root of a chart, from draws of the prior with a seed.
+def charted(model, statistics, near, seed: int):
+    """Origin and root of a chart, from draws of the prior with a seed, or of a model ``near`` as they are.
 
     Where there is no mode, or none is found, the root is that of scales alone, as a diagonal matrix.
     """
-    start = starter(model, statistics)(seed)
+    start = starter(model, statistics, near)(seed)
+    if near is not None:
+        return start[0], np.sqrt(start[1])
     dense = is_dense(model, len(start[1]))
     if dense:
         with contextlib.suppress(ValueError, MemoryError):

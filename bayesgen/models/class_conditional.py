@@ -279,6 +279,10 @@ class ClassConditional(Conjugate):
 
         return self.with_leaves(self.classes, leaves), replace(statistics, leaves=sums), restore
 
+    def near(self, statistics: ClassStatistics | PartlyLabelled):
+        """The posterior near the mode that the labels told lead to, where some are missing or may be wrong."""
+        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) and self.conjugate else None
+
     def check(self, x) -> Mapping[str, Any]:
         """Return the rows by leaf, checked, or raise what is wrong with them."""
         x = self.blocks(x)

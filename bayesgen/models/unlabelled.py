@@ -8,7 +8,8 @@ and, where labels may be wrong (`bayesgen.models.label_noise`), of every row tha
 .. math:: \Big( \sum_k \pi_k \, \Gamma_{k s_i} \, p(x_i \mid \theta_k) \Big)^{w_i}
 
 The sum over classes has no sufficient statistics, so these rows are kept, and there is no exact posterior: it would be
-a sum over all K^m labellings. NUTS and Laplace take the density as it stands. Maximum likelihood and MAP go by
+a sum over all K^m labellings. NUTS and Laplace take the density as it stands; chains of NUTS begin near the mode that
+MAP finds (`PartlyLabelled.posterior`), since others may have classes exchanged. Maximum likelihood and MAP go by
 expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and Mitchell 2000): under the
 parameters at hand a row belongs to class k with probability r_ik, and counts w_i r_ik of a row in the closed form of
 each class, and of a label s_i told of class k in that of Γ. It begins at the labels as they were told, with the most
@@ -152,6 +153,25 @@ class PartlyLabelled(Statistics):
         sums = model.sum_rows(rows, Grouping(codes, classes, weight, (classes,)))
         return sums if self.told is not None else self.labelled + sums
 
+    def _confusions(self, labels):
+        """How often each label was told of each class, by the probabilities of the classes."""
+        return SumStatistics((self.weight[:, None] * labels).T @ self.told, np.float64(0))
+
+    def posterior(self, model):
+        """The posterior of a conjugate model, were every row of each class as often as its mode says.
+
+        Of the modes of the posterior, which may have classes exchanged, it is near the one that expectation-
+        maximisation finds from the labels told. Where it finds none, the labels told are taken as right.
+        """
+        try:
+            labels = self.labels(model, self.maximise(model, "map"))
+        except ValueError:
+            return model.update(self.labelled)
+        result = model.update(self.expected(model, labels))
+        return (
+            result if self.told is None else result.revised(confusion=model.confusion.update(self._confusions(labels)))
+        )
+
     def maximise(self, model, way: str):
         """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the method with the closed form."""
         params, before = getattr(model, way)(self.labelled), None
@@ -163,6 +183,5 @@ class PartlyLabelled(Statistics):
                 return params
             params, before = getattr(model, way)(self.expected(model, labels)), labels
             if self.told is not None:
-                counts = SumStatistics((self.weight[:, None] * labels).T @ self.told, np.float64(0))
-                params[model.CONFUSION] = getattr(model.confusion, way)(counts)["probability"]
+                params[model.CONFUSION] = getattr(model.confusion, way)(self._confusions(labels))["probability"]
         raise DataError("no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label")
