@@ -76,6 +76,30 @@ def test_loo_of_classes_given_columns_is_what_leaving_out_gives(shared):
     assert (given.values < 0).all()  # none is rounded to 0, of rows that are sure either
 
 
+LARGE = {"log_likelihood", "conditional_log_likelihood", "posterior_predictive", "prior_predictive"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        bg.GaussianDiscriminantClassifier,
+        lambda **k: bg.LogisticClassifier(inference="laplace", **k),
+        bg.LinearRegressor,
+    ],
+)
+def test_only_the_large_groups_that_are_asked_for(make):
+    estimator = make(random_state=0).fit(X, Y)
+    every = estimator.to_arviz(X, Y, draws=50)
+    large = LARGE & set(every.children)
+    for groups in ((), ("log_likelihood",), ("posterior_predictive", "prior_predictive")):
+        some = estimator.to_arviz(X, Y, draws=50, groups=groups)
+        assert set(some.children) == set(every.children) - large | set(groups)
+        if "log_likelihood" in groups:
+            xr.testing.assert_equal(some.log_likelihood, every.log_likelihood)
+    with pytest.raises(ValueError, match="groups must be some of"):
+        estimator.to_arviz(X, Y, groups=["likelihood"])
+
+
 def test_attributes_and_statistics_of_a_sampler():
     data = bg.fit(bg.models.BetaBernoulli(1, 1), [1, 0], bg.NUTS(60, 70, 2, keep_warmup=True), seed=0).to_arviz()
     assert data.posterior.attrs["tuning_steps"] == 70 and data.posterior.attrs["sampling_time"] > 0

@@ -4,6 +4,7 @@ They model p(y | x) and have nothing to say of x: a missing value is an error, a
 """
 
 import abc
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.base import Estimator, Evidence
 from bayesgen.inference import Inference
+from bayesgen.inspection.arviz import chosen
 from bayesgen.inspection.columns import row_labels
 from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
 from bayesgen.models.discriminative import complete
@@ -90,7 +92,7 @@ class Discriminative(Evidence, Estimator):
         rest = {"variance": sites["variance"]} if "variance" in sites else {}
         return {"intercept": intercept, "coefficients": coefficients} | rest
 
-    def to_arviz(self, X=None, y=None, draws: int | None = None):
+    def to_arviz(self, X=None, y=None, draws: int | None = None, groups: Collection[str] | None = None):
         """Return the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given.
 
         Parameters
@@ -101,24 +103,30 @@ class Discriminative(Evidence, Estimator):
             standardised columns' sites; "prior" and "prior_predictive". Rows have the labels of a frame's index.
         draws : int, optional
             How many draws of the posterior, evenly apart in each chain; default: all.
+        groups : collection of str, optional
+            Which of the groups as large as draws times rows to make: "log_likelihood", "posterior_predictive" and
+            "prior_predictive"; default: all.
         """
         check_is_fitted(self)
+        wanted = chosen(groups)
         if (X is None) != (y is None):
             raise ValueError("to_arviz() takes X and y together")
         rng, model = generator(self.random_state), self.model_
         kept = self.posterior_.as_draws(rng).thinned(draws)
         if X is None:
             return tree(replace(kept, samples=self._undo(kept.samples)))
-        groups, obs = self._groups(kept, X, y, rng), row_labels(X)
+        made, obs = self._groups(kept, X, y, rng, wanted), row_labels(X)
         given = self._read(X) * self.scale_ + self.centre_
         columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
         more = {"log_prior": log_prior(model, kept), "constant_data": columns}
-        result = tree(replace(kept, samples=self._undo(kept.samples)), groups | more, obs=obs)
-        before = prior_draws(model, rng, kept.samples)
-        predictive = self._groups(before, X, y, rng)["posterior_predictive"]
-        add_prior(result, replace(before, samples=self._undo(before.samples)), {"prior_predictive": predictive}, obs)
+        result = tree(replace(kept, samples=self._undo(kept.samples)), made | more, obs=obs)
+        before, new = prior_draws(model, rng, kept.samples), {}
+        if "prior_predictive" in wanted:
+            drawn = self._groups(before, X, y, rng, ("posterior_predictive",))
+            new["prior_predictive"] = drawn["posterior_predictive"]
+        add_prior(result, replace(before, samples=self._undo(before.samples)), new, obs)
         return result
 
     @abc.abstractmethod
-    def _groups(self, draws, X, y, rng) -> dict[str, dict[str, np.ndarray]]:
-        """ArviZ's groups that speak of rows and their targets."""
+    def _groups(self, draws, X, y, rng, wanted) -> dict[str, dict[str, np.ndarray]]:
+        """ArviZ's groups that speak of rows and their targets, the large ones where they are ``wanted``."""

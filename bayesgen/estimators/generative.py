@@ -1,6 +1,7 @@
 """The generative classifiers: read the table, sum its statistics, run an inference, ask the posterior."""
 
 import warnings
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Self
 
@@ -277,9 +278,11 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
         """Predictions of each row of the fit had it not been there; see `inspection.leave_one_out`."""
         return inspection.leave_one_out(self, X, y, sample_weight)
 
-    def to_arviz(self, X=None, y=None, columns: bool = False, draws: int | None = None):
+    def to_arviz(
+        self, X=None, y=None, columns: bool = False, draws: int | None = None, groups: Collection[str] | None = None
+    ):
         """Return the posterior, and what it says of rows, as an ArviZ `xarray.DataTree`; see `inspection.to_arviz`."""
-        return inspection.to_arviz(self, X, y, columns, draws)
+        return inspection.to_arviz(self, X, y, columns, draws, groups)
 
     def _warn_constant(self, schema, statistics):
         for block in schema.blocks:

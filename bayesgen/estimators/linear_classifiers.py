@@ -123,8 +123,8 @@ class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, Dis
     def _model(self, scales, classes, columns) -> LinearClassifier:
         """Build the model of some classes and columns."""
 
-    def _groups(self, draws, X, y, rng):
-        return row_groups(self, draws, X, y, rng)
+    def _groups(self, draws, X, y, rng, wanted):
+        return row_groups(self, draws, X, y, rng, wanted)
 
     @np.errstate(under="ignore")
     def predict_log_proba(self, X) -> np.ndarray:

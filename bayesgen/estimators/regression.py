@@ -181,15 +181,15 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
         mean, variance = self.posterior_.predictive_moments(z)
         return (mean, np.sqrt(variance)) if return_std else mean
 
-    def _groups(self, draws, X, y, rng):
+    def _groups(self, draws, X, y, rng, wanted):
         rows, flat = self.model_.check((self._read(X), column_or_1d(y))), draws.flat
         check_likelihoods(len(flat["variance"]), len(rows["t"]))
-        location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
-        noise = rng.laplace if self.noise == "laplace" else rng.normal
-        drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
-        shape = (*draws.samples["variance"].shape, len(rows["t"]))
-        return {
-            "log_likelihood": {"y": self.model_.log_likelihood_rows(flat, rows).reshape(shape)},
-            "posterior_predictive": {"y": drawn.reshape(shape)},
-            "observed_data": {"y": rows["t"]},
-        }
+        shape, made = (*draws.samples["variance"].shape, len(rows["t"])), {"observed_data": {"y": rows["t"]}}
+        if "log_likelihood" in wanted:
+            made["log_likelihood"] = {"y": self.model_.log_likelihood_rows(flat, rows).reshape(shape)}
+        if "posterior_predictive" in wanted:
+            location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
+            noise = rng.laplace if self.noise == "laplace" else rng.normal
+            drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
+            made["posterior_predictive"] = {"y": drawn.reshape(shape)}
+        return made

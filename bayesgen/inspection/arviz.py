@@ -1,6 +1,7 @@
 """The posterior of a classifier, and what it says of rows and their classes, as ArviZ takes it."""
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,12 @@ from bayesgen.tree import Variable, tree
 _CODES = np.int16  # of classes: of 4000 draws and 10,000 rows int64 takes 0.3 GB
 
 
-def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | None = None):
+LARGE = ("log_likelihood", "conditional_log_likelihood", "posterior_predictive", "prior_predictive")
+
+
+def to_arviz(
+    classifier, X=None, y=None, columns: bool = False, draws: int | None = None, groups: Collection[str] | None = None
+):
     """Return the posterior as an ArviZ `xarray.DataTree`; an exact one is drawn, as chains.
 
     Parameters
@@ -42,8 +48,12 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | Non
     draws : int, optional
         How many draws of the posterior, evenly apart in each chain; default: all. What each says of each row takes 18
         bytes, so 4000 of them say 0.7 GB of 10,000 rows.
+    groups : collection of str, optional
+        Which of the groups that may be large to make: "log_likelihood", "conditional_log_likelihood",
+        "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
     """
     check_is_fitted(classifier)
+    wanted = chosen(groups)
     if isinstance(classifier, Averaged):
         if X is not None:
             raise ValueError("to_arviz() of an averaged classifier says nothing of rows: its average has no likelihood")
@@ -56,20 +66,24 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | Non
         return tree(classifier.posterior_.as_draws(generator(classifier.random_state)).thinned(draws))
     rng, model, schema = generator(classifier.random_state), classifier.model_, classifier.schema_
     posterior = classifier.posterior_.as_draws(rng).thinned(draws)
-    groups = row_groups(classifier, posterior, X, y, rng)
-    obs, labels, codes = row_labels(X), class_attrs(classifier.classes_), groups["observed_data"]["t"].values
+    made = row_groups(classifier, posterior, X, y, rng, wanted)
+    obs, labels, codes = row_labels(X), class_attrs(classifier.classes_), made["observed_data"]["t"].values
     if columns and model.confusion is not None:
         raise ValueError("columns are drawn anew given the class, and it is not known where labels may be wrong")
     if columns:
-        lead, blocks = next(iter(posterior.samples.values())).shape[:2], schema.read(classifier._table(X, reset=False))
+        made["observed_data"] |= columns_of(schema, schema.read(classifier._table(X, reset=False)))
+    if columns and "posterior_predictive" in wanted:
+        lead = next(iter(posterior.samples.values())).shape[:2]
         drawn = replicate(model, posterior.flat, codes, int(rng.integers(2**31)))
         drawn = {name: v.reshape(*lead, *v.shape[1:]) for name, v in drawn.items()}
-        groups["observed_data"] |= columns_of(schema, blocks)
-        groups["posterior_predictive"] |= columns_of(schema, _by_block(schema, drawn), lead)
+        made["posterior_predictive"] |= columns_of(schema, _by_block(schema, drawn), lead)
     if not model.proper:
-        return tree(posterior, groups, obs=obs)
-    result = tree(posterior, groups | {"log_prior": log_prior(model, posterior)}, obs=obs)
+        return tree(posterior, made, obs=obs)
+    result = tree(posterior, made | {"log_prior": log_prior(model, posterior)}, obs=obs)
     before = prior_draws(model, rng, posterior.samples)
+    if "prior_predictive" not in wanted:
+        add_prior(result, before, {}, obs)
+        return result
     if columns:
         share = before.flat[f"{model.CLASSES}.probability"].cumsum(-1)[..., :-1, None]
         t = (rng.random((share.shape[0], 1, len(codes))) > share).sum(1)
@@ -83,13 +97,22 @@ def to_arviz(classifier, X=None, y=None, columns: bool = False, draws: int | Non
     return result
 
 
-def check_likelihoods(draws: int, rows: int) -> None:
-    """Raise where what the draws say of the rows, two numbers and a code of each pair, would not fit in memory."""
+def chosen(groups: Collection[str] | None) -> Collection[str]:
+    """Which large groups to make, checked; all of them where ``groups`` is None."""
+    if groups is None:
+        return LARGE
+    if isinstance(groups, str) or not set(groups) <= set(LARGE):
+        raise ValueError(f"groups must be some of {list(LARGE)}, got {groups!r}")
+    return groups
+
+
+def check_likelihoods(draws: int, rows: int, pair: int = 18) -> None:
+    """Raise where what draws say of rows, ``pair`` bytes of each pair, would not fit in memory."""
     what = f"what {draws} draws say of {rows} rows"
-    check_memory(what, 18 * draws * rows, "give draws=1000, or fewer rows")
+    check_memory(what, pair * draws * rows, "give draws=1000, fewer rows, or groups= for some of it")
 
 
-def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[str, Any]]:
+def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
     """ArviZ's groups that speak of rows and their classes, of any classifier; see `to_arviz`."""
     labels = class_labels(y)
     _, codes = class_codes(labels, classifier.classes_)
@@ -99,32 +122,34 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng) -> dict[str, dict[s
         raise ValueError(f"X has {n} rows and y has {len(codes)}; they must be of one length")
     flat, lead = draws.flat, next(iter(draws.samples.values())).shape[:2]
     shape = (math.prod(lead), n)
-    check_likelihoods(*shape)
-    joint, conditional, t = np.empty(shape), np.empty(shape), np.empty(shape, _CODES)
-    done = 0
+    generative, attrs = isinstance(draws.model, ClassConditional), class_attrs(classifier.classes_)
+    given = "conditional_log_likelihood" if generative else "log_likelihood"
+    types = {given: float, "posterior_predictive": _CODES} | ({"log_likelihood": float} if generative else {})
+    types = {group: np.dtype(of) for group, of in types.items() if group in wanted}
+    check_likelihoods(*shape, sum(of.itemsize for of in types.values()))
+    made, done = {group: np.empty(shape, of) for group, of in types.items()}, 0
     for rows in split_rows(x, max(1, DENSITIES // shape[0])):
         density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
         if isinstance(draws.model, ClassConditional):
             density = draws.model.told(density, flat)
         part = slice(done, done := done + density.shape[-1])
         own = (slice(None), codes[part], np.arange(density.shape[-1]))
-        joint[:, part] = density[own]
+        if generative and "log_likelihood" in made:
+            made["log_likelihood"][:, part] = density[own]
         density = possible(density, flat)
-        top = density.max(1)
-        with np.errstate(under="ignore"):
-            cumulative = np.exp(density - top[:, None]).cumsum(1)
-        t[:, part] = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
-        conditional[:, part] = _share(density, own)
-    generative = isinstance(draws.model, ClassConditional)
-    given, joint, t = (v.reshape(*lead, -1) for v in (conditional, joint, t))
-    likelihood = {"log_likelihood": {"joint": joint}} if generative else {}
-    likelihood["conditional_log_likelihood" if generative else "log_likelihood"] = {"t": given}
-    attrs = class_attrs(classifier.classes_)
-    return {
-        **likelihood,
-        "posterior_predictive": {"t": Variable(t, ("obs",), attrs)},
-        "observed_data": {"t": Variable(codes, ("obs",), attrs)},
-    }
+        if "posterior_predictive" in made:
+            top = density.max(1)
+            with np.errstate(under="ignore"):
+                cumulative = np.exp(density - top[:, None]).cumsum(1)
+            t = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
+            made["posterior_predictive"][:, part] = t
+        if given in made:
+            made[given][:, part] = _share(density, own)  # which uses the densities up
+    result = {}
+    for group, values in made.items():
+        name = "joint" if generative and group == "log_likelihood" else "t"
+        result[group] = {name: Variable(values.reshape(*lead, -1), ("obs",), attrs if values.dtype == _CODES else {})}
+    return result | {"observed_data": {"t": Variable(codes, ("obs",), attrs)}}
 
 
 @np.errstate(under="ignore")
