@@ -245,6 +245,34 @@ def test_statistics_of_two_schemas_do_not_add():
     assert re.fullmatch("[0-9a-f]{16}", one.statistics_.schema)
 
 
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_numbers_of_arrow_teach_what_they_teach_in_memory(weight, tmp_path):
+    """Columns of numbers are brought into the order of the classes as they are read, with gaps and without."""
+    rng = np.random.default_rng(0)
+    t = rng.integers(3, size=500)
+    table = pd.DataFrame(rng.normal(1e3 * t[:, None], size=(500, 4)).astype(np.float32), columns=list("abcd"))
+    table["n"], table["bit"] = rng.poisson(t + 1.0).astype(np.int16), (rng.random(500) < 0.3).astype(np.uint8)
+    kept = table.columns
+    table["t"], table["w"] = t, rng.uniform(0.1, 2.0, 500) * (rng.random(500) < 0.9)
+    if weight is None:
+        table = table.drop(columns="w")
+    gaps = table.copy()
+    gaps.loc[rng.random(500) < 0.2, "b"] = np.nan
+    families = {"n": "poisson", "bit": "bernoulli"}
+    for rows in (table, gaps):
+        parquet.write_table(pa.Table.from_pandas(rows), tmp_path / "rows.parquet", row_group_size=200)
+        for estimator in (NB(), NB(families), bg.GaussianDiscriminantClassifier(inference="map")):
+            whole = fresh(estimator).fit(rows[kept], t, rows.get("w"))
+            again = fresh(estimator).fit_batches(tmp_path / "rows.parquet", "t", sample_weight=weight)
+            equal(again, whole, rows[kept])
+
+
+def test_what_is_wrong_in_a_number_is_told_with_its_row():
+    table = pa.table({"bit": [0.0, 1.0, 1.0, 2.0, 0.0, 1.0], "x": np.arange(6.0), "t": [1, 0, 1, 1, 0, 0]})
+    with pytest.raises(ValueError, match=r"rows 0 to 5: .*column 'bit': value 2 in row 3 is not 0 or 1"):
+        NB({"bit": "bernoulli"}).fit_batches(table, "t", classes=[0, 1])
+
+
 # -- predictions -----------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import DistantRows, Rows, about_zero
 from bayesgen.tables.batches import Source, source_of
 from bayesgen.tables.labels import class_codes, declared_classes
-from bayesgen.tables.rows import arrow_of, distinct_labels, split
+from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.table import Table
 
 
@@ -46,12 +46,10 @@ class Reader:
         X, y, weight = split(batch, self.target, self.weight, self.names)
         if not len(y):
             return self.names or (), np.zeros((0, 0)), y, np.zeros(0)
-        table, arrow = Table(X), arrow_of(batch)
+        table = Table(X)
         if table.sparse:
             raise TypeError("X is sparse, and the regressions take dense rows: give X.toarray()")
         names = self.names or table.columns
-        if self.names is None and arrow is not None:
-            names = tuple(name for name in arrow.column_names if name not in (self.target, self.weight))
         x = complete(table.numbers(table.columns), names)
         return names, x, y, np.ones(len(x)) if weight is None else weight
 

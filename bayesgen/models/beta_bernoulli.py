@@ -19,7 +19,7 @@ from bayesgen.leaf import over_rows
 from bayesgen.models.beta import BetaPrior, Successes
 from bayesgen.numerics.entries import require
 from bayesgen.numerics.pieces import pieces, product_rows
-from bayesgen.numerics.sums import count_bits, finite, sparse_sum, with_data
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
 from bayesgen.statistics import SumStatistics
 
 _BINARY = "is not 0 or 1; a Bernoulli feature is binary"
@@ -76,16 +76,9 @@ class Bernoulli(Successes):
             whole = np.count_nonzero(one) + np.count_nonzero(zero) == part.size
             if not whole and not (one | zero | np.isnan(part)).all():
                 require(x, lambda part: (part == 0) | (part == 1), _BINARY)
-            if own.weight is None and rows.count <= 8:
-                new = count_bits(one, own)
-                zeros += own.sizes()[:, None] - new if whole else count_bits(zero, own)
-            else:
-                dtype = np.uint16 if own.weight is None else float  # a piece is too short to overflow
-                member = own.membership(dtype)
-                new = member @ one.astype(dtype)
-                whole = whole and own.weight is None
-                zeros += own.sizes()[:, None] - new if whole else member @ zero.astype(dtype)
+            new = own.sum(one)
             ones += new
+            zeros += own.sizes()[:, None] - new if whole and own.weight is None else own.sum(zero)
         return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
 
     def log_likelihood_rows(self, params, x):

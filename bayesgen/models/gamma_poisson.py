@@ -81,11 +81,10 @@ class Poisson(ExponentialFamily):
             base, events = 0.0, np.zeros(seen.shape)
             for piece in pieces(len(x), len(events[0])):
                 part, own = x[piece].reshape(-1, len(events[0])), rows[piece]
-                member = own.membership()
                 if not finite(part):
-                    seen = seen - member @ np.isnan(part).astype(float)
+                    seen = seen - own.sum(np.isnan(part))
                     part = np.nan_to_num(part)
-                events += member @ part.astype(float)
+                events += own.sum(part)
                 base += log_factorials(part, own.weight)
         sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
         return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))

@@ -59,7 +59,8 @@ def distinct(*counts):
 
 def log_factorials(x, weight=None):
     """Weighted sum of log x! over rows of counts, dense or CSR; NaN counts nothing."""
-    values = log_factorial(np.nan_to_num(x.data if sparse.issparse(x) else x))
+    counts = x.data if sparse.issparse(x) else x
+    values = log_factorial(counts if finite(counts) else np.nan_to_num(counts))
     if weight is None:
         return values.sum()
     return weight @ (with_data(x, values) if sparse.issparse(x) else values).sum(1)

@@ -24,12 +24,15 @@ class Grouping:
         Weights >= 0; None where every row counts once.
     lead : tuple of int
         Shape in front of the sums: (count,), or () where the rows are of no groups.
+    bounds : int array, shape (count + 1,), or None
+        Where the rows of each group begin, if those of a group stand side by side.
     """
 
     codes: np.ndarray
     count: int
     weight: np.ndarray | None
     lead: tuple[int, ...]
+    bounds: np.ndarray | None = None
 
     @classmethod
     def of(cls, length: int, group=None, groups: int | None = None, weight=None) -> "Grouping":
@@ -51,11 +54,39 @@ class Grouping:
 
     def __getitem__(self, rows) -> "Grouping":
         """The same of some rows."""
-        return Grouping(self.codes[rows], self.count, None if self.weight is None else self.weight[rows], self.lead)
+        weight, bounds = None if self.weight is None else self.weight[rows], None
+        if self.bounds is not None and isinstance(rows, slice):
+            start, stop, _ = rows.indices(len(self))
+            bounds = np.minimum(np.maximum(self.bounds - start, 0), stop - start)
+        return Grouping(self.codes[rows], self.count, weight, self.lead, bounds)
+
+    def side_by_side(self) -> "tuple[np.ndarray, Grouping]":
+        """The order that brings the rows of each group side by side, (n,), and the grouping of rows in that order."""
+        order = np.argsort(self.codes.astype(np.min_scalar_type(self.count)), kind="stable")
+        bounds = np.searchsorted(self.codes, np.arange(self.count + 1), sorter=order)
+        codes = np.repeat(np.arange(self.count), np.diff(bounds))
+        weight = None if self.weight is None else self.weight[order]
+        return order, Grouping(codes, self.count, weight, self.lead, bounds)
 
     def sizes(self) -> np.ndarray:
         """Sum of weights (without: number of rows) of each group, (count,)."""
+        if self.bounds is not None and self.weight is None:
+            return np.diff(self.bounds).astype(float)
         return np.bincount(self.codes, self.weight, self.count).astype(float)
+
+    def sum(self, values) -> np.ndarray:
+        """Weighted sum of rows (n, D) by group, (count, D); of bools how many are true."""
+        bits, total = values.dtype == bool and self.weight is None, np.zeros((self.count, values.shape[1]))
+        if self.bounds is None and bits and self.count <= 8:
+            return count_bits(values, self)
+        if self.bounds is None:
+            kind = np.uint16 if bits and len(values) < 1 << 16 else float  # too few to overflow
+            return self.membership(kind) @ values.astype(kind, copy=False)
+        for k in np.flatnonzero(np.diff(self.bounds)):
+            run = slice(self.bounds[k], self.bounds[k + 1])
+            own, w = values[run], None if self.weight is None else self.weight[run]
+            total[k] = own.sum(0, np.intp if bits else float) if w is None else w @ own
+        return total
 
     def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
         """Matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass.

@@ -52,8 +52,6 @@ class Survey:
         table = Table(X)
         if table.sparse:
             return SparseSurvey(dict.fromkeys(table.columns, "f"), {}, classes)
-        if arrow_of(batch) is not None:
-            table = table.renamed(tuple(c for c in arrow_of(batch).column_names if c not in (target, weight)))
         kinds = {c: _kind(table, c) for c in table.columns}
         levels = {c: _levels(batch, table, c) for c in wanted if kinds.get(c)}
         return cls(kinds, levels, classes)
