@@ -6,13 +6,16 @@ input; against gaps it has an imputer in front. Before the clock starts predicte
 
 # ruff: noqa: B023 - a contender is called in the turn of the loop that makes it
 
+import tempfile
 import time
 import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
+from pyarrow import csv
 from scipy import sparse
+from scipy.special import betaln, gammaln
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.impute import SimpleImputer
@@ -23,9 +26,11 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from bayesgen import GaussianDiscriminantClassifier, LogisticClassifier, NaiveBayesClassifier
+from bayesgen.numerics.beta import log_beta_binomial
+from bayesgen.tables.files import read
 from benchmarks.fit import rows
 from benchmarks.sparse import words
-from benchmarks.timing import Table, medians
+from benchmarks.timing import Table, agree, medians
 
 NAIVE = [("gaussian", GaussianNB), ("bernoulli", BernoulliNB), ("categorical", CategoricalNB)]
 
@@ -165,7 +170,42 @@ def logistic(table, quick):
         compare(table, f"logistic mode, {n:.0e} x 10".replace("e+0", "e"), ours, peer, x, t, (1,), tasks=("fit",))
 
 
-PARTS = (frames, folds, labels, text, gaps, float32, logistic)
+def file_of_fields(table, quick):
+    """A CSV file, read by us, by pandas, and by Arrow into its own types alone, which is the floor."""
+    rng, n = np.random.default_rng(0), 2000 if quick else 200_000
+    own = frame(rng.normal(size=(n, 12)).round(4))
+    own["column 10"], own["column 11"] = rng.choice(list("abcd"), n), rng.integers(9, size=n)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/table.csv"
+        own.to_csv(path, index=False)
+        pd.testing.assert_frame_equal(read(path).table, pd.read_csv(path))
+        contenders = {
+            "ours": lambda: read(path),
+            "peer": lambda: pd.read_csv(path),
+            "floor": lambda: csv.read_csv(path, csv.ReadOptions(use_threads=False)),
+        }
+        seconds = medians(contenders, 5, 1, time.process_time)
+    ours = seconds["ours"]
+    table.add(f"CSV, {n:.0e} x 12".replace("e+0", "e"), "pandas", seconds["peer"] / ours, 0.68, ours / seconds["floor"])
+
+
+def pairs_apart(table, quick):
+    """Heads and tosses of which no pair is there twice, against log-gammas, which lose digits."""
+    rng, n, a, b = np.random.default_rng(0), 2000 if quick else 100_000, 2.5, 3.5
+    tosses = rng.integers(100_000, size=n).astype(float)
+    x = np.floor(rng.random(n) * (tosses + 1))
+    y = tosses - x
+
+    def plain():
+        ways = gammaln(tosses + 1) - gammaln(x + 1) - gammaln(y + 1)
+        return ways + gammaln(a + x) + gammaln(b + y) - gammaln(a + b + tosses) - betaln(a, b)
+
+    agree("beta-binomial", log_beta_binomial(a, b, x, y), plain(), 1e-8)
+    seconds = medians({"ours": lambda: log_beta_binomial(a, b, x, y), "peer": plain}, 5, 5, time.process_time)
+    table.add("pairs (heads, tosses) all apart, 1e5", "log-gammas", seconds["peer"] / seconds["ours"], None)
+
+
+PARTS = (frames, folds, labels, text, gaps, float32, logistic, file_of_fields, pairs_apart)
 
 
 def run(quick: bool = False) -> list[Table]:

@@ -21,9 +21,9 @@ larger than K. That needs u to its last digits.
 
 import numpy as np
 
-from bayesgen.numerics.special import elementwise, log_multichoose, stirling_tail
+from bayesgen.numerics.special import elementwise, gammaln, log_multichoose, stirling_tail
 
-_LARGE = 10  # from here on Stirling's series; an argument below is raised by as much
+_LARGE = 10  # from here on Stirling's series is right
 _NEAR = 0.25  # shares whose ratio is as near to 1 have their terms of first order cancelled
 
 
@@ -47,7 +47,7 @@ def log_beta_ratio(a, b, x, y):
     >>> float(np.exp(log_beta_ratio(1.0, 1.0, 1.0, 1.0)).round(12))  # B(2, 2) = 1/6
     0.166666666667
     """
-    return elementwise(_log_beta_ratio, a, b, x, y)
+    return elementwise(_log_beta_ratio, a, b, x, y, _tails(a, b))
 
 
 def log_beta_binomial(a, b, x, y):
@@ -71,16 +71,16 @@ def log_beta_binomial(a, b, x, y):
     >>> float(np.exp(log_beta_binomial(1.0, 1.0, 3.0, 1.0)).round(12))  # a flat prior: 0, ..., 4 heads are as likely
     0.2
     """
-    return elementwise(_log_beta_binomial, a, b, x, y)
+    return elementwise(_log_beta_binomial, a, b, x, y, _tails(a, b))
 
 
-def _log_beta_ratio(xp, a, b, x, y):
-    shape, p, q, _ = _without_cost(xp, a, b, x, y)
+def _log_beta_ratio(xp, a, b, x, y, known):
+    shape, p, q, _ = _without_cost(xp, a, b, x, y, known)
     return shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q))
 
 
-def _log_beta_binomial(xp, a, b, x, y):
-    shape, p, q, u = _without_cost(xp, a, b, x, y)
+def _log_beta_binomial(xp, a, b, x, y, known):
+    shape, p, q, u = _without_cost(xp, a, b, x, y, known)
     few = xp.minimum(x, y) < _LARGE  # for the series of C(n, x), which is then no larger than n^10
     if xp is np and not few.any():
         return _saddle(xp, shape, x, y, p, q, u)
@@ -109,28 +109,35 @@ def _saddle(xp, shape, x, y, p, q, u):
     return saddle + (stirling_tail(n) - stirling_tail(x) - stirling_tail(y))
 
 
-def _without_cost(xp, a, b, x, y):
-    """Log of B(a + x, b + y)/B(a, b) but for the data's cost x log(s/p) + y log(s/q); p, q, u after raising a and b."""
-    raised = 0.0
-    a, raised = _raise(xp, a, b, x, y, raised)
-    b, raised = _raise(xp, b, a, y, x, raised)
+def _without_cost(xp, a, b, x, y, known):
+    """Log of B(a + x, b + y)/B(a, b) but for the data's cost x log(s/p) + y log(s/q); and p, q, u."""
     p, q, t, u = a + x, b + y, a + b, _cross(xp, x, b, y, a)
-    s = p + q
-    tails = stirling_tail(p) - stirling_tail(a) + (stirling_tail(q) - stirling_tail(b))
-    tails = tails - (stirling_tail(s) - stirling_tail(t))
+    tails = _tail(xp, p) + _tail(xp, q) - _tail(xp, p + q) - known
     shape = -_divergence(xp, a, b, p, q, -u) - 0.5 * (xp.log1p(x / a) - xp.log1p((x + y) / t) + xp.log1p(y / b))
-    return raised + (shape + tails), p, q, u
+    return shape + tails, p, q, u
 
 
-def _raise(xp, a, b, x, y, result):
-    """Raise a where it is small: B(a, b) = B(a + 1, b) (a + b)/a, above and below, ten times."""
-    small = a < _LARGE
+def _tails(a, b):
+    """S(a) + S(b) - S(a + b), of hyperparameters, which are fewer than what they are asked of."""
+    return elementwise(lambda xp, a, b: _tail(xp, a) + _tail(xp, b) - _tail(xp, a + b), a, b)
+
+
+def _tail(xp, z):
+    """S(z) = log Γ(z) - (z - 1/2) log z + z - log(2π)/2: its series where z is large, and what it says where not."""
+    small = z < _LARGE
     if xp is np and not small.any():
-        return a, result
-    p, t = a + x, a + b
-    s = t + (x + y)
-    steps = sum(xp.log((a + i) / (p + i) * ((s + i) / (t + i))) for i in range(_LARGE))
-    return xp.where(small, a + _LARGE, a), result + xp.where(small, steps, 0.0)
+        return stirling_tail(z)
+    if xp is np and not small.all():  # each by its own way alone
+        result = np.empty(z.shape)
+        result[small], result[~small] = _small_tail(xp, z[small]), stirling_tail(z[~small])
+        return result
+    if xp is np:
+        return _small_tail(xp, z)
+    return xp.where(small, _small_tail(xp, xp.where(small, z, 1.0)), stirling_tail(xp.where(small, _LARGE, z)))
+
+
+def _small_tail(xp, z):
+    return gammaln(z) - (z - 0.5) * xp.log(z) + (z - 0.5 * np.log(2 * np.pi))
 
 
 def _cross(xp, x, b, y, a):
