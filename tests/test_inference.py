@@ -368,6 +368,20 @@ def test_correlated_columns_cost_nuts_no_more_steps():
     assert (np.abs(laws.z_scores(own, mean.mean(0), mean.var(0) / 4000)) < 5).all()
 
 
+@pytest.mark.slow  # two programs over the patterns of gaps are compiled
+def test_correlated_columns_with_gaps_cost_nuts_few_steps():
+    x, t = correlated(rows=1000)
+    x = np.where(default_rng(1).random(x.shape) < 0.05, np.nan, x)
+    classifier = GaussianDiscriminantClassifier(inference=NUTS(400, 400, 2), random_state=0).fit(x, t)
+    draws = classifier.posterior_
+    assert draws.sample_stats["n_steps"].mean() < 9  # in the coordinates of the columns 15 and more
+    again = NUTS(400, 400, 2)(classifier.model_, classifier.statistics_, seed=1)  # other chains agree
+    for site in ("gaussian.mean", "gaussian.covariance"):
+        one, two = draws.samples[site], again.samples[site]
+        z = laws.z_scores(one, two.mean((0, 1)), two.var((0, 1)) / 200)
+        assert (np.abs(z) < 5).all()
+
+
 def steep(y):
     """A Gaussian posterior of correlation .9999: mean 0, covariance COVARIANCE, whatever y."""
     z = numpyro.sample("z", dist.Normal(0.0, 1e3).expand([2]).to_event(1))

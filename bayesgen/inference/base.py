@@ -37,13 +37,18 @@ def summarise(model: Model, data: Any) -> Any:
 
 def distance_from_exact(model: Model, statistics: Any, samples: Params) -> dict[str, float]:
     """How far draws are from the exact posterior, where there is one; see `ParameterDraws`."""
+    exact = exact_posterior(model, statistics)
+    return {} if exact is None else distance(samples, exact.sample_parameters(np.random.default_rng(0), (1, 4000)))
+
+
+def exact_posterior(model: Model, statistics: Any) -> Any:
+    """The posterior of a conjugate model in closed form; None where there is none."""
     if not is_conjugate(model):
-        return {}
+        return None
     try:
-        exact = model.update(statistics)
-    except ValueError:  # gaps under a full covariance
-        return {}
-    return distance(samples, exact.sample_parameters(np.random.default_rng(0), (1, 4000)))
+        return model.update(statistics)
+    except ValueError:  # gaps under a full covariance, or classes that are not known
+        return None
 
 
 def register(name: str) -> Callable[[type[_I]], type[_I]]:

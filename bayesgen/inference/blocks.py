@@ -34,7 +34,7 @@ def blocks(num_warmup, target_accept, model, statistics):
 
     def make():
         origin, variance = start = starter(model, statistics)(0)
-        (count,), dense = np.shape(variance), is_dense(model, len(variance))
+        (count,), dense = np.shape(variance), is_dense(model, statistics, near, len(variance))
         chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
         begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too

@@ -11,9 +11,9 @@ import contextlib
 import numpy as np
 
 from bayesgen import program
+from bayesgen.inference.base import exact_posterior
 from bayesgen.inference.compiled import kept, shapes, starter
 from bayesgen.inference.mode import potential, search, unraveled
-from bayesgen.model import is_conjugate
 from bayesgen.numerics.threads import one_blas_thread
 
 _DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
@@ -27,13 +27,13 @@ def displacement(v, chart):
     return root @ v if root.ndim == 2 else root * v
 
 
-def is_dense(model, count: int) -> bool:
+def is_dense(model, statistics, near, count: int) -> bool:
     """Whether the root of a model with ``count`` latents is a matrix, or of their scales alone, (L,).
 
-    Latents of a conjugate model do not correlate, or are whitened (`Model.whitened`), and its first fit should not wait
-    for the search to be compiled.
+    Where there is an exact posterior, latents do not correlate, or are whitened (`Model.whitened`), and a first fit
+    should not wait for the search to be compiled; the chains of a model ``near`` begin at its scales.
     """
-    return count <= _DENSE and model.smooth and not is_conjugate(model)
+    return count <= _DENSE and model.smooth and near is None and exact_posterior(model, statistics) is None
 
 
 @one_blas_thread()
@@ -45,7 +45,7 @@ def charted(model, statistics, near, seed: int):
     start = starter(model, statistics, near)(seed)
     if near is not None:
         return start[0], np.sqrt(start[1])
-    dense = is_dense(model, len(start[1]))
+    dense = is_dense(model, statistics, near, len(start[1]))
     if dense:
         with contextlib.suppress(ValueError, MemoryError):
             mode = search(potential, model, statistics, "mode", seed)

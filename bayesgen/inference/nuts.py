@@ -29,9 +29,9 @@ class NUTS:
     """The no-U-turn sampler of NumPyro, in float64, chains side by side.
 
     A chain starts near the mode, at the scale of the posterior there, and warm-up adapts that scale by latent.
-    Correlation costs no more steps: models without an exact posterior, of up to 200 latents, move in the coordinates
-    that the curvature at the mode gives; full covariances under a normal-inverse-Wishart prior are sampled as those of
-    rows without correlation, which has the same posterior (`Model.whitened`), where no entry is missing.
+    Correlation costs no more steps: where there is no exact posterior, as of rows with gaps, up to 200 latents move in
+    the coordinates that the curvature at the mode gives; full covariances under a normal-inverse-Wishart prior are
+    sampled as those of rows without correlation, which has the same posterior (`Model.whitened`).
     Of a conjugate model the draws come with their distance from the exact posterior (`ParameterDraws.distance`).
     Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
     (Ctrl-C) after the warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some
