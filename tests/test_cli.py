@@ -778,3 +778,60 @@ def test_plot_says_what_it_needs(birds, monkeypatch, given, message):
     monkeypatch.chdir(birds)
     code, _, err = run("birds.nc", *given.split(), command="plot")
     assert code == 2 and message in err
+
+
+# -- files as offices write them --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    """A folder with one table in the ways of offices: semicolons, decimal commas, CRLF and a byte order mark; tabs."""
+    folder, rng = tmp_path_factory.mktemp("office"), np.random.default_rng(0)
+    late = rng.random(60) < 0.4
+    table = pd.DataFrame({"Grösse": rng.normal(10 + 3 * late, 1).round(2), "Art": rng.choice(["a", "1,5"], 60)})
+    table["spät"] = np.where(late, "ja", "nein")
+    table.loc[::9, "Grösse"] = np.nan
+    text = table.to_csv(index=False, sep=";", decimal=",", lineterminator="\r\n")
+    (folder / "office.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (folder / "old.csv").write_bytes(text.encode("latin-1"))
+    table.to_csv(folder / "tabs.tsv", index=False, sep="\t")
+    return folder
+
+
+def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypatch):
+    monkeypatch.chdir(office)
+    given = ("office.csv", "--target", "spät", "--sep", ";")
+    code, out, err = run(*given, "--output", tmp_path / "a.nc", command="fit")
+    assert code == 0 and "Grösse left out: numbers with a decimal comma; --decimal ',' reads them" in out
+    code, out, err = run(*given, "--decimal", ",", "--output", tmp_path / "b.nc", command="fit")
+    assert code == 0 and "gaussian: Grösse" in out and "categorical: Art (1,5, a)" in out.replace("'", "")
+    assert "7 missing values integrated out (7 empty)" in out
+    tabs = ("tabs.tsv", "--sep", "tab", "--output", tmp_path / "p.csv")
+    found = []
+    for rows in (tabs, ("office.csv", "--sep", ";", "--decimal", ",", "--output", tmp_path / "p.csv")):
+        assert run(tmp_path / "b.nc", *rows, command="predict")[0] == 0
+        found.append(pd.read_csv(tmp_path / "p.csv")["p_ja"])
+    assert (found[0] == found[1]).all()
+    code, _, err = run(tmp_path / "b.nc", "office.csv", "--sep", ";", command="predict")
+    assert code == 2 and "column 'Grösse' holds numbers with a decimal comma: give --decimal ','" in err
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ("office.csv", "whose name holds ';': give --sep ';'"),
+        ("tabs.tsv", "give --sep tab"),
+        ("old.csv --sep ;", "its text is not UTF-8 (byte 2), but perhaps that of an older Windows"),
+        ("office.csv --sep ; --decimal x", "stands a point or a comma, not 'x'"),
+    ],
+)
+def test_how_else_a_file_is_written(office, monkeypatch, given, message):
+    monkeypatch.chdir(office)
+    code, _, err = run(*given.split(), "--target", "spät", command="fit")
+    assert code == 2 and message in err
+
+
+def test_decimal_commas_of_a_data_frame_are_told(office):
+    table = pd.read_csv(office / "office.csv", sep=";")
+    with pytest.warns(UserWarning, match=r"'Grösse' holds numbers with a decimal comma as text, which pandas.read_csv"):
+        bg.NaiveBayesClassifier().fit(table[["Grösse", "Art"]], table["spät"])

@@ -40,6 +40,7 @@ def compare(
     date: options.Date = None,
     missing: options.Missing = None,
     sep: options.Sep = ",",
+    decimal: options.Decimal = ".",
     seed: options.Seed = 0,
     json: options.Json = False,
 ):
@@ -54,7 +55,7 @@ def compare(
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        read, prepared = reading.prepared(file, target, model, missing, sep, roles)
+        read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
         families = prepared.features
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold

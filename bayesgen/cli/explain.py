@@ -19,6 +19,7 @@ def explain(
     output: Annotated[Path | None, typer.Option(help="A file for the picture: explain.png, .svg or .pdf.")] = None,
     missing: options.Missing = None,
     sep: options.Sep = ",",
+    decimal: options.Decimal = ".",
     json: options.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
@@ -30,7 +31,7 @@ def explain(
         classifier = storage.load(model)
         if not hasattr(classifier, "schema_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
-        read, X = reading.columns_of_fit(classifier, file, missing, sep)
+        read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal))
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):

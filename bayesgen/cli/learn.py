@@ -30,6 +30,7 @@ def fit(
     date: options.Date = None,
     missing: options.Missing = None,
     sep: options.Sep = ",",
+    decimal: options.Decimal = ".",
     seed: options.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
@@ -39,7 +40,7 @@ def fit(
     with one_line(err):
         how = reading.inference(inference.strip().lower())
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        read, prepared = reading.prepared(file, target, model, missing, sep, roles)
+        read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
         reading.keep_inputs(output, read.path)
         with said(out):
             classifier = comparison.estimator(prepared.X, model, how, seed, prepared.features)
@@ -58,6 +59,7 @@ def update(
     output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
     missing: options.Missing = None,
     sep: options.Sep = ",",
+    decimal: options.Decimal = ".",
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     from bayesgen.estimators import storage
@@ -68,7 +70,7 @@ def update(
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
-        read, X = reading.columns_of_fit(classifier, file, missing, sep, [target])
+        read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal), [target])
         reading.keep_inputs(output or model, read.path)
         rows, y = reading.classes(classifier, read.table[target])
         with said(out):

@@ -41,6 +41,7 @@ Missing = Annotated[
     ),
 ]
 Sep = Annotated[str, typer.Option(help="What separates the columns of a CSV file: ';', or tab.")]
+Decimal = Annotated[str, typer.Option(help="What stands before the fraction of a number in a CSV file: . or ,")]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="What a category is that was not there at fit: missing, or error.")]
 Loss = Annotated[

@@ -31,6 +31,7 @@ def plot(
     reject_cost: options.RejectCost = None,
     missing: options.Missing = None,
     sep: options.Sep = ",",
+    decimal: options.Decimal = ".",
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     from bayesgen.estimators import storage
@@ -38,6 +39,7 @@ def plot(
     from bayesgen.report.gallery import GALLERY, Asked
 
     out, err = report.consoles()
+    csv = reading.Csv(sep, decimal)
     with one_line(err):
         if of not in GALLERY:
             raise ValueError(f"--of must be one of {', '.join(GALLERY)}; got {of!r}")
@@ -60,7 +62,7 @@ def plot(
             if file is not None and target is not None:
                 if hasattr(classifier, "unseen"):
                     classifier.set_params(unseen="missing")
-                read, X = reading.columns_of_fit(classifier, file, missing, sep, [target])
+                read, X = reading.columns_of_fit(classifier, file, missing, csv, [target])
                 reading.keep_inputs(output, read.path, model)
                 rows, y = reading.classes(classifier, read.table[target])
                 known = classifier.classes_.tolist()
@@ -68,7 +70,7 @@ def plot(
                     raise ValueError(f"--target {target}: it holds {listed(foreign)}; the classes are {listed(known)}")
                 if not y:
                     raise ValueError(f"--target {target}: no row of {file} has a class")
-                costs = reading.losses(loss, sep, classifier.classes_)
+                costs = reading.losses(loss, csv, classifier.classes_)
                 asked = Asked(classifier, chosen, X[rows], y, costs, reject_cost)
                 report.tell_gaps(out, read, X.columns)
             figure = draw(asked)

@@ -11,14 +11,14 @@ from bayesgen.cli import options, reading
 from bayesgen.cli.shell import one_line, said
 
 
-def _decided(found, estimator, loss, reject_cost, sep):
+def _decided(found, estimator, loss, reject_cost, csv):
     """Predictions with the action of least expected loss."""
     from bayesgen import decision
 
     if not hasattr(estimator, "classes_"):
         raise ValueError(f"--loss and --reject-cost need classes, which a {type(estimator).__name__} has not")
     classes = estimator.classes_.tolist()
-    costs = reading.losses(loss, sep, classes)
+    costs = reading.losses(loss, csv, classes)
     probability = found[[f"p_{label}" for label in classes]].to_numpy()
     return found.join(decision.act(probability, costs, classes, reject_cost=reject_cost))
 
@@ -32,6 +32,7 @@ def predict(
     id: options.Id = None,
     missing: options.Missing = None,
     sep: options.Sep = ",",
+    decimal: options.Decimal = ".",
     unseen: options.Unseen = "missing",
     loss: options.Loss = None,
     reject_cost: options.RejectCost = None,
@@ -41,7 +42,7 @@ def predict(
     from bayesgen.estimators.batches import predictions
     from bayesgen.messages import named
 
-    piped, decided = str(output) == "-", loss is not None or reject_cost is not None
+    csv, piped, decided = reading.Csv(sep, decimal), str(output) == "-", loss is not None or reject_cost is not None
     out, err = report.consoles()
     out = err if piped else out
     with one_line(err):
@@ -53,16 +54,17 @@ def predict(
         names = reading.split(id)
         if reading.in_batches(file, output):
             reading.keep_inputs(output, Path(file), model)
-            if names or decided or sep != ",":
+            if names or decided or csv != reading.Csv():
                 raise ValueError(
-                    "--id, --sep, --loss and --reject-cost are not for folders, patterns, large files or Parquet"
+                    "--id, --sep, --decimal, --loss and --reject-cost are not for folders, patterns, large files or "
+                    "Parquet"
                 )
             output.parent.mkdir(parents=True, exist_ok=True)
             with said(out):
                 count = estimator.predict_batches(file, output, missing=reading.split(missing))
             report.say(out, f"{file}: {count} rows; written to {output}")
             return
-        read, X = reading.columns_of_fit(estimator, file, missing, sep, names)
+        read, X = reading.columns_of_fit(estimator, file, missing, csv, names)
         if not piped:
             reading.keep_inputs(output, read.path, model)
         with said(out):
@@ -71,7 +73,7 @@ def predict(
             found.insert(0, "row", range(len(X)))
             report.tell_gaps(out, read, X.columns)
             if decided:
-                found = _decided(found, estimator, loss, reject_cost, sep)
+                found = _decided(found, estimator, loss, reject_cost, csv)
         for place, name in enumerate(names, 1):
             found.insert(place, name, read.table[name].to_numpy())
         if piped:

@@ -4,10 +4,18 @@ import glob
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 _LARGE = 1 << 26  # bytes of a file that is read in batches
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
+
+
+class Csv(NamedTuple):
+    """How a CSV file is written: what separates its columns, and what stands before the fraction of a number."""
+
+    sep: str = ","
+    decimal: str = "."
 
 
 def split(values: Values) -> list[str]:
@@ -36,30 +44,32 @@ def keep_inputs(output: Path, *inputs: Path) -> None:
         raise ValueError(f"--output {standing}: it is a file, not a folder")
 
 
-def table(file: str, missing: Sequence[str], kinds: Mapping | None, sep: str):
+def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
     """A file, a built-in data set, or the standard input, as it was read."""
     from bayesgen.tables import files
 
     content = sys.stdin.buffer.read() if file == "-" else None
-    return files.read(file, missing, kinds, sep={"tab": "\t", "\\t": "\t"}.get(sep, sep), content=content)
+    sep = {"tab": "\t", "\\t": "\t"}.get(csv.sep, csv.sep)
+    return files.read(file, missing, kinds, sep=sep, decimal=csv.decimal, content=content)
 
 
-def prepared(file: str, target: str, model: str, missing: Values, sep: str, roles: Mapping[str, Values]):
+def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, roles: Mapping[str, Values]):
     """The file as it was read, and what a classifier takes of it."""
     from bayesgen.tables import cleaning
     from bayesgen.tables.roles import Roles
 
     as_read = {"categorical": "category", "id": "text", "date": "text"} | dict.fromkeys(("count", "log"), "number")
     kinds = {column: kind for role, kind in as_read.items() for column in split(roles[role])} | {target: "label"}
-    read = table(file, split(missing), kinds, sep)
+    read = table(file, split(missing), kinds, csv)
     own = Roles.said([column for column in read.table.columns if column != target], roles)
     return read, cleaning.prepare(read.table, target, model, read.gaps, own)
 
 
-def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequence[str] = ()):
+def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
     """The file as it was read, the columns of the fit from it, text categories as text, and some ``others``."""
     from bayesgen.messages import named
     from bayesgen.tables import dates
+    from bayesgen.tables.fields import with_comma
 
     schema = getattr(estimator, "schema_", None)
     used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
@@ -68,7 +78,7 @@ def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequ
     for block in schema.blocks if schema else ():
         if block.categories is not None and all(isinstance(category, str) for category in block.categories):
             kinds |= dict.fromkeys(block.columns, "text")
-    read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, sep)
+    read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, csv)
     absent = [column for column in used if column not in read.table.columns]
     if absent:
         raise ValueError(f"{file}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
@@ -77,6 +87,8 @@ def columns_of_fit(estimator, file: str, missing: Values, sep: str, others: Sequ
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
     X = read.table.reindex(columns=columns)  # one that the fit left out may be absent
     for column in used:
+        if kinds[column] == "number" and X[column].dtype.kind not in "biuf" and with_comma(X[column].dropna().unique()):
+            raise ValueError(f"column {column!r} holds numbers with a decimal comma: give --decimal ','")
         if (
             kinds[column] == "number"
             and X[column].dtype.kind not in "biuf"
@@ -93,7 +105,7 @@ def classes(classifier, column):
     return rows, [known.get(label, label) for label in column[rows]]
 
 
-def losses(file: str | None, sep: str, classes: Sequence):
+def losses(file: str | None, csv: Csv, classes: Sequence):
     """What each action costs under each class, a DataFrame; without a file every mistake costs 1.
 
     The file has the classes in its first column.
@@ -105,7 +117,7 @@ def losses(file: str | None, sep: str, classes: Sequence):
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    costs = table(file, (), None, sep).table
+    costs = table(file, (), None, csv).table
     first = costs.columns[0]
     try:
         return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)

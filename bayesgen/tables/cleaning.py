@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesgen.messages import counted, listed, named, quoted
 from bayesgen.tables import dates
-from bayesgen.tables.fields import GAP_WORDS, counts_of, numbers
+from bayesgen.tables.fields import GAP_WORDS, counts_of, numbers, with_comma
 from bayesgen.tables.roles import Roles
 
 if TYPE_CHECKING:
@@ -177,6 +177,8 @@ def _unusable(column, rows, model) -> str | None:
     distinct = values.nunique()
     if kinds == {"str"} and not hasattr(column, "cat") and dates.written(values.unique()):
         return "dates; --date makes numbers of them"
+    if kinds == {"str"} and not hasattr(column, "cat") and with_comma(values.unique()):
+        return "numbers with a decimal comma; --decimal ',' reads them"
     if distinct == 1:
         return f"constant, always {values.iloc[0]}"
     if column.dtype.kind in "iu" and len(rows) > _FEW and (np.diff(column) == np.diff(rows)).all():

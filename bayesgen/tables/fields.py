@@ -1,5 +1,6 @@
 """What the text of a file says: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,8 @@ GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
+_COMMA = re.compile(r"[+-]?([0-9]+|[0-9]*,[0-9]+)$")
+_LOOKED_AT = 1000  # distinct texts
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -172,6 +175,31 @@ def numbers(fields: list[str]) -> list | None:
 
     parsed = _parsed(pa.array(fields, pa.large_string()), padded=True)
     return None if parsed is None else parsed.tolist()
+
+
+def with_comma(texts) -> bool:
+    """Whether every one of some texts is a number, and its fraction, where it has one, stands behind a comma.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The distinct values of a column; the first thousand are looked at.
+
+    Examples
+    --------
+    >>> with_comma(["10,6", "-3", "0,5"]), with_comma(["10.6", "3"]), with_comma(["1,5 kg"])
+    (True, False, False)
+    """
+    texts = [str(text).strip() for text, _ in zip(texts, range(_LOOKED_AT), strict=False)]
+    return all(_COMMA.match(text) for text in texts) and any("," in text for text in texts)
+
+
+def with_point(fields: "pa.Array | pd.Series") -> "pa.Array":
+    """Fields with a point before the fraction of each number, where a comma stood."""
+    import pyarrow as pa
+
+    whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
+    return _functions().replace_substring_regex(whole, r"^(\s*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?\s*)$", r"\1.\2")
 
 
 def counts_of(spelled) -> str:

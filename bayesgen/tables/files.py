@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayesgen.messages import counted, listed, quoted
-from bayesgen.tables.fields import column_of
+from bayesgen.tables.fields import column_of, with_point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +50,7 @@ def read(
     kinds: Mapping[str, Kind] | None = None,
     *,
     sep: str = ",",
+    decimal: str = ".",
     content: bytes | None = None,
 ) -> TableFile:
     """Read a file, or a built-in data set where no file has that name.
@@ -67,6 +68,8 @@ def read(
         a Parquet file made categories. Of columns left out the fields, or the Parquet types, tell.
     sep : str, default ","
         What separates the fields of a line of CSV.
+    decimal : {".", ","}
+        What stands before the fraction of a number in CSV.
     content : bytes, optional
         What stands in the file, where it is read already, as from the standard input.
 
@@ -77,6 +80,8 @@ def read(
     """
     from bayesgen import data
 
+    if decimal not in (".", ","):
+        raise ValueError(f"before the fraction of a number stands a point or a comma, not {decimal!r}")
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"
@@ -94,6 +99,11 @@ def read(
             table, declared = _parquet(opened())
         else:
             table = _csv(opened, sep)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}: not readable as CSV: its text is not UTF-8 (byte {error.start}), but perhaps that of an older "
+            "Windows: save it as 'CSV UTF-8', or convert it by iconv -f windows-1252 -t utf-8"
+        ) from None
     except (ValueError, OSError) as error:
         raise ValueError(f"{name}: not readable as {'Parquet' if parquet else 'CSV'}: {error}") from None
     if table is None:
@@ -107,9 +117,12 @@ def read(
         if parquet:
             columns[column], gaps[column] = _typed(fields, column in declared, missing, kind)
         else:
-            columns[column], gaps[column] = column_of(
-                fields, missing, "text" if kind in ("label", "category") else kind
-            )
+            kind = "text" if kind in ("label", "category") else kind
+            columns[column], gaps[column] = column_of(fields, missing, kind)
+            if decimal == "," and kind != "text" and columns[column].dtype.kind not in "biuf":
+                numbers, spelled = column_of(with_point(fields), missing, kind)
+                if numbers.dtype.kind in "iuf":
+                    columns[column], gaps[column] = numbers, spelled
     rows = len(table[0][1]) if table else 0
     return TableFile(_frame(columns, rows), source, path, gaps, tuple(_lost_levels(columns, declared)))
 
@@ -140,7 +153,8 @@ def _csv(opened, sep: str) -> "list[tuple[str, Any]] | None":
         width = head.shape[1]
         if width == 1:
             if others := [other for other in ";\t|" if other != sep and other in str(head.iloc[0, 0])]:
-                raise ValueError(f"one column, whose name holds {others[0]!r}: give the separator by --sep")
+                given = "tab" if others[0] == "\t" else repr(others[0])
+                raise ValueError(f"one column, whose name holds {others[0]!r}: give --sep {given}")
             table = pd.read_csv(opened(), **how, skip_blank_lines=False)
             table = table.iloc[(table[0] != "").to_numpy().argmax() :]
         else:

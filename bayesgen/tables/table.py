@@ -22,6 +22,7 @@ from bayesgen.tables.columns import (
     to_float,
 )
 from bayesgen.tables.dates import written
+from bayesgen.tables.fields import with_comma
 from bayesgen.tables.levels import Levels
 
 _COUNTS = "seems to number the rows, which says nothing of new rows"
@@ -171,6 +172,8 @@ class Table:
         distinct, seen = series.drop_nulls().unique(), len(self) - series.null_count()
         if isinstance(distinct[0] if len(distinct) else None, str) and written(distinct):
             return "holds dates as text, which would be categories"
+        if isinstance(distinct[0] if len(distinct) else None, str) and with_comma(distinct):
+            return "holds numbers with a decimal comma as text, which pandas.read_csv(decimal=',') reads as numbers"
         if seen > 10 and len(distinct) >= 0.9 * seen:
             return f"seems to name the rows, with {len(distinct)} distinct values in {seen} rows; names say nothing"
         return ""
