@@ -2,12 +2,22 @@
 
 import os
 import re
+import tempfile
+from pathlib import Path
 
 from docutils import nodes
+from sphinx.util import logging
 
 import bayesgen
+from bayesgen.plot.style import COLOURS
 
+logger = logging.getLogger(__name__)
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
+
+# What pages draw by themselves has the colours of bayesgen's pictures, which every eye tells apart.
+_style = Path(tempfile.mkdtemp()) / "matplotlibrc"
+_style.write_text(f"axes.prop_cycle: cycler('color', {[colour.lstrip('#') for colour in COLOURS]})\n")
+os.environ["MATPLOTLIBRC"] = str(_style)
 
 project, author, copyright = "bayesgen", "The bayesgen developers", "The bayesgen developers"
 version = release = bayesgen.__version__
@@ -90,15 +100,11 @@ def _escape(line):
     return "".join(parts)
 
 
-def _describe(app, doctree):
-    """Say where a picture belongs that code has drawn; else a reader of the screen is told the name of its file."""
+def _described(app, doctree):
+    """Warn of a picture that nothing describes for those who do not see it: a cell does by ``mystnb: image: alt``."""
     for image in doctree.findall(nodes.image):
         if not image.get("alt"):
-            section = image.parent
-            while section is not None and not isinstance(section, nodes.section):
-                section = section.parent
-            title = section.next_node(nodes.title).astext() if section is not None else "this page"
-            image["alt"] = f"Picture that the code above draws, of “{title}”; the text beside it says what is seen."
+            logger.warning("a picture without words for those who do not see it", location=image)
 
 
 # Where other libraries describe their names. No inventory of theirs is fetched: the site builds without a network.
@@ -127,7 +133,7 @@ def _outward(app, env, node, contnode):
 
 
 def setup(app):
-    app.connect("doctree-read", _describe)
+    app.connect("doctree-read", _described)
     app.connect("missing-reference", _outward)
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
     # It only copies files, and does not say that pages may be read beside each other.

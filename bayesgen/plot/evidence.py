@@ -42,18 +42,31 @@ def evidence(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = N
     values, places = np.array([term for _, term in bars]), np.arange(len(bars))
     ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
     reach = np.abs(values).max(initial=0.0) or 1.0
-    for place, term in enumerate(values.tolist()):
-        text, side = words.odds(term) if place == 0 else words.factor(term), "left" if term >= 0 else "right"
+    texts = [words.odds(term) if place == 0 else words.factor(term) for place, term in enumerate(values.tolist())]
+    for place, (term, text) in enumerate(zip(values.tolist(), texts, strict=True)):
+        side = "left" if term >= 0 else "right"
         ax.text(term + np.copysign(0.02 * reach, term), place, text, fontsize=8, va="center", ha=side)
     ax.axvline(0, color=QUIET, linewidth=0.8)
     ax.set_yticks(places, [name for name, _ in bars])
-    room = 0.55 * reach  # for the words
-    ax.set(xlim=(values.min(initial=0.0) - room, values.max(initial=0.0) + room), ylim=(len(bars) - 0.5, -0.5))
+    ax.set(xlim=_limits(ax, values, texts), ylim=(len(bars) - 0.5, -0.5))
     ax.set(xlabel=f"log odds of {said.label}; the bars add up")
     ax.set_title(
         f"P({said.label}) {_equal(said.probability)}, 90 % interval {words.interval(said.interval)}", fontsize=10
     )
     return ax
+
+
+def _limits(ax, values, texts) -> tuple[float, float]:
+    """Ends of the axis, with room for the words beside the longest bars."""
+    width = 0.7 * ax.get_window_extent().width / ax.figure.dpi  # inches, less what the names of the bars take
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    shares = [0.05, 0.05]  # of the axis, for words to the left of the lowest bar and to the right of the highest
+    for value, text in zip(values.tolist(), texts, strict=True):
+        own, beside = (0, value - low) if value < 0 else (1, high - value)
+        inside = beside / ((high - low) or 1.0)  # a shorter bar has room already
+        shares[own] = max(shares[own], min(0.4, 0.065 * len(text) / width) - inside)
+    span = ((high - low) or 1.0) / (1 - sum(shares))
+    return low - shares[0] * span, high + shares[1] * span
 
 
 def _valued(column: str, entry) -> str:
