@@ -606,7 +606,7 @@ OWN = """patient;row;seen;born;income;smoker;visits;zone;result
 def test_own_data_said_by_options(tmp_path):
     """A table as offices write it: semicolons, names of rows, local dates, skewed sums, codes."""
     file = table(tmp_path, OWN)
-    assert "whose name holds ';': give the separator by --sep" in run(file, "--target", "result", command="fit")[2]
+    assert "whose name holds ';': give --sep ';'" in run(file, "--target", "result", command="fit")[2]
     out, _ = fitted(tmp_path, file, "--target", "result", "--sep", ";")
     assert "patient left out: an identifier" in out and "row left out: a row number" in out
     assert "seen, born left out: dates; --date makes numbers of them" in out
