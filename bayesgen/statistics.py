@@ -79,7 +79,7 @@ class SumStatistics(Statistics):
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
 
     def scaled(self, factor):
-        """Sums in proportion."""
+        """Return the sums times a factor, as if every row counted so much."""
         return SumStatistics(self.sums * factor, self.base * factor)
 
 

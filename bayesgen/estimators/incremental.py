@@ -22,7 +22,7 @@ _DOUBTED = "rows whose label may be wrong have no sums that add: give all of the
 
 
 def chosen_by_loo(classifier) -> list[str]:
-    """What leave-one-out chooses."""
+    """Return the names of the parameters that leave-one-out chooses."""
     return [name for name in ("exponent", "prior") if isinstance(v := getattr(classifier, name, 1), str) and v == "loo"]
 
 

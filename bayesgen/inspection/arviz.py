@@ -59,7 +59,7 @@ def to_arviz(
             raise ValueError("to_arviz() of an averaged classifier says nothing of rows: its average has no likelihood")
         return member_posteriors(classifier)
     if (X is None) != (y is None):
-        raise ValueError("to_arviz() takes X and y together")
+        raise ValueError("to_arviz() takes X and y together: give both, or neither")
     if classifier.posterior_.kind == "exact":
         check_draws(classifier.posterior_, 4000)
     if X is None:

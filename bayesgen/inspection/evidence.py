@@ -89,7 +89,7 @@ def evidence(classifier, row, label=None) -> Evidence:
     if label is not None and label not in labels:
         raise ValueError(f"label must be one of {listed(labels)}, got {label!r}")
     if len(labels) < 2:
-        raise ValueError("there is one class only, and no odds against others")
+        raise ValueError("odds need two classes, and the classifier learned one only")
     given = frame_of(row)
     if given is None:
         frame = pd.DataFrame(np.asarray(row, dtype=object).reshape(1, -1)).infer_objects()

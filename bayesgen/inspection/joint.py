@@ -32,7 +32,7 @@ class Joint(abc.ABC):
 
     @abc.abstractmethod
     def read(self, X) -> Rows:
-        """Rows as blocks."""
+        """Return the rows as one array a block."""
 
     @abc.abstractmethod
     def log_density(self, rows: Rows) -> np.ndarray:
@@ -48,7 +48,7 @@ class Joint(abc.ABC):
 
 
 class SingleJoint(Joint):
-    """Of one generative model."""
+    """The joint density of columns and class under one generative model."""
 
     def __init__(self, classifier):
         self.classifier, even = classifier, np.full(len(classifier.classes_), 1 / len(classifier.classes_))
@@ -63,11 +63,11 @@ class SingleJoint(Joint):
         return {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in rows.items()}
 
     def log_density(self, rows):
-        """Of the posterior predictive."""
+        """Return the log density of the posterior predictive."""
         return self.posterior.log_predictive(self.classifier._shape(rows)) + np.log(len(self.log_prior))
 
     def draw(self, count, rng):
-        """Leaf by leaf."""
+        """Draw rows leaf by leaf."""
         model, params, classes = self.posterior.model, self.posterior.draws(rng, (count,)), len(self.log_prior)
         drawn = {name: leaf.draw(model.site(params, name), rng) for name, leaf in model.leaves.items()}
         drawn = {name: np.asarray(v, float).swapaxes(0, 1) for name, v in drawn.items()}
@@ -93,7 +93,7 @@ class AveragedJoint(Joint):
         self.log_prior = self.average.log_class_prior
 
     def read(self, X):
-        """Numbers, and codes of categories."""
+        """Return the numbers of the rows, and the codes of their categories."""
         x, c = self.classifier._read(X)
         return {"numbers": x, "categories": np.where(c < 0, np.nan, c)}
 

@@ -75,7 +75,7 @@ class BetaPrior(Successes, ConjugateFamily):
         return self.a / (self.a + self.b)
 
     def update(self, statistics) -> Self:
-        """Add the counts."""
+        """Add the counts of successes and failures to a and b."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
         return self.revised(a=self.a + successes, b=self.b + failures)
 

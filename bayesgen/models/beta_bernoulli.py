@@ -36,11 +36,11 @@ class Bernoulli(Successes):
         return program.dist.Bernoulli(params["probability"])
 
     def draw(self, params, rng):
-        """Ones and zeros."""
+        """Draw ones and zeros."""
         return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
 
     def cardinality(self, feature):
-        """0 and 1."""
+        """Return how many values there are, two: 0 and 1."""
         return 2
 
     def sufficient_statistic(self, x, about=0.0):

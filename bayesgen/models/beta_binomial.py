@@ -88,12 +88,12 @@ class BetaBinomial(BetaPrior):
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
     def draw(self, params, rng):
-        """Heads of the fixed trials."""
+        """Draw how many of the fixed number of trials succeed."""
         self._need_trials("rows cannot be drawn")
         return rng.binomial(np.asarray(self.trials), params["probability"])
 
     def cardinality(self, feature):
-        """0 to the trials."""
+        """Return how many values there are: 0 to the number of trials."""
         return None if self.trials is None else int(np.broadcast_to(self.trials, self.features or (1,))[feature]) + 1
 
     def predictive(self):
@@ -132,7 +132,7 @@ class BetaBinomial(BetaPrior):
         return log_multichoose(tosses - heads + 1, heads)
 
     def missing(self, x):
-        """Which entries have no heads."""
+        """Return which entries lack the number of successes."""
         return np.isnan(x[..., 0] if self.trials is None else x)
 
     def check(self, x):

@@ -212,7 +212,7 @@ class ClassConditional(Conjugate):
     # -- statistics and densities ------------------------------------------------------------------------------------
 
     def site(self, params: Params, name: str) -> Params:
-        """Parameters of one leaf."""
+        """Return the parameters of one leaf, without its name before theirs."""
         return {key[len(name) + 1 :]: v for key, v in params.items() if key.rpartition(".")[0] == name}
 
     def _leafwise(self, operation) -> dict[str, Any]:
@@ -382,7 +382,7 @@ class ClassConditional(Conjugate):
         return {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
 
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
-        """Exact draws."""
+        """Draw the parameters exactly, leaf by leaf."""
         classes = self.classes.sample_parameters(rng, size)
         leaves = {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()}
         return {**self._join(classes, leaves), **self._confusion(lambda dice: dice.sample_parameters(rng, size))}

@@ -86,7 +86,7 @@ class DirichletPrior(ConjugateFamily):
         return log_or_floor(params["probability"])
 
     def update(self, statistics) -> Self:
-        """Add the counts."""
+        """Add the counts of the categories to alpha."""
         return self.revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):

@@ -44,7 +44,7 @@ class Categorical(ConjugateFamily):
         return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
 
     def cardinality(self, feature):
-        """The categories."""
+        """Return how many categories there are."""
         return len(self.categories)
 
     def predictive(self):
@@ -185,7 +185,7 @@ class KnownCategorical(Categorical):
 
     @property
     def mean_log(self):
-        """Their logarithms."""
+        """Logarithms of the given probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.probability)
 
@@ -198,7 +198,7 @@ class KnownCategorical(Categorical):
         return {"probability": program.numpyro.deterministic("probability", self.probability)}
 
     def update(self, statistics) -> Self:
-        """Return itself."""
+        """Return the same model: known probabilities have nothing to learn."""
         return self
 
     def log_evidence_terms(self, statistics):

@@ -118,7 +118,7 @@ class DirichletMultinomial(DirichletPrior):
         return x
 
     def shaped(self, x):
-        """Rows have V entries."""
+        """Return the rows as an array with one entry for each of the V words, or raise."""
         x = super().shaped(x)
         if x.shape[-1] != len(self.categories):
             raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")

@@ -43,7 +43,7 @@ class Arguments(Statistics):
         return cls(arrays, tuple(constants))
 
     def call(self, function: Callable):
-        """Call ``function`` with them."""
+        """Call ``function`` with the data."""
         values = {**self.arrays, **dict(self.constants)}
         positions = sorted((key for key in values if key.isdigit()), key=int)
         return function(*[values.pop(key) for key in positions], **values)

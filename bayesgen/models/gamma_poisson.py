@@ -175,7 +175,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return {"mean": np.broadcast_to(self.mean, self.batch_shape)}
 
     def update(self, statistics) -> Self:
-        """Add events and rows."""
+        """Return Gamma(concentration + Σ x, rate + n)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
 

@@ -62,7 +62,7 @@ class GaussianDiscriminant(ClassConditional):
 
     @property
     def leaves(self):
-        """The one leaf."""
+        """Return the one leaf by its name."""
         return {"gaussian": self.gaussian}
 
     def blocks(self, x):

@@ -217,7 +217,7 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return location, self.noise_sd**2 * np.exp(level)
 
     def ml(self, statistics):
-        """Least squares."""
+        """Return the estimate by least squares."""
         return self.params(self.least_squares(statistics)[0], self.noise_sd**2)
 
     def expected(self):
@@ -229,6 +229,6 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.expected()
 
     def sample_parameters(self, rng, size=()):
-        """Exact draws."""
+        """Draw the weights exactly; the variance is known."""
         weights = self.mean + rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(weights, np.broadcast_to(self.noise_sd**2, size))

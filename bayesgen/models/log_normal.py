@@ -167,7 +167,7 @@ class LogNormal(LogGaussian, ConjugateFamily):
         return self.of_logarithm.expected()
 
     def student(self, x, params=None):
-        """Of the logarithm."""
+        """Return the Student-t (location, scale, degrees of freedom) that the logarithm of the next value follows."""
         return super().student(x, params) if params is not None else self.of_logarithm.student(x)
 
     def mode(self):

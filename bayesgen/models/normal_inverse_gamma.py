@@ -101,7 +101,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return self.tie(n / 2), self.tie(squares), share * delta
 
     def update(self, statistics) -> Self:
-        """Add the steps."""
+        """Return NormalInverseGamma(m_n, kappa_n, alpha_n, beta_n)."""
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n
         return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)

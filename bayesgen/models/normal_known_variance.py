@@ -92,7 +92,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return self.over_features(terms, x)
 
     def student(self, x, params=None):
-        """Of the predictive a Gaussian."""
+        """Return the predictive of the next value, a Gaussian, as a Student-t of infinite degrees of freedom."""
         if params is not None:
             return super().student(x, params)
         sd = np.sqrt(self.sd**2 + self.noise_sd**2)

@@ -35,15 +35,15 @@ class WeakPrior(ExponentialFamily):
 
 
 class WeakGaussian(WeakPrior, Gaussian):
-    """Gaussian features."""
+    """Gaussian features whose prior follows the data."""
 
 
 class WeakGaussianVector(WeakPrior, GaussianVector):
-    """Gaussian vectors."""
+    """Gaussian vectors whose prior follows the data."""
 
 
 class WeakPoisson(WeakPrior, Poisson):
-    """Counts."""
+    """Counts whose prior follows the data."""
 
 
 @dataclass(frozen=True, eq=False)

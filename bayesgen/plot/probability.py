@@ -1,4 +1,4 @@
-"""Pictures of class probabilities: calibration, how far they dare to go, what they cost, and what they rest on."""
+"""Pictures of class probabilities: calibration, how sure they are, what they cost, and learning curves."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

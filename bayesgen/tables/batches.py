@@ -55,7 +55,7 @@ class Job:
 
 
 class Source(abc.ABC):
-    """Batches of rows, from wherever.
+    """A source of rows in batches: files, a stream, or an iterator.
 
     Attributes
     ----------

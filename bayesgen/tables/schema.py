@@ -107,7 +107,8 @@ class Schema:
         mentioned = [c for key in chosen for c in key]
         taken = set(mentioned)
         if len(taken) < len(mentioned):
-            raise ValueError("features names a column twice")
+            twice = next(c for c in mentioned if mentioned.count(c) > 1)
+            raise ValueError(f"features names the column {twice!r} twice; name it once")
         for column in table.columns:
             if column not in taken:
                 _warn_of_doubt(table, column)
