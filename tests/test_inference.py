@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -493,3 +496,12 @@ def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):
     assert "NUTS" in shown.err and not shown.out
     fit(COIN, [1], NUTS(50, 50, 2, progress=False), seed=0)
     assert not any(capfd.readouterr())
+
+
+SHARDED = ["logistic", *(pytest.param(case, marks=pytest.mark.slow) for case in ("softmax", "probit", "laplace noise"))]
+
+
+@pytest.mark.parametrize("case", SHARDED)
+def test_rows_laid_over_four_devices_give_the_draws_of_one(case):
+    devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    subprocess.run([sys.executable, Path(__file__).with_name("sharded.py"), case], check=True, env=devices)

@@ -13,20 +13,21 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered
-from bayesgen.inference.compiled import fresh, kept, one_kernel, shapes, starter
+from bayesgen.inference.compiled import fresh, kept, one_kernel, over_devices, shapes, starter
 from bayesgen.inference.mode import potential, sites
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
 _NEARER = 20  # times that a start is moved half of the way to the origin, at most
 _FEW = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
-_APART = ("custom_call", "scatter", "sort", "fft")  # what XLA cannot put into one kernel, as far as is known
+_APART = ("custom_call", "scatter", "sort", "fft", "sharding")  # what XLA cannot put into one kernel, as known
 
 
-def blocks(num_warmup, target_accept, model, statistics):
+def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
     """Return the start of a chain, from its seed, and its block of iterations, each compiled once per shape."""
     jax = program.jax
     model, statistics = fresh(model, statistics)
+    statistics = over_devices(statistics) if shard_rows else statistics
     kernel, near = (num_warmup, target_accept), model.near(statistics)
 
     def begin(*arguments):

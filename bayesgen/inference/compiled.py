@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen import program
 from bayesgen.model import is_conjugate
+from bayesgen.statistics import Rows
 
 _PRIOR_DRAWS = 100  # that a start and a first scale are taken from
 _KEPT = 32  # compiled programs; a small model's takes some megabytes
@@ -26,14 +27,33 @@ def kept(kind, make):
 
 
 def shapes(*trees) -> tuple:
-    """What a compiled program depends on: structure, shapes and types of its arguments."""
+    """What a compiled program depends on: structure, shapes, types and devices of its arguments."""
     leaves, structure = program.jax.tree_util.tree_flatten(trees)
-    return structure, tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves)
+    arrays = [a if hasattr(a, "dtype") else np.asarray(a) for a in leaves]
+    return structure, tuple((a.shape, a.dtype.str, getattr(a, "sharding", None)) for a in arrays)
 
 
 def fresh(*trees):
     """Copies: JAX remembers how a read-only array was converted, and a user's float32 program may have asked for it."""
     return program.jax.tree_util.tree_map(np.array, trees)
+
+
+def over_devices(statistics):
+    """Rows laid over all devices of JAX, as many on each; statistics that are sums stay as they are.
+
+    What adds over the rows, such as a log likelihood and its gradient, XLA then computes where they are, and adds.
+    Rows of weight 0 make the last device's as many as the others'.
+    """
+    if not isinstance(statistics, Rows):
+        return statistics
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    devices = program.jax.devices()
+    more = -len(statistics.data["weight"]) % len(devices)
+    data = {name: np.concatenate([rows, rows[:1].repeat(more, 0)]) for name, rows in statistics.data.items()}
+    data["weight"][len(data["weight"]) - more :] = 0.0
+    place = NamedSharding(Mesh(np.array(devices), ("rows",)), PartitionSpec("rows"))
+    return Rows({name: program.jax.device_put(rows, place) for name, rows in data.items()})
 
 
 def starter(model, statistics, near=None):

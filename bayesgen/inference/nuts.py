@@ -49,6 +49,10 @@ class NUTS:
         Whether to show a bar over all draws; by default where the standard error is a terminal.
     keep_warmup : bool, default False
         Whether to keep the draws of the warm-up too; ArviZ then has them as "warmup_posterior".
+    shard_rows : bool, default False
+        Whether to lay the rows of a model that keeps them (logistic, softmax and probit regression, Laplace noise) over
+        all devices that JAX has, for rows that one of them has no memory for. Each computes with its own rows, and only
+        sums travel; chains then run one after the other. Other models keep sums, of which there is nothing to lay out.
     """
 
     num_samples: int = 1000
@@ -57,6 +61,7 @@ class NUTS:
     target_accept: float = 0.8
     progress: bool | None = None
     keep_warmup: bool = False
+    shard_rows: bool = False
 
     def __post_init__(self):
         for name, least in (("num_samples", 1), ("num_warmup", 0), ("num_chains", 1)):
@@ -77,7 +82,7 @@ class NUTS:
         with _bar(self.progress, self.num_chains * total) as advance:
             with program.x64():
                 sampled, sums, restore = model.whitened(statistics)
-                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums)
+                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, self.shard_rows)
 
             def chain(seed):
                 tree_map, blocks = program.jax.tree_util.tree_map, []
@@ -96,7 +101,8 @@ class NUTS:
                 own = slice(0 if self.keep_warmup else skip, skip + self.num_samples)
                 return tree_map(lambda *parts: np.concatenate(parts)[own], *blocks)
 
-            with ThreadPoolExecutor(min(self.num_chains, os.cpu_count() or 1)) as threads:
+            # Two programs at a time on several devices could wait for each other.
+            with ThreadPoolExecutor(1 if self.shard_rows else min(self.num_chains, os.cpu_count() or 1)) as threads:
                 runs = [threads.submit(chain, seed) for seed in seeds]
                 try:
                     chains = [run.result() for run in runs]
