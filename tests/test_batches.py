@@ -1,5 +1,6 @@
 """Rows that come in batches teach what they would at once, whatever holds them; what is wrong is told by its place."""
 
+import gzip
 import pickle
 import re
 
@@ -223,16 +224,50 @@ def test_a_damaged_file_is_named(folder):
     refused(folder, r"0\.parquet, row group 1: columns \['y'\] cannot be read", classes=["a", "b", "c"])
 
 
+DAMAGED = {
+    "of no bytes": ("2.parquet", b"", "2.parquet: .*0 bytes"),
+    "CSV of no bytes": ("a.csv", b"", "a.csv: Empty CSV file"),
+    "CSV of a header": ("a.csv", b"x,kind,weight\n", "no rows"),
+    "CSV with a short row": ("a.csv", b"x,kind,weight\n1,a,1\n2,b\n", "a.csv: .*Expected 3 columns, got 2"),
+    "CSV that is no text": ("a.csv", b"x,kind,weight\n1,\xff\xfe,1\n", "a.csv.*invalid UTF8"),
+    "CSV that ends early": (
+        "a.csv.gz",
+        gzip.compress(b"x,kind,weight\n1,a,1\n" * 20)[:-12],
+        "a.csv.gz.*Truncated compressed stream",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_files_damaged_in_other_ways_are_named(case, folder):
+    name, content, message = DAMAGED[case]
+    (folder / name).write_bytes(content)
+    refused(folder if name.endswith("parquet") else folder / name, message)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_source_that_breaks_off_leaves_the_fit_before(error):
+    def tables():
+        yield TABLE
+        raise error("broken off")
+
+    known = NB().fit(TABLE.drop(columns=["kind", "weight"]), Y)
+    refused(tables(), "broken off", error, schema=known.schema_, classes=known.classes_)
+
+
 def test_what_holds_nothing_or_is_nothing_is_told(folder, tmp_path):
     refused([TABLE[:0]], "no rows")
     refused(tmp_path / "none", "none: no such file")
     refused(iter([TABLE]), r"read once, and the classes and the categories of 'colour' are not known")
     refused(3.0, "cannot read batches of a float", TypeError)
+    refused([TABLE], "workers must be a whole number >= 1, got 0", workers=0)
     refused(pa.Table.from_pandas(TABLE.drop(columns="weight")), r"lacks the columns weight")
     refused([TABLE.assign(weight=-1.0)], "batch 0: the weight weight must hold one finite number >= 0")
     refused([TABLE.assign(kind=None)], "batch 0: y contains missing labels")
     with pytest.raises(AttributeError, match="no attribute 'fit_batches'"):
         NB(exponent="loo").fit_batches(TABLE, "kind")
+    with pytest.raises(AttributeError, match=r"no fit_batches: .* give fit a sample"):
+        bg.AveragedClassifier().fit_batches(TABLE, "kind")
 
 
 def test_statistics_of_two_schemas_do_not_add():

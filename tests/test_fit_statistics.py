@@ -31,6 +31,10 @@ CASES = {
     "numbers with gaps": (NB(), np.where(GAPS, np.nan, NUMBERS)),
     "mixed": (NB({"calls": "poisson"}), mixed()),
     "counts": (NB("poisson"), COUNTS),
+    "bits": (NB("bernoulli"), (COUNTS > 1) * 1.0),
+    "categories": (NB("categorical"), np.minimum(COUNTS, 4).astype(int)),
+    "logarithms": (NB({"x": "log1p", ("y", "z"): "log"}), pd.DataFrame(COUNTS[:, :3] + 0.5, columns=["x", "y", "z"])),
+    "successes": (NB({"x0": models.BetaBinomial(1.0, 1.0, trials=20)}), COUNTS),
     "words": (NB("multinomial"), sparse.csr_array(COUNTS)),
     "own prior": (NB({"x": models.NormalInverseGamma(0.0, 1.0, 2.0, 1.0)}), mixed()),
     **{

@@ -1,6 +1,7 @@
 """The averaged classifier: probabilities from many conjugate models at once, chosen by exact leave-one-out."""
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,6 +20,7 @@ from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")
+_BY_PIECES = ("partial_fit", "fit_batches", "fit_statistics", "summarise")
 
 
 class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator):
@@ -114,6 +116,17 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
         self.priors = priors
         self.unseen = unseen
         self.random_state = random_state
+
+    if not TYPE_CHECKING:  # which would take any attribute to be there
+
+        def __getattr__(self, name):
+            if name in _BY_PIECES:
+                raise AttributeError(
+                    f"{type(self).__name__} has no {name}: bends, components, exponents and weights are learned from "
+                    "rows, not from sums. Of rows that no memory holds give fit a sample of thousands, stratified by "
+                    "class, and priors=, the frequencies of the classes"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, X, y, sample_weight=None):
         """Learn from rows and their classes.

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.numerics.checks import check_count
 from bayesgen.tables.batches import Job, Source, kinds_of, source_of, told
 from bayesgen.tables.dask import DaskParts
 from bayesgen.tables.files import PARQUET
@@ -33,6 +34,8 @@ def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | Non
 
     Jobs are made by the thread that asks, so reading a stream goes on while others are summed.
     """
+    if workers is not None:
+        check_count("workers", workers)
     workers = workers or os.cpu_count() or 1
     waiting: deque = deque()
     with ThreadPoolExecutor(workers) as pool:
