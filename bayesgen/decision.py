@@ -198,11 +198,13 @@ def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
     """Which rows have a typicality below a level."""
     if typicality is None or level is None:
         raise ValueError("typicality and none_of_these go together: the tail probability of each row, and a level.")
+    if hasattr(typicality, "overall"):
+        raise TypeError("typicality: of what bayesgen.inspection.typicality returns give .overall")
     tail = numbers("typicality", typicality)
     if tail.shape != (n_rows,) or not ((tail >= 0) & (tail <= 1)).all():
         raise ValueError(
             f"typicality must hold one number in [0, 1] for each of the {n_rows} rows; got shape {tail.shape}. Of what "
-            "bayesgen.inspection.typicality returns take .overall."
+            "bayesgen.inspection.typicality returns give .overall."
         )
     check_level("none_of_these", level)
     return tail < level

@@ -1095,6 +1095,18 @@ QUESTIONS = {
         ValueError,
         "one for each of the 2 columns",
     ),
+    "typicality as it is returned": (
+        lambda: decision.decide(
+            fitted().predict_proba(X), typicality=inspection.typicality(fitted(), X), none_of_these=0.01
+        ),
+        TypeError,
+        "give .overall",
+    ),
+    "squares of the average below float64": (
+        lambda: bg.AveragedClassifier().fit(X * 1e-170, Y),
+        ValueError,
+        r"columns \['u', 'v'\]: squares of values below 1e-150",
+    ),
     "cost below zero": (lambda: inspection.next_measurement(fitted(), X, cost=-1.0), ValueError, "finite and >= 0"),
     "cost of NaN": (lambda: inspection.next_measurement(fitted(), X, cost={"u": NAN}), ValueError, "finite and >= 0"),
     "cost in words": (
@@ -1147,7 +1159,7 @@ QUESTIONS = {
     "typicality of classes": (
         lambda: decision.decide([[0.5, 0.5]], typicality=[[0.5, 0.5]], none_of_these=0.1),
         ValueError,
-        "take .overall",
+        "give .overall",
     ),
     "a level of nothing": (
         lambda: decision.decide([[0.5, 0.5]], typicality=[0.5], none_of_these=0.0),

@@ -64,3 +64,10 @@ def test_arrow_and_pandas_read_the_same_file(tmp_path):
     assert found.table[["a b", "z"]].to_numpy().tolist() == plain[["a b", "z"]].to_numpy().tolist()
     path.write_bytes(text.encode() + b"2\r\n")
     assert read(str(path)).table["n"].tolist()[::2] == [1.5, 2.0]
+
+
+def test_text_that_is_not_utf8_far_down_says_so(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"size,colour\n" + b"1,blue\n" * 100_000 + "2,grün\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="not UTF-8"):
+        read(str(path))

@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from bayesgen.messages import listed
 from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Schema
 
 WIDEST = 2000  # numeric columns
-_LARGEST = 1e150  # squares beyond leave float64
+_SMALLEST, _LARGEST = 1e-150, 1e150  # squares beyond lose digits, or leave float64
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
@@ -33,8 +34,15 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
     if not names:
         return ()
     x = _numbers(schema, blocks)
-    varies = _varies(x[:100])
-    varies[~varies] = _varies(x[:, ~varies])
+    varies = _spread(x[:100]) > 0
+    varies[~varies] = _spread(x[:, ~varies]) > 0
+    tiny = np.flatnonzero(varies & ~(_spread(x[:100]) >= _SMALLEST))
+    tiny = tiny[_spread(x[:, tiny]) < _SMALLEST]
+    if len(tiny):
+        raise ValueError(
+            f"columns {listed([names[j] for j in tiny])}: squares of values below {_SMALLEST:g} lose their digits in "
+            "float64; give them in smaller units"
+        )
     if varies.sum() > WIDEST:
         raise ValueError(
             f"X has {varies.sum()} numeric columns, and at most {WIDEST} are taken: choose some by "
@@ -82,9 +90,10 @@ def _numbers(schema, rows):
     return _matrix(own[0]) if own else np.empty((count_rows(rows), 0))
 
 
-def _varies(x):
-    """Whether each column holds two values; no entry at all is none."""
-    return np.fmax.reduce(x, 0) > np.fmin.reduce(x, 0)
+def _spread(x):
+    """The largest less the smallest value of each column; NaN, which is not above 0, where there is none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.fmax.reduce(x, 0) - np.fmin.reduce(x, 0)
 
 
 def _small(x) -> bool:

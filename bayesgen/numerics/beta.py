@@ -47,7 +47,7 @@ def log_beta_ratio(a, b, x, y):
     >>> float(np.exp(log_beta_ratio(1.0, 1.0, 1.0, 1.0)).round(12))  # B(2, 2) = 1/6
     0.166666666667
     """
-    return elementwise(_log_beta_ratio, a, b, x, y, _tails(a, b))
+    return elementwise(_log_beta_ratio, a, b, x, y, _prior_tails(a, b))
 
 
 def log_beta_binomial(a, b, x, y):
@@ -71,7 +71,7 @@ def log_beta_binomial(a, b, x, y):
     >>> float(np.exp(log_beta_binomial(1.0, 1.0, 3.0, 1.0)).round(12))  # a flat prior: 0, ..., 4 heads are as likely
     0.2
     """
-    return elementwise(_log_beta_binomial, a, b, x, y, _tails(a, b))
+    return elementwise(_log_beta_binomial, a, b, x, y, _prior_tails(a, b))
 
 
 def _log_beta_ratio(xp, a, b, x, y, known):
@@ -117,7 +117,7 @@ def _without_cost(xp, a, b, x, y, known):
     return shape + tails, p, q, u
 
 
-def _tails(a, b):
+def _prior_tails(a, b):
     """S(a) + S(b) - S(a + b), of hyperparameters, which are fewer than what they are asked of."""
     return elementwise(lambda xp, a, b: _tail(xp, a) + _tail(xp, b) - _tail(xp, a + b), a, b)
 
