@@ -12,6 +12,7 @@ NAMES = (
     "fit",
     "predict",
     "tables",
+    "fused",
     "sparse",
     "averaging",
     "cold_start",
