@@ -148,4 +148,4 @@ class BetaBernoulli(BetaPrior, Bernoulli):
 
 def _ones(x) -> bool:
     """Whether all that sparse rows store is 1."""
-    return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1))
+    return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1, rows=1 << 15))
