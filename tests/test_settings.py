@@ -106,3 +106,13 @@ def test_other_programs_under_a_users_settings(setting):
         PROGRAMS["separation"]("map")
         own()
         assert bg.check_calibration(bg.models.BetaBernoulli(2, 3), size=4, simulations=20, seed=0) is not None
+
+
+def test_an_average_runs_with_flags_raised():
+    with np.errstate(all="raise"):
+        classifier = bg.AveragedClassifier(components=False, random_state=0).fit(X, Y)
+        for far in (X, 1e90 * X):
+            classifier.predict_proba(far), classifier.score_samples(far), classifier.predict_proba_draws(far[:2])
+        gaps = np.where([False, True], np.nan, 1e5 * X[:2])
+        bg.inspection.next_measurement(classifier, gaps), bg.inspection.impute(classifier, gaps)
+        bg.inspection.typicality(classifier, gaps), classifier.sample(2)

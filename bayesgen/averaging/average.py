@@ -65,6 +65,7 @@ class Average(Record):
         """What each member is made of, see `members_of`."""
         return members_of(self.numeric, self.categorical, self.discriminative)
 
+    @np.errstate(under="ignore")
     def log_density(self, x, c, used=None) -> np.ndarray:
         """Log p(x | k) of rows under the members, (M, n, K), bends' Jacobian left out: it is the same for all.
 
@@ -90,6 +91,7 @@ class Average(Record):
             density = np.concatenate([density, self.discriminative.log_density(x, c)])
         return density[used]
 
+    @np.errstate(under="ignore")
     def probability(self, x, c, priors=None) -> np.ndarray:
         """p(k | x) of rows, (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
@@ -101,6 +103,7 @@ class Average(Record):
             result *= priors / np.exp(self.log_class_prior)
         return result / result.sum(1, keepdims=True)
 
+    @np.errstate(under="ignore")
     def log_joint(self, x, c) -> np.ndarray:
         """Log p(x, k) under the untempered members, (n, K), in the units of the columns."""
         result = np.empty((len(x), len(self.class_weight)))

@@ -154,6 +154,7 @@ def _category_row(categories, level, table: np.ndarray | None, rng):
     return result
 
 
+@np.errstate(under="ignore")
 def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     """p(k | x, θ) of rows under members drawn by weight and parameters drawn from their posteriors, (size, n, K)."""
     names, classes = average.names, len(average.class_weight)

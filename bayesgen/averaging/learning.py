@@ -96,6 +96,7 @@ def members_of(dim: int, count: int) -> tuple[GaussianMember, ...]:
     return (*result, *(M("shared diagonal", 2.0, k) for k in kappas))
 
 
+@np.errstate(under="ignore")
 def learn(
     data: Rows,
     levels,

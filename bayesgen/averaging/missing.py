@@ -103,6 +103,7 @@ def mass(y, log_joint) -> np.ndarray:
     return weight / weight.sum((0, 2))[:, None]
 
 
+@np.errstate(under="ignore")
 def expected(average, x, c, codes=None):
     """Rows with the median of each missing number and the mode of each missing category, given their other entries.
 
@@ -134,6 +135,7 @@ def expected(average, x, c, codes=None):
     return filled_x, filled_c
 
 
+@np.errstate(under="ignore")
 def draw(average, x, c, rng, codes=None):
     """Rows without gaps, of one member and one draw of its parameters.
 

@@ -273,6 +273,7 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
         """Log p(x, t = k) of each row and class, (n, K), by untempered members, stacked on that of rows left out."""
         return self._fitted.log_joint(*self._read(X))
 
+    @np.errstate(under="ignore")
     def score_samples(self, X):
         """Log density log p(x) of each row, (n,): the log sum over classes of `predict_joint_log_proba`."""
         return logsumexp(self.predict_joint_log_proba(X), axis=1)

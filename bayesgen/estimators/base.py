@@ -201,7 +201,8 @@ class Evidence:
                 problem = str(error)
         if posterior.kind != "exact" and hasattr(posterior, "log_evidence"):  # an exact one has been asked
             return posterior.log_evidence
-        raise AttributeError(f"log_evidence_ has no closed form here: {problem}; inference='laplace' estimates it")
+        estimated = "; inference='laplace' estimates it" if model.proper else ""
+        raise AttributeError(f"log_evidence_ has no closed form here: {problem}{estimated}")
 
 
 class ProbabilityDraws:

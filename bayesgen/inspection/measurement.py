@@ -41,6 +41,7 @@ _SHARE = 0.995  # of the weight of an average that is asked
 _LEAST = 1e-15  # of the weight of a line: nodes of less add nothing to a sum
 
 
+@np.errstate(under="ignore")
 def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = None):
     """Value of knowing each missing entry of each row, less what it costs.
 
