@@ -355,6 +355,15 @@ def test_bad_values_are_named_with_column_and_row(change, words):
         AveragedClassifier().fit(change(X), y)
 
 
+@pytest.mark.parametrize(("columns", "value"), [(8, 1e140), (2, -1e140), (1, 1e148)])  # NaN, no factor, an overflow
+def test_a_value_that_hides_all_others_is_named(columns, value):
+    X, y = np.random.default_rng(1).normal(size=(12, columns)), np.arange(12) % 2
+    X[y == 1] += 1
+    X[1, 0] = value
+    with pytest.raises(ValueError, match=r"column 'x0': value .* in row 1 is .* times as far from the middle"):
+        AveragedClassifier(components=False, random_state=0).fit(X, y)
+
+
 def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
     X, y = mixed()
     new = X.assign(soil="peat").astype({"soil": object})

@@ -1,5 +1,7 @@
 """Between the blocks of a schema and what the engine takes: numbers, and codes of categories; a bool is two of them."""
 
+import warnings
+
 import numpy as np
 
 from bayesgen.messages import listed
@@ -8,6 +10,7 @@ from bayesgen.tables.schema import Schema
 
 WIDEST = 2000  # numeric columns
 _SMALLEST, _LARGEST = 1e-150, 1e150  # squares beyond lose digits, or leave float64
+_FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
@@ -49,6 +52,21 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
             "sklearn.feature_selection, or project them by PCA"
         )
     return tuple(name for name, flag in zip(names, varies, strict=True) if not flag)
+
+
+def refuse_far(schema: Schema, blocks) -> None:
+    """Raise where a value lies so far from the others of its column that squares of it hide them."""
+    x = _numbers(schema, blocks)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without a value
+        away = np.abs(x - np.nanmedian(x, 0))
+        times = np.nan_to_num(away / np.nanmedian(np.where(away > 0, away, np.nan), 0))
+    if times.max(initial=0) > _FARTHEST:
+        row, place = np.unravel_index(times.argmax(), times.shape)
+        raise ValueError(
+            f"column {numbers(schema)[place]!r}: value {x[row, place]:g} in row {row} is {times[row, place]:.0e} times "
+            "as far from the middle of the column as most others, which its square hides: mend it, or leave the row out"
+        )
 
 
 def arrays(schema: Schema, blocks, left_out=()) -> tuple[np.ndarray, np.ndarray]:

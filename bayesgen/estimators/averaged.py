@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import inspection
 from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import Rows, learn
+from bayesgen.errors import DataError
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inspection.averaged import Averaged
 from bayesgen.messages import listed
@@ -156,21 +157,29 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
             self.schema_ = Schema.learn(table, "auto")
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
-            self.average_, self.scores_ = learn(
-                Rows(
-                    *columns.arrays(self.schema_, blocks, self.constant_),
-                    codes,
-                    np.ones(len(codes)) if weight is None else weight,
-                ),
-                columns.levels(self.schema_),
-                len(self.classes_),
-                method=self.weights,
-                bend=self.bend,
-                components=self.components,
-                discriminative=self.discriminative,
-                concentration=concentration,
-                seed=int(generator(self.random_state).integers(1 << 31)),
+            rows = Rows(
+                *columns.arrays(self.schema_, blocks, self.constant_),
+                codes,
+                np.ones(len(codes)) if weight is None else weight,
             )
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):  # which the score tells
+                    self.average_, self.scores_ = learn(
+                        rows,
+                        columns.levels(self.schema_),
+                        len(self.classes_),
+                        method=self.weights,
+                        bend=self.bend,
+                        components=self.components,
+                        discriminative=self.discriminative,
+                        concentration=concentration,
+                        seed=int(generator(self.random_state).integers(1 << 31)),
+                    )
+            except (np.linalg.LinAlgError, DataError):
+                columns.refuse_far(self.schema_, blocks)
+                raise
+            if np.isnan(self.scores_["average"]):
+                columns.refuse_far(self.schema_, blocks)
         self._warn()
         return self
 
