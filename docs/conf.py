@@ -5,6 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
+import jupytext
 from docutils import nodes
 from sphinx.util import logging
 
@@ -61,6 +62,7 @@ html_sidebars = {page: [] for page in ("index", "reliability", "scaling", "compa
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
+    "article_header_end": ["notebook"],  # _templates/notebook.html: a lecture is also there as .ipynb
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -132,7 +134,16 @@ def _outward(app, env, node, contnode):
     return nodes.reference("", "", contnode, internal=False, refuri=address, reftitle=name)
 
 
+def _notebooks(app, exception):
+    """Write each lecture as a Jupyter notebook beside its page."""
+    if exception is None and app.builder.name == "html":
+        for lecture in sorted((Path(app.srcdir) / "tutorials").glob("*.md")):
+            notebook = Path(app.outdir) / "tutorials" / f"{lecture.stem}.ipynb"
+            jupytext.write(jupytext.read(lecture), notebook)
+
+
 def setup(app):
+    app.connect("build-finished", _notebooks)
     app.connect("doctree-read", _described)
     app.connect("missing-reference", _outward)
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon

@@ -35,5 +35,29 @@ def test_begins_with_the_question_and_ends_with_exercises(path):
     assert text.rindex("\n## Exercises\n") == text.rindex("\n## ")
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_says_its_goal_and_what_is_needed_before(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.index("**After this page**") < text.index("**Needed before:**") < text.index("**The question.**")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_exercise_has_a_solution(path):
+    exercises = path.read_text(encoding="utf-8").split("\n## Exercises\n")[1]
+    asked, *_ = exercises.partition("<details>")
+    numbers = re.findall(r"^(\d+)\. ", asked, re.MULTILINE)
+    assert numbers == re.findall(r"^<details>\n<summary>Solution of (\d+)</summary>\n\n", exercises, re.MULTILINE)
+    assert len(numbers) == exercises.count("\n\n</details>\n") >= 4
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_is_a_jupyter_notebook_with_the_same_cells(path):
+    jupytext, nbformat = pytest.importorskip("jupytext"), pytest.importorskip("nbformat")
+    notebook = nbformat.reads(jupytext.writes(jupytext.read(path), "ipynb"), as_version=4)
+    nbformat.validate(notebook)
+    code = [cell["source"].strip() for cell in notebook.cells if cell["cell_type"] == "code"]
+    assert code == [cell.strip() for cell in CELL.findall(path.read_text(encoding="utf-8"))]
+
+
 def test_there_are_nine():
     assert len(NOTEBOOKS) == 9
