@@ -21,7 +21,14 @@ from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")
-_BY_PIECES = ("partial_fit", "fit_batches", "fit_statistics", "summarise")
+_FROM_ROWS = (
+    "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
+    "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
+)
+_ABSENT = {  # what other classifiers have, and why this one has not
+    **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "summarise"), _FROM_ROWS),
+    "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
+}
 
 
 class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator):
@@ -121,12 +128,8 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
     if not TYPE_CHECKING:  # which would take any attribute to be there
 
         def __getattr__(self, name):
-            if name in _BY_PIECES:
-                raise AttributeError(
-                    f"{type(self).__name__} has no {name}: bends, components, exponents and weights are learned from "
-                    "rows, not from sums. Of rows that no memory holds give fit a sample of thousands, stratified by "
-                    "class, and priors=, the frequencies of the classes"
-                )
+            if name in _ABSENT:
+                raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, X, y, sample_weight=None):
@@ -243,11 +246,6 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
     def _fitted(self):
         check_is_fitted(self)
         return self.average_
-
-    @property
-    def log_evidence_(self):
-        """An AttributeError: tempered members have no evidence, and priors and bends follow the data."""
-        raise AttributeError("no log_evidence_: tempered members have no joint density, and priors follow the data")
 
     def summary(self):
         """A table of what was averaged, the heaviest member first; see `inspection.summary`."""
