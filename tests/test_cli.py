@@ -497,6 +497,7 @@ def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
     assert f"{want.log_loss:.4f}" in below and f"{want.calibration_error:.4f}" in below
 
 
+@pytest.mark.slow  # a process of its own that draws every picture
 def test_signs_that_the_terminal_lacks_are_escaped(tmp_path):
     mixed().rename(columns={"z": "größe", "t": "классы"}).to_csv(tmp_path / "odd.csv", index=False)
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
