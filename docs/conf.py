@@ -139,7 +139,8 @@ def _notebooks(app, exception):
     if exception is None and app.builder.name == "html":
         for lecture in sorted((Path(app.srcdir) / "tutorials").glob("*.md")):
             notebook = Path(app.outdir) / "tutorials" / f"{lecture.stem}.ipynb"
-            jupytext.write(jupytext.read(lecture), notebook)
+            text = re.sub(r"\{doc\}`([^`<]+) <([^`>]+)>`", r"[\1](\2.ipynb)", lecture.read_text())  # links of the site
+            jupytext.write(jupytext.reads(text, "md:myst"), notebook)
 
 
 def setup(app):
