@@ -410,13 +410,12 @@ def _add_vectors(n, mean, scatter, x, rows: Grouping):
     if not finite(x):
         seen = ~np.isnan(x).any(1)
         x, rows = x[seen], rows[seen]
-    codes, weight = rows.codes, rows.weight
-    order = np.argsort(codes.astype(np.min_scalar_type(len(n))), kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(n) + 1))
-    sorted_rows = x.take(order, 0).astype(float, copy=False)
+    order, rows = rows.side_by_side()
+    sorted_rows, bounds = x.take(order, 0).astype(float, copy=False), rows.bounds
+    assert bounds is not None
     for k in np.flatnonzero(np.diff(bounds)):
         segment = slice(bounds[k], bounds[k + 1])
-        z, w = sorted_rows[segment], None if weight is None else weight[order[segment]]
+        z, w = sorted_rows[segment], None if rows.weight is None else rows.weight[segment]
         if n[k] == 0:
             mean[k] = z[0]
         z -= mean[k]

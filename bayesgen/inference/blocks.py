@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
-from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered
+from bayesgen.inference.charts import DENSE, approach, charted, displacement, lowered, may_correlate
 from bayesgen.inference.compiled import fresh, kept, one_kernel, over_devices, shapes, starter
 from bayesgen.inference.mode import potential, sites
 
@@ -29,13 +29,14 @@ def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
     model, statistics = fresh(model, statistics)
     statistics = over_devices(statistics) if shard_rows else statistics
     kernel, near = (num_warmup, target_accept), model.near(statistics)
+    correlated = may_correlate(model, statistics, near)
 
     def begin(*arguments):
         return _kernel(*kernel, *arguments)[0]
 
     def make():
         origin, variance = start = starter(model, statistics)(0)
-        (count,), dense = np.shape(variance), is_dense(model, statistics, near, len(variance))
+        (count,), dense = np.shape(variance), correlated and len(variance) <= DENSE
         chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
         begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
@@ -49,7 +50,7 @@ def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
     starting, block = kept((*kernel, *shapes(model, statistics)), make)
 
     def start(seed):
-        chart = charted(model, statistics, near, seed + 1)
+        chart = charted(model, statistics, near, correlated, seed + 1)
         v = np.random.default_rng(seed).standard_normal(len(chart[1]))
 
         def at(v):

@@ -16,7 +16,7 @@ from bayesgen.inference.compiled import kept, shapes, starter
 from bayesgen.inference.mode import potential, search, unraveled
 from bayesgen.numerics.threads import one_blas_thread
 
-_DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
+DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
 _FLATTEST = 1e-3  # curvature in units of the prior; a search may end in a funnel without a mode, where it is negative
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
@@ -27,25 +27,26 @@ def displacement(v, chart):
     return root @ v if root.ndim == 2 else root * v
 
 
-def is_dense(model, statistics, near, count: int) -> bool:
-    """Whether the root of a model with ``count`` latents is a matrix, or of their scales alone, (L,).
+def may_correlate(model, statistics, near) -> bool:
+    """Whether the root of a model with a few latents is to be a matrix; of others it is their scales alone, (L,).
 
     Where there is an exact posterior, latents do not correlate, or are whitened (`Model.whitened`), and a first fit
     should not wait for the search to be compiled; the chains of a model ``near`` begin at its scales.
     """
-    return count <= _DENSE and model.smooth and near is None and exact_posterior(model, statistics) is None
+    return model.smooth and near is None and exact_posterior(model, statistics) is None
 
 
 @one_blas_thread()
-def charted(model, statistics, near, seed: int):
+def charted(model, statistics, near, correlated: bool, seed: int):
     """Origin and root of a chart, from draws of the prior with a seed, or of a model ``near`` as they are.
 
-    Where there is no mode, or none is found, the root is that of scales alone, as a diagonal matrix.
+    Where latents are not ``correlated`` (`may_correlate`) the root is that of scales alone; where they are and no mode
+    is found, it is so too, as a diagonal matrix.
     """
     start = starter(model, statistics, near)(seed)
     if near is not None:
         return start[0], np.sqrt(start[1])
-    dense = is_dense(model, statistics, near, len(start[1]))
+    dense = correlated and len(start[1]) <= DENSE
     if dense:
         with contextlib.suppress(ValueError, MemoryError):
             mode = search(potential, model, statistics, "mode", seed)

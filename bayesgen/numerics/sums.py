@@ -78,7 +78,7 @@ class Grouping:
         """Weighted sum of rows (n, D) by group, (count, D); of bools how many are true."""
         bits, total = values.dtype == bool and self.weight is None, np.zeros((self.count, values.shape[1]))
         if self.bounds is None and bits and self.count <= 8:
-            return count_bits(values, self)
+            return _count_bits(values, self)
         if self.bounds is None:
             kind = np.uint16 if bits and len(values) < 1 << 16 else float  # too few to overflow
             return self.membership(kind) @ values.astype(kind, copy=False)
@@ -109,7 +109,7 @@ def finite(x) -> bool:
         return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
 
 
-def count_bits(flags: np.ndarray, rows: Grouping) -> np.ndarray:
+def _count_bits(flags: np.ndarray, rows: Grouping) -> np.ndarray:
     """How many rows of each group are true in each column of ``flags`` (n, columns): eight rows a byte, counted."""
     packed = np.packbits(np.ascontiguousarray(flags.T), axis=1)
     members = np.packbits(rows.codes == np.arange(rows.count)[:, None], axis=1)

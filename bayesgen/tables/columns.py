@@ -1,6 +1,7 @@
 """Columns as users bring them: what makes a table of them, and what their values are."""
 
 import datetime
+import itertools
 import sys
 from typing import Any
 
@@ -11,6 +12,11 @@ from bayesgen.numerics.checks import LARGEST_COUNT
 
 FAMILY = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}  # by what a column holds: bools, numbers, labels
 _REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+
+def first_texts(values) -> list[str]:
+    """The first thousand distinct values of a column as text without blanks around it: enough to tell their kind."""
+    return [str(value).strip() for value in itertools.islice(values, 1000)]
 
 
 def frame_of(X):

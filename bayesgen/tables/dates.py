@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 
+from bayesgen.tables.columns import first_texts
+
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
 _ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")
 _LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME}$")
-_LOOKED_AT = 1000  # distinct texts; a column of dates is written one way throughout
 
 
 def written(texts) -> bool:
@@ -23,7 +24,7 @@ def written(texts) -> bool:
     >>> written(["2024-01-31", "2024-02-01 12:30"]), written(["31.1.2024"]), written(["1-800-2024"])
     (True, True, False)
     """
-    texts = [str(text).strip() for text, _ in zip(texts, range(_LOOKED_AT), strict=False)]
+    texts = first_texts(texts)  # a column of dates is written one way throughout
     return bool(texts) and all(_ISO.match(text) or _LOCAL.match(text) for text in texts)
 
 

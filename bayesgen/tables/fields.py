@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesgen.messages import MOST
+from bayesgen.tables.columns import first_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,6 @@ _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
 _COMMA = re.compile(r"[+-]?([0-9]+|[0-9]*,[0-9]+)$")
-_LOOKED_AT = 1000  # distinct texts
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -190,7 +190,7 @@ def with_comma(texts) -> bool:
     >>> with_comma(["10,6", "-3", "0,5"]), with_comma(["10.6", "3"]), with_comma(["1,5 kg"])
     (True, False, False)
     """
-    texts = [str(text).strip() for text, _ in zip(texts, range(_LOOKED_AT), strict=False)]
+    texts = first_texts(texts)
     return all(_COMMA.match(text) for text in texts) and any("," in text for text in texts)
 
 

@@ -79,7 +79,7 @@ class RowSchema:
         if all_numbers(X):
             with contextlib.suppress(ValueError, TypeError):  # told below, with the rows as they came
                 order, beside = rows.side_by_side()
-                return self._summed(schema, side_by_side(X, order), beside)
+                return self._summed(schema, in_order(X, order), beside)
         return self._summed(schema, X, rows)
 
     def _summed(self, schema, X, rows: Grouping) -> ClassStatistics:
@@ -228,7 +228,7 @@ def all_numbers(X) -> bool:
     return not any(column.null_count for column in X.columns if column.type in whole)
 
 
-def side_by_side(X, order) -> np.ndarray:
+def in_order(X, order) -> np.ndarray:
     """Rows of `all_numbers` in an order, a view (n, columns) of an array that has them column by column.
 
     The next batch of the same thread overwrites it: what is summed must be summed before.
