@@ -26,6 +26,7 @@ from bayesgen.tables.survey import Survey, kind_of_type
 ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
 _TABLES = 1 << 17  # of a table in memory
 _CSV_BYTES = 1 << 23
+_READ_BYTES = 1 << 16  # of a column of a Parquet file at a time
 
 
 @contextlib.contextmanager
@@ -125,7 +126,7 @@ class ParquetFiles(Source):
 
     def _read(self, fragment, group, names):
         import pyarrow as pa
-        from pyarrow import dataset, parquet
+        from pyarrow import dataset, fs, parquet
 
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
         own = [name for name in names if name not in keys]
@@ -133,7 +134,10 @@ class ParquetFiles(Source):
         if absent:
             raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(fragment.physical_schema.names)}")
         with fragment.filesystem.open_input_file(fragment.path) as opened:
-            file = parquet.ParquetFile(opened, metadata=fragment.metadata)
+            # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
+            near = isinstance(fragment.filesystem, fs.LocalFileSystem)
+            how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if near else {}
+            file = parquet.ParquetFile(opened, metadata=fragment.metadata, **how)
             batches = file.iter_batches(ROWS, row_groups=[group], columns=own, use_threads=False)
             try:
                 for batch in batches:
