@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from pyarrow import parquet as pq
 from test_comparison import mixed
 from typer.testing import CliRunner
@@ -632,6 +633,42 @@ def test_own_data_said_by_options(tmp_path):
         {"seen": [19723.0], "born": [born], "income": [1.0], "smoker": [0], "visits": [0], "zone": ["0"]}
     )
     np.testing.assert_allclose(got.filter(like="p_").iloc[:1], classifier.predict_proba(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["nb", "gda"])
+def test_dates_are_told_as_dates(tmp_path, model):
+    """A --date column is a number of days to the model, and a date to whoever reads the answer."""
+    rng = np.random.default_rng(0)
+    days = np.concatenate([rng.normal(19000, 40, 30), rng.normal(19300, 40, 30)]).round()
+    seen = pd.to_datetime(days, unit="D").strftime("%Y-%m-%d")
+    rows = pd.DataFrame({"seen": seen, "dose": rng.normal(size=60), "kind": np.repeat(["old", "new"], 30)})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    said = ["--target", "kind", "--date", "seen", "--model", model]
+    out, classifier = fitted(tmp_path, tmp_path / "rows.csv", *said)
+    assert "date: seen" in out and classifier.schema_.dates == ("seen",)
+    saved = tmp_path / "deep" / "er" / "m.nc"
+    code, out, err = run(saved, tmp_path / "rows.csv", "--json", command="explain")
+    assert (code, err) == (0, "") and json.loads(out)["columns"]["seen"]["value"] == seen[0]
+    assert f"seen {seen[0]} " in run(saved, tmp_path / "rows.csv", command="explain")[1]
+    mean = pd.to_datetime(days[:30].mean().round(), unit="D").strftime("%Y-%m-%d")
+    assert f"{mean} ± " in repr(classifier.summary()) and " days" in repr(classifier.summary())
+    picture = ["--of", "regions", "--columns", "seen,dose", "--target", "kind", "--output", tmp_path / "a.svg"]
+    assert run(saved, tmp_path / "rows.csv", *picture, command="plot")[::2] == (0, "")
+    assert "<!-- 2022" in (tmp_path / "a.svg").read_text()  # a label of the axis
+
+    # In batches, in a table, and by naive Bayes told in Python, the same dates give the same probabilities.
+    _, got = predicted(tmp_path, tmp_path / "rows.csv")
+    run(saved, tmp_path / "rows.csv", "--output", tmp_path / "p.parquet", command="predict")
+    p = pd.read_parquet(tmp_path / "p.parquet")
+    np.testing.assert_allclose(p.filter(like="p_"), got.filter(like="p_"), rtol=1e-9)
+    np.testing.assert_allclose(classifier.predict_proba(rows[["seen", "dose"]]), got.filter(like="p_"), rtol=1e-9)
+    if model == "nb":
+        own = bg.NaiveBayesClassifier({"seen": "date"}).fit(rows[["seen", "dose"]], rows["kind"])
+        np.testing.assert_allclose(own.predict_proba(rows[["seen", "dose"]]), got.filter(like="p_"), rtol=1e-9)
+        assert bg.inspection.evidence(own, rows[["seen", "dose"]].iloc[[5]]).values["seen"] == seen[5]
+        ax = bg.plot.column(own, "seen", ax=Figure().subplots())
+        ax.figure.savefig(io.BytesIO())
+        assert any("2022" in label.get_text() for label in ax.get_xticklabels())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
+import io
+import itertools
 import subprocess
 import sys
+import warnings
 
 import matplotlib as mpl
 import numpy as np
@@ -150,6 +153,18 @@ def test_on_the_boundary_two_classes_are_equally_probable(plane):
     for points in (first, second):
         top = np.sort(classifier.predict_proba(points), axis=1)[:, -2:]
         assert np.quantile(top[:, 1] - top[:, 0], 0.95) < 0.03  # but where three classes meet
+
+
+def test_a_slow_machine_brings_no_warning_of_the_legend(plane, monkeypatch):
+    """Matplotlib warns where it looks for the place of a legend for more than a second of the wall clock."""
+    seconds = itertools.count()
+    monkeypatch.setattr("matplotlib.legend.time.perf_counter", lambda: 2.0 * next(seconds))
+    X, y = plane
+    ax = plot.decision_regions(bg.GaussianDiscriminantClassifier().fit(X, y), X, y, ax=Figure().subplots())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax.figure.savefig(io.BytesIO())
+    assert next(seconds) > 0  # a place was looked for
 
 
 def test_the_band_is_where_draws_disagree(plane):

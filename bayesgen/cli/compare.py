@@ -2,6 +2,7 @@
 
 import json as as_json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -60,13 +61,14 @@ def compare(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = comparison.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
+        schema = replace(whole.schema_, dates=prepared.dates)
         comparison.usable_folds(prepared.y, folds)
         if output:
             for name in report.FILES:
                 reading.keep_inputs(output / name, read.path)
             output.mkdir(parents=True, exist_ok=True)
         if not json:
-            report.tell_table(out, read, target, prepared, whole.schema_)
+            report.tell_table(out, read, target, prepared, schema)
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
             task = bar.add_task("")
 
@@ -90,7 +92,7 @@ def compare(
         if not any(result.learned(name).any() for name in inferences):
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
         account = report.Account(
-            read, target, prepared, whole.schema_, model, result, models, worth, seed, command_line(context)
+            read, target, prepared, schema, model, result, models, worth, seed, command_line(context)
         )
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))

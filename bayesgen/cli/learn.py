@@ -45,7 +45,8 @@ def fit(
         with said(out):
             classifier = comparison.estimator(prepared.X, model, how, seed, prepared.features)
             classifier.fit(prepared.X, prepared.y)
-            classifier.schema_ = replace(classifier.schema_, missing=tuple(reading.split(missing)))
+            spelled = tuple(reading.split(missing))
+            classifier.schema_ = replace(classifier.schema_, missing=spelled, dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(output)

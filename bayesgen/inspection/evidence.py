@@ -10,6 +10,7 @@ from bayesgen.inspection.probabilities import log_odds, probability_interval
 from bayesgen.messages import listed
 from bayesgen.models.beta_binomial import BetaBinomial
 from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.tables import dates
 from bayesgen.tables.columns import frame_of
 
 
@@ -30,7 +31,7 @@ class Evidence:
     terms : dict from column to float
         What each value adds to them, in nats: prior and terms sum to the log odds of `probability`.
     values : dict from column to object
-        The values of the row, None where missing.
+        The values of the row, None where missing; a date as text, 2024-01-31.
     """
 
     label: Any
@@ -124,7 +125,7 @@ def evidence(classifier, row, label=None) -> Evidence:
         (float(low), float(high)),
         float(log_odds(forwards)[0, k]),
         dict(zip(used, ((steps + back[::-1]) / 2).tolist(), strict=True)),
-        {column: _plain(values[column]) for column in used},
+        {column: _plain(values[column], column, classifier.schema_.dates) for column in used},
     )
 
 
@@ -139,11 +140,13 @@ def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
     return {column: value for column, value in begun.items() if values[column] == values[column]}
 
 
-def _plain(value):
-    """A value as Python and JSON have it, None where missing."""
+def _plain(value, column: str, of_days):
+    """A value as Python and JSON have it, None where missing; text of a column of dates."""
     import pandas as pd
 
     if pd.isna(value):
         return None
+    if column in of_days:
+        return dates.told(dates.days(np.asarray([value]), column)[0])
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, bool | int | float) else str(value)

@@ -15,6 +15,7 @@ from bayesgen.messages import MOST
 from bayesgen.models.dirichlet_categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
 from bayesgen.program import short
+from bayesgen.tables.dates import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,6 +69,8 @@ class Summary:
         Missing entries at the fit, where they are counted by column.
     prior : dict from column to str
         The prior of each column, that of one class.
+    dates : tuple of str
+        Columns of days since 1970-01-01, whose means are shown as dates and whose deviations are days.
     """
 
     title: str
@@ -75,6 +78,7 @@ class Summary:
     values: dict[tuple[str, str], np.ndarray]
     gaps: dict[str, float]
     prior: dict[str, str]
+    dates: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, classifier) -> "Summary":
@@ -105,7 +109,8 @@ class Summary:
                 continue
             deviation = self.values.get((column, quantity.replace("mean", "sd")))
             if quantity.startswith("mean") and deviation is not None:
-                cells = [_with_deviation(m, s, brackets) for m, s in zip(values, deviation, strict=True)]
+                shown = _date if column in self.dates else _with_deviation
+                cells = [shown(m, s, brackets) for m, s in zip(values, deviation, strict=True)]
                 yield column, quantity.removeprefix("mean").strip(), cells
             else:
                 yield column, quantity, [f"{v:.0f}" if 1000 <= abs(v) < 1e6 else f"{v:.3g}" for v in values]
@@ -155,6 +160,12 @@ def _with_deviation(mean: float, deviation: float, brackets: bool) -> str:
     return f"{mean:.{digits}f} ({shown})" if brackets else f"{mean:.{digits}f} ± {shown}"
 
 
+def _date(mean: float, deviation: float, brackets: bool) -> str:
+    """A mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
+    days = f"{deviation:.2g} days" if deviation < 99.5 else f"{deviation:.0f} days"
+    return f"{told(round(mean))} ({days})" if brackets else f"{told(round(mean))} ± {days}"
+
+
 def _learned(classifier):
     """The fields of a `Summary`."""
     model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
@@ -180,7 +191,7 @@ def _learned(classifier):
                 prior[column] = _prior(leaf, j)
     how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
     title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
-    return title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior
+    return title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates
 
 
 def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:

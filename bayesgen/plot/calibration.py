@@ -43,6 +43,6 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
             style = {"color": COLOURS[1 + off.index(name) % 6], "linewidth": 1.5, "label": name, "zorder": 3}
         ax.plot(points, below - points, **style)
     if off:
-        ax.legend(fontsize=8, title="not uniform")
+        ax.legend(fontsize=8, loc="best", title="not uniform")
     ax.set(xlim=(0, 1), xlabel="rank of the truth among posterior draws", ylabel="distribution of ranks, less uniform")
     return ax

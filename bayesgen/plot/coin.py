@@ -72,5 +72,5 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
 
 def _finish(ax, highest):
     ax.set(xlim=(0, 1), ylim=(0, 1.08 * highest), xlabel="probability of heads θ", ylabel="density")
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="best")
     return ax

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.messages import named
-from bayesgen.plot.style import COLOURS, DASHES, axes
+from bayesgen.plot.style import COLOURS, DASHES, axes, dated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,6 +63,7 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
             (line,) = ax.plot(values, heights[:, k], color=COLOURS[k % 7], linestyle=DASHES[k % 4], label=str(label))
             line.set_marker("." if whole else "")
         ax.set_xlim(values[0], values[-1])
+        dated(ax.xaxis, classifier, name)
     ax.set_ylim(0, 1.3 * heights.max())  # room for the legend
     ax.legend(fontsize=8, ncols=3, loc="upper center")
     return ax

@@ -127,5 +127,5 @@ def _finish(ax, x, data, unit):
     ax.plot(data, np.zeros_like(data), "|", color="0.1", markersize=14, label="observed", clip_on=False)
     ax.set(xlim=(x[0], x[-1]), xlabel=f"x [{unit}]" if unit else "x", ylabel="density")
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="best")
     return ax

@@ -203,7 +203,7 @@ def learning_curves(
     ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
     ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
     ax.xaxis.set_minor_locator(_nothing())
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="best")
     return ax
 
 

@@ -90,3 +90,14 @@ def scatter(ax: "Axes", estimator, X, y):
         ax.scatter(own[:, 0], own[:, 1], label=str(name), zorder=3, **style)
     first, second = columns_of(estimator, 2, X)
     ax.set(xlabel=first, ylabel=second)
+    dated(ax.xaxis, estimator, first)
+    dated(ax.yaxis, estimator, second)
+
+
+def dated(axis, estimator, column: str):
+    """Label an axis with dates where its column holds days since 1970-01-01, as the dates of Matplotlib do."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    if column in getattr(getattr(estimator, "schema_", None), "dates", ()):
+        axis.set_major_locator(locator := AutoDateLocator())
+        axis.set_major_formatter(ConciseDateFormatter(locator))

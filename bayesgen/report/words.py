@@ -29,7 +29,8 @@ def families(schema) -> dict[str, list]:
     found = defaultdict(list)
     for block in schema.blocks:
         family = "categorical" if block.categories else block.leaf
-        found[family] += [(column, block.categories) for column in block.columns]
+        for column in block.columns:
+            found["date" if column in schema.dates else family].append((column, block.categories))
     return found
 
 

@@ -263,13 +263,12 @@ class CsvFiles(Source):
 
 
 def kinds_of(schema) -> dict[str, str]:
-    """What the columns of a schema hold: text where their categories are text, else numbers."""
+    """What the columns of a schema hold: text where their categories are text and for dates, else numbers."""
     kinds = {}
     for block in schema.blocks:
         text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
-        text |= block.leaf == "date"
         kinds |= dict.fromkeys(block.columns, "O" if text else "f")
-    return kinds
+    return kinds | dict.fromkeys(schema.dates, "O")
 
 
 def _is_text(field: str, missing) -> bool:

@@ -34,6 +34,8 @@ class Prepared:
         The columns that name the rows, with no column where there are none.
     features : dict from column to str
         Families of the columns whose type does not tell them, as naive Bayes takes them.
+    dates : tuple of str
+        Columns of numbers that are days since 1970-01-01.
     """
 
     X: Any
@@ -42,6 +44,7 @@ class Prepared:
     notes: tuple[str, ...]
     names: Any
     features: dict[str, str]
+    dates: tuple[str, ...]
 
 
 def prepare(
@@ -122,7 +125,8 @@ def prepare(
         X, y, rows, names = X[whole], y[whole], rows[whole], names[whole]
         _check_classes(target, y)
     families = {column: family for column, family in features.items() if family and column in X.columns}
-    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes), names.reset_index(drop=True), families)
+    dated = tuple(column for column in roles.date if column in X.columns)
+    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes), names.reset_index(drop=True), families, dated)
 
 
 def _as_said(values, column, roles: Roles) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""Dates as numbers: days since 1970-01-01, from columns of dates and from text in which a date is written one way."""
+"""Dates as numbers: days since 1970-01-01, from columns of dates and from text written one way; and back."""
 
 import re
 
@@ -9,6 +9,7 @@ from bayesgen.tables.columns import first_texts
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
 _ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")
 _LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME}$")
+_CALENDAR = 700_000  # days from 1970 to the last year that is told, 3886, and to the first, 53
 
 
 def written(texts) -> bool:
@@ -64,6 +65,27 @@ def days(values, column: str) -> np.ndarray:
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"column {column!r} is to hold dates: {str(error).splitlines()[0]}") from None
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=float)
+
+
+def told(day: float) -> str:
+    """A number of days since 1970-01-01 as it is told to a person: the date, with the time where there is one.
+
+    Parameters
+    ----------
+    day : float
+        Days, or NaN; beyond the years 53 to 3886 a number is told.
+
+    Examples
+    --------
+    >>> told(19753.0), told(19753.520833333332), told(float("nan"))
+    ('2024-01-31', '2024-01-31 12:30', 'missing')
+    """
+    if np.isnan(day):
+        return "missing"
+    if abs(day) > _CALENDAR:
+        return f"{day:g} days since 1970-01-01"
+    moment = str(np.datetime64(round(day * 86400), "s")).replace("T", " ")
+    return moment.removesuffix(":00").removesuffix(" 00:00")
 
 
 def _format(texts, column) -> dict:

@@ -65,6 +65,8 @@ class Schema:
         What is missing in a file, beside an empty field.
     library : str
         That of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
+    dates : tuple of str
+        Columns of numbers that are days since 1970-01-01: read from dates, and told as dates.
     """
 
     columns: tuple[str, ...]
@@ -72,6 +74,7 @@ class Schema:
     bools: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     library: str = "pandas"
+    dates: tuple[str, ...] = ()
 
     @classmethod
     def learn(cls, table: Table, features) -> "Schema":
@@ -101,7 +104,8 @@ class Schema:
         if one is not None and one != "categorical":  # one leaf for all, however many
             block = Block(one, table.columns, False, one)
             bools = table.bools(table.columns) if one == "bernoulli" else ()
-            return cls(table.columns, (block,), bools, library=table.library)
+            dates = table.columns if one == "date" else ()
+            return cls(table.columns, (block,), bools, library=table.library, dates=dates)
         if isinstance(features, str) and features == "multinomial":  # one bag of all words
             chosen[table.columns] = features
         mentioned = [c for key in chosen for c in key]
@@ -118,7 +122,8 @@ class Schema:
         if not blocks:
             raise ValueError("features drops every column: nothing is left to learn from")
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
-        return cls(table.columns, blocks, table.bools(bits), library=table.library)
+        dates = tuple(c for b in blocks if b.leaf == "date" for c in b.columns)
+        return cls(table.columns, blocks, table.bools(bits), library=table.library, dates=dates)
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Rows as one array a block, NaN where missing; a category not known is an error, or missing with a warning."""
@@ -127,8 +132,8 @@ class Schema:
         for block in self.blocks:
             if block.categories is not None:
                 rows: Any = table.codes(block.columns, block.categories, new)
-            elif block.leaf == "date":
-                rows = np.column_stack([days(table.labels(column), column) for column in block.columns])
+            elif self.dates and not {*self.dates}.isdisjoint(block.columns):
+                rows = np.column_stack([self._number(table, column) for column in block.columns])
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
@@ -137,6 +142,9 @@ class Schema:
         if new:
             _warn_of_unseen(new)
         return result
+
+    def _number(self, table: Table, column: str) -> np.ndarray:
+        return days(table.labels(column), column) if column in self.dates else table.numbers((column,))[:, 0]
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Columns by name from one array a block, codes as the categories they stand for: the way back of `read`.
