@@ -305,8 +305,9 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        columns = count <= _SEGMENTS and dim > 1 and flat.strides[0] == flat.itemsize
-        whole = columns and rows.bounds is not None and finite(flat)
+        beside = rows.bounds is not None
+        columns = (vector or beside) and count <= _SEGMENTS and dim > 1 and flat.strides[0] == flat.itemsize
+        whole = columns and beside and finite(flat)
         size = len(flat) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
         for piece in pieces(len(flat), 1 if whole else dim, rows=size):
             part, own = flat[piece], rows[piece]
@@ -328,12 +329,17 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
 
 def _add_scalars(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, columns), in place."""
-    size = rows.sizes()
+    member = rows.membership()
+    size = member @ np.ones(len(x))
     new = np.flatnonzero((size > 0) & (n == 0).any(1))
     if len(new):
         _start(n, mean, x, rows.codes, new)
-    member = rows.membership()
-    z = mean.take(rows.codes, 0)
+    if x.strides[0] >= x.strides[1]:
+        z = np.take(mean, rows.codes, 0, out=scratch("centred", x.shape), mode="clip")
+    elif isinstance(member, np.ndarray) and rows.weight is None:  # columns are runs in memory, and stay so
+        z = np.matmul(mean.T, member, out=scratch("centred", x.shape[::-1])).T
+    else:
+        z = np.take(mean.T, rows.codes, 1, out=scratch("centred", x.shape[::-1]), mode="clip").T
     np.subtract(x, z, out=z)
     total, size = member @ z, size[:, None]
     if np.isnan(total).any():

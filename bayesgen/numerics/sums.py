@@ -9,6 +9,8 @@ from scipy import sparse
 
 from bayesgen.numerics.checks import check_weight
 
+_FEW = 4  # groups
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -91,13 +93,13 @@ class Grouping:
     def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
         """Matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass.
 
-        It is sparse, but for one group, and where the product takes less time than to make a sparse one; what is not
-        finite then reaches the sums of all groups.
+        It is sparse, but where a dense one is multiplied faster: of a few groups by the BLAS, and of few rows; what is
+        not finite then reaches the sums of all groups.
         """
-        if self.count == 1 or self.count * len(self.codes) <= 4096:
-            member = np.zeros((self.count, len(self.codes)), dtype if self.weight is None else float)
-            member[self.codes, np.arange(len(self.codes))] = 1 if self.weight is None else self.weight
-            return member
+        few = self.count <= (_FEW if dtype is float else 1)
+        if few or self.count * len(self.codes) <= 4096:
+            member = (self.codes == np.arange(self.count)[:, None]).astype(dtype)
+            return member if self.weight is None else member * self.weight
         data = np.ones(len(self.codes), dtype) if self.weight is None else self.weight
         places = np.arange(len(self.codes) + 1)
         return sparse.csc_array((data, self.codes, places), shape=(self.count, len(self.codes)))
