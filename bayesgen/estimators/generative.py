@@ -208,7 +208,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
         for piece in pieces(*joint.shape):  # that stay in the cache
             part = joint[piece]
             top = part.max(1)
-            if np.isneginf(top).any():
+            if not top.min() > -np.inf:
                 lost = np.isneginf(top)
                 count += int(lost.sum())
                 part[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))

@@ -25,10 +25,14 @@ from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import ConjugateFamily, over_rows
 from bayesgen.models.conditional import conditional_student
 from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import as_columns, pieces
 from bayesgen.numerics.scaled import log1p_sum_squares
+from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.special import log_gamma_ratio, namespace, student_tail
+from bayesgen.numerics.sums import finite
 from bayesgen.program import static
+
+_LARGE = 1e6  # powers of 1 + u
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +155,16 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                 over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, width, normaliser)
             ]
         mean, dof, width, constant = self._prepared[x.shape[1:]]
-        joint = "feature" in self.tied
+        joint, whole = "feature" in self.tied, constant.sum(1)
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, k, seen=None):
             """Of columns (D, n); ``seen`` says which entries there are, and that squares may overflow."""
-            z = columns - mean[k][:, None]
+            z = np.subtract(columns, mean[k][:, None], out=scratch("centred", columns.shape))
             z *= width[k][:, None]
             if seen is not None:
                 z[~seen] = 0.0
-            level = constant[k].sum() if seen is None else constant[k] @ seen
+            level = whole[k] if seen is None else constant[k] @ seen
             if joint:
                 half, step = dof[k, 0] / 2, (len(z) if seen is None else seen.sum(0)) / 2
                 far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
@@ -168,14 +172,15 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             if seen is not None:
                 return level - ((dof[k] + 1) / 2) @ log1p_sum_squares(z, ())
             z *= z
-            return level - log_product(z, (dof[k] + 1) / 2)
+            far = log_product(z, (dof[k] + 1) / 2)
+            return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            for piece in pieces(len(rows), mean.shape[1], 1 << 16):
-                columns = rows[piece].T.astype(float, order="C")  # a sum over features then runs along long vectors
+            for piece in pieces(len(rows), mean.shape[1]):
+                columns = as_columns(rows[piece])
                 for k in range(len(mean)):
                     result[k, piece] = density(columns, k)
-                if not np.isfinite(result[:, piece]).all():  # what is missing, or infinite, or very far
+                if not finite(result[:, piece]):  # what is missing, or infinite, or very far
                     self.check(rows[piece].reshape(-1, *x.shape[1:]))
                     for k in range(len(mean)):
                         result[k, piece] = density(columns, k, ~np.isnan(columns))
@@ -264,13 +269,20 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
 def log_product(u, power):
     """Σ_j power_j log(1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is used up.
 
-    Where the powers are equal, 32 factors share one logarithm: log ∏(1 + u_j) = log1p(e), e taken together
-    two by two as e + u + e u, which keeps the digits of small u (many degrees of freedom) that 1 + u would lose. Far
-    away e overflows, and so does the result.
+    Where the powers are equal, 32 factors share one logarithm. Rounding moves it by 1e-15, which a power of a million
+    makes 1e-9. So of larger ones (many degrees of freedom, small u) log ∏(1 + u_j) = log1p(e), e taken together two by
+    two as e + u + e u, which keeps the digits that 1 + u loses. Far away the product overflows, and so does the result.
     """
     count = len(u)
     if (power != power[:1]).any():
         return power @ np.log1p(u)
+    if not (power > _LARGE).any():
+        u += 1
+        far = np.zeros(u.shape[1])
+        for j in range(0, count, 32):
+            product = np.multiply.reduce(u[j : j + 32])
+            far += np.log(product, out=product)
+        return power[:1].sum() * far
     for _ in range(5):
         half = count // 2
         e, other = u[:half], u[count - half : count]

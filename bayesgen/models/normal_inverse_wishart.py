@@ -23,7 +23,7 @@ from bayesgen.leaf import ConjugateFamily
 from bayesgen.models.conditional import conditional_student
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
-from bayesgen.numerics.pieces import pieces, product_rows
+from bayesgen.numerics.pieces import as_columns, pieces, product_rows
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
 from bayesgen.numerics.sums import finite
@@ -412,7 +412,7 @@ def _student(result, x, mean, whiten, level, power):
     dim = x.shape[1]
     with blas_threads(dim):
         for piece in pieces(len(x), dim, 1 << 20, product_rows(dim * dim)):
-            columns = x[piece].T.astype(float, order="C")
+            columns = as_columns(x[piece])
             log = np.empty((len(mean), columns.shape[1]))
             for k in range(len(mean)):
                 z = whiten[k] @ (columns - mean[k, :, None])

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Mapping
 
+import numpy as np
 from scipy import sparse
+
+from bayesgen.numerics.scratch import scratch
 
 CELLS = 1 << 19  # entries worked on at a time: 4 MB, which stay in the cache
 ROWS = 8192  # and rows at most
@@ -15,6 +18,16 @@ def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
     step = max(16, min(rows, cells // max(width, 1)))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
+
+
+def as_columns(rows) -> np.ndarray:
+    """Rows (n, D) as (D, n) floats, each column a run in memory: a view where they are that already, else scratch."""
+    columns = rows.T
+    if columns.dtype == float and columns.strides[-1] == columns.itemsize:
+        return columns
+    result = scratch("columns", columns.shape)
+    result[...] = columns
+    return result
 
 
 def product_rows(width: int) -> int:
