@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from sphinx.util import logging
 
 import bayesgen
 from bayesgen.plot.style import COLOURS
+
+sys.path.insert(0, str(Path(__file__).parent))
+import downloads  # beside this file
 
 logger = logging.getLogger(__name__)
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
@@ -139,8 +143,7 @@ def _notebooks(app, exception):
     if exception is None and app.builder.name == "html":
         for lecture in sorted((Path(app.srcdir) / "tutorials").glob("*.md")):
             notebook = Path(app.outdir) / "tutorials" / f"{lecture.stem}.ipynb"
-            text = re.sub(r"\{doc\}`([^`<]+) <([^`>]+)>`", r"[\1](\2.ipynb)", lecture.read_text())  # links of the site
-            jupytext.write(jupytext.reads(text, "md:myst"), notebook)
+            jupytext.write(downloads.notebook(lecture.read_text()), notebook)
 
 
 def setup(app):

@@ -1,5 +1,6 @@
 """Every notebook runs from its first cell to its last: `pytest -m notebook`."""
 
+import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -57,6 +58,30 @@ def test_is_a_jupyter_notebook_with_the_same_cells(path):
     nbformat.validate(notebook)
     code = [cell["source"].strip() for cell in notebook.cells if cell["cell_type"] == "code"]
     assert code == [cell.strip() for cell in CELL.findall(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_download_folds_solutions(path):
+    """Beyond the exercises Jupyter shows summaries alone: words are folded, code and output are hidden."""
+    pytest.importorskip("jupytext")
+    nbformat = pytest.importorskip("nbformat")
+    specification = importlib.util.spec_from_file_location("downloads", path.parent.parent / "docs" / "downloads.py")
+    downloads = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(downloads)
+    text = path.read_text(encoding="utf-8")
+    notebook = downloads.notebook(text)
+    nbformat.validate(notebook)
+    begun = next(i for i, cell in enumerate(notebook.cells) if "## Exercises\n" in cell.source)
+    assert not any(cell.metadata.get("jupyter") for cell in notebook.cells[:begun])
+    for cell in notebook.cells[begun + 1 :]:
+        if cell.cell_type == "code":
+            assert cell.metadata["jupyter"] == {"source_hidden": True, "outputs_hidden": True}
+        else:
+            folded = cell.source.startswith("<details>\n<summary>Solution of ") and cell.source.endswith("</details>")
+            assert folded or re.fullmatch(r"\*\*Solution of \d\*\*, in the hidden cell below", cell.source)
+    code = [cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"]
+    assert code == [cell.strip() for cell in CELL.findall(text)]
+    assert "{doc}`" not in "".join(cell.source for cell in notebook.cells)
 
 
 def test_there_are_nine():
