@@ -84,7 +84,7 @@ def test_classes_known_for_sure_are_counted():
 
 def test_a_warning_where_classes_overlap():
     classifier = fitted(apart=0.1)
-    with pytest.warns(UserWarning, match="60 rows without labels tell of the class probabilities what"):
+    with pytest.warns(UserWarning, match="60 rows without labels say as much about the class probabilities as"):
         estimate_class_prior(classifier, rows(np.random.default_rng(5), 60, [0.5, 0.5], 0.1)[0], draws=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.messages import counted
 from bayesgen.numerics.averages import chain_efficiency
 from bayesgen.numerics.checks import check_count, check_level, check_positive
 from bayesgen.numerics.pieces import pieces
@@ -168,8 +169,9 @@ def _gibbs(density, start, concentration, count, thin, rng):
 def _warn(found: ClassPrior) -> None:
     if found.labelled_rows < _FEW * (len(found.ml) - 1):
         warnings.warn(
-            f"{found.rows} rows without labels tell of the class probabilities what {found.labelled_rows:.0f} rows "
-            "with labels would: they are too few, or the classes overlap too much to tell; look at interval()",
+            f"{found.rows} rows without labels say as much about the class probabilities as "
+            f"{counted(round(found.labelled_rows), 'row')} with labels would: they are too few, or the classes overlap "
+            "too much to tell; look at interval()",
             UserWarning,
             stacklevel=3,
         )

@@ -88,11 +88,11 @@ def of_columns(worth, model: str) -> Iterator[str]:
         return
     mean, error = worth.mean(), worth.sem()
     sure = mean[mean > 2 * error].sort_values(ascending=False)
-    which = f"To {MODELS[model]}, where all other columns are known,"
+    where, name = f"Where all others are known, of {worth.shape[1]} columns", MODELS[model]
     if len(sure):
-        yield f"{which} these of {worth.shape[1]} columns clearly help: {named(sure.index)}."
+        yield f"{where} these clearly help {name}: {named(sure.index)}."
     else:
-        yield f"{which} none of {worth.shape[1]} columns clearly helps."
+        yield f"{where} none clearly helps {name}."
 
 
 def _scores(result, name) -> dict[str, str]:
