@@ -53,12 +53,18 @@ class Hyperparameters(Record):
             if "rank" in field.metadata:
                 object.__setattr__(self, field.name, _checked(self, field))
 
-    def revised(self, **values) -> Self:
-        """Return the same record with other hyperparameters, which are right by how they were worked out: unchecked."""
-        result = object.__new__(type(self))
-        for field in _fields(type(self)):
-            vars(result)[field.name] = values[field.name] if field.name in values else getattr(self, field.name)
+    @classmethod
+    def unchecked(cls, **values) -> Self:
+        """Return a record of hyperparameters that are right by how they were worked out, arrays of floats."""
+        result = object.__new__(cls)
+        own = vars(result)
+        for field in _fields(cls):
+            own[field.name] = values.get(field.name, field.default)
         return result
+
+    def revised(self, **values) -> Self:
+        """Return the same record with other hyperparameters, likewise `unchecked`."""
+        return self.unchecked(**{field.name: getattr(self, field.name) for field in _fields(type(self))} | values)
 
     @property
     def concrete(self) -> bool:

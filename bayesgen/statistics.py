@@ -24,6 +24,7 @@ from bayesgen.program import Record, static
 _SEGMENTS = 32  # groups at most whose rows are worth bringing side by side
 _RUN = 4096  # rows of a group that are taken about their mean at a time: ten columns are a third of a megabyte
 _FEW = 32  # columns
+_AT_ONCE = 1 << 15  # rows times groups times columns that are one product
 
 
 class Statistics(Record):
@@ -162,33 +163,58 @@ class Moments(Statistics):
 
     def sum_groups(self) -> "Moments":
         """Merge the leading axis of groups: S = Σ_k (S_k + n_k d_k d_k'), d_k = mean_k - mean."""
+        mean, apart = self._apart()
         n = self.n[..., None] if self.vector else self.n
-        total = n.sum(0)
-        share = np.divide(n, total, out=np.zeros_like(n), where=total > 0)
-        origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)  # equal means then differ by exactly 0
-        apart = self.mean - origin
-        move = (share * apart).sum(0)
-        apart -= move
         square = (n * apart)[..., :, None] * apart[..., None, :] if self.vector else n * apart * apart
-        return Moments(self.n.sum(0), origin[0] + move, self.scatter.sum(0) + square.sum(0))
+        return Moments(self.n.sum(0), mean, self.scatter.sum(0) + square.sum(0))
+
+    def _apart(self):
+        """Mean over the leading axis of groups, and how far each group's is from it."""
+        n = self.n[..., None] if self.vector else self.n
+        total, origin = n.sum(0), self.mean[0]  # of equal means the distances are exactly 0
+        if not n[0].all():
+            origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)[0]
+        apart = self.mean - origin
+        move = (n / np.where(total > 0, total, 1.0) * apart).sum(0)
+        apart -= move
+        return origin + move, apart
 
     @functools.cached_property
     def pooled(self) -> "Pooled":
         """Location and within-class scale of each column, over the groups: what the weak priors follow."""
-        squares = np.diagonal(self.scatter, axis1=-2, axis2=-1) if self.vector else self.scatter
-        n = self.n[..., None] if self.vector else self.n
-        columns = Moments(np.broadcast_to(n, squares.shape), self.mean, squares)
-        total = columns.sum_groups()
-        present, within, noise = (columns.n > 0).sum(0), squares.sum(0), total.resolution()
-        pooled = np.divide(within, total.n - present, out=np.zeros_like(within), where=total.n > present)
-        overall = np.divide(total.scatter, total.n, out=np.zeros_like(within), where=total.n > 0)
-        constant = (pooled <= noise) & (overall <= noise)
-        variance = np.where(pooled > noise, pooled, np.where(constant, 1.0, overall))
-        return Pooled(total.mean, variance, constant)
+        n, squares = self.n, self.scatter
+        if self.vector:
+            n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
+        (mean, apart), within, total = self._apart(), squares.sum(0), n.sum(0)
+        freedom, noise = total - (n > 0).sum(0), _resolution(mean)
+        variance = within / np.where(freedom > 0, freedom, np.inf)
+        constant = variance <= noise
+        if constant.any():  # within the groups, or all over
+            overall = (within + (n * apart * apart).sum(0)) / np.where(total > 0, total, np.inf)
+            variance = np.where(constant, overall, variance)
+            constant &= overall <= noise
+            variance[constant] = 1.0
+        _require_finite(variance)
+        return Pooled(mean, variance, constant)
 
     def resolution(self):
         """The smallest variance float64 can tell from zero at these means: (8 eps mean)²."""
-        return (8 * np.finfo(float).eps * np.abs(self.mean)) ** 2
+        return _resolution(self.mean)
+
+
+_EPS = float(np.finfo(float).eps)
+
+
+def _resolution(mean):
+    return (8 * _EPS * mean) ** 2
+
+
+def _require_finite(squares) -> None:
+    """Raise where sums of squares of columns (features...) have left float64."""
+    good = np.isfinite(squares)
+    if not good.all():
+        where = int(np.argwhere(~good)[0][-1]) if good.ndim else None
+        raise DataError("squares of the rows are too large for float64; give it in larger units", feature=where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,31 +326,56 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     features, lead, count = x.shape[1:], rows.lead, rows.count
     flat = x.reshape(len(x), math.prod(features))
     dim = flat.shape[1]
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        few = _at_once(flat, rows, vector) if len(flat) * count * max(dim, 8) <= _AT_ONCE else None
+        n, mean, scatter = few or _by_pieces(flat, rows, vector)
+    if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
+        squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
+        _require_finite(squares.sum(0).reshape(features))
+    if vector:
+        return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, dim, dim))
+    return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
+
+
+def _at_once(x, rows: Grouping, vector: bool):
+    """Moments of few rows (n, columns), all groups in one product; None where a group is empty or an entry missing."""
+    member = rows.membership()
+    n = member.sum(1)
+    if not n.all():
+        return None
+    mean = x.take(member.argmax(1), 0).astype(float, copy=False)  # about a row of their own a constant column is 0
+    z = x - mean.take(rows.codes, 0)
+    total = member @ z
+    step = total / n[:, None]
+    mean += step
+    if vector:
+        scatter = (member[:, None] * z.T) @ z - total[:, :, None] * step[:, None]
+    else:
+        n = n[:, None].repeat(x.shape[1], 1)
+        scatter = np.maximum(member @ (z * z) - total * step, 0.0)
+    return (n, mean, scatter) if np.isfinite(scatter).all() else None
+
+
+def _by_pieces(x, rows: Grouping, vector: bool):
+    """Moments of rows (n, columns), piece by piece."""
+    count, dim = rows.count, x.shape[1]
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        beside = rows.bounds is not None
-        columns = (vector or beside) and count <= _SEGMENTS and dim > 1 and flat.strides[0] == flat.itemsize
-        whole = columns and beside and finite(flat)
-        size = len(flat) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
-        for piece in pieces(len(flat), 1 if whole else dim, rows=size):
-            part, own = flat[piece], rows[piece]
-            if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
-                part, own = part[own.weight > 0], own[own.weight > 0]
-            if whole or (columns and finite(part)):
-                _add_columns(n, mean, scatter, part.T, own)
-            else:
-                add(n, mean, scatter, part, own)
-    if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
-        squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
-        column = int((~np.isfinite(squares)).any(0).argmax())
-        where = int(np.unravel_index(column, features)[-1]) if features else None
-        raise DataError("squares of the rows are too large for float64; give it in larger units", feature=where)
-    if vector:
-        return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, dim, dim))
-    return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
+    beside = rows.bounds is not None
+    columns = (vector or beside) and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
+    whole = columns and beside and finite(x)
+    size = len(x) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
+    for piece in pieces(len(x), 1 if whole else dim, rows=size):
+        part, own = x[piece], rows[piece]
+        if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
+            part, own = part[own.weight > 0], own[own.weight > 0]
+        if whole or (columns and finite(part)):
+            _add_columns(n, mean, scatter, part.T, own)
+        else:
+            add(n, mean, scatter, part, own)
+    return n, mean, scatter
 
 
 def _add_scalars(n, mean, scatter, x, rows: Grouping):

@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant("weights of vectors squared", "_add_vectors",
            "_z *= np.sqrt(_w)[:, None]", "_z *= _w[:, None]", "vectors"),
     Mutant("pooled variance by N, not N - K", "Moments.pooled",
-           "np.divide(_w, _t.n - _p, out=_o, where=_x)", "np.divide(_w, _t.n, out=_o, where=_x)", "classes"),
+           "_t - (_n > 0).sum(0)", "_t", "classes"),
     Mutant("normal-inverse-gamma: squares without kappa", "NormalInverseGamma._steps",
            "0.5 * self.kappa * _s * _d**2", "0.5 * statistics.n * _d**2", "scalars"),
     Mutant("normal-inverse-gamma: no squares of the mean", "NormalInverseGamma._steps",

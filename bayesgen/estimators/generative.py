@@ -109,8 +109,8 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
 
     def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)
-        self._warn_constant(schema, statistics)
         model = template.settled(statistics)
+        self._warn_constant(schema, statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 

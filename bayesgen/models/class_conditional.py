@@ -124,7 +124,7 @@ class ClassConditional(Conjugate):
 
     def settled(self, statistics: "ClassStatistics") -> Self:
         """Return the model with its weak priors, which follow the statistics of the rows, in their places."""
-        leaves = {name: leaf.settled(statistics.leaves[name]) for name, leaf in self.leaves.items()}
+        leaves = self._leafwise(lambda name, leaf: leaf.settled(statistics.leaves[name]))
         changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
         return self.with_leaves(self.classes, leaves) if changed else self
 

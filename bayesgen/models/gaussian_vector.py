@@ -91,11 +91,12 @@ class GaussianVector(ExponentialFamily):
 
         A row with nothing observed counts for its class alone. Free of hyperparameters.
         """
-        x = self.check(x)
-        missing = None if finite(x) else np.isnan(x)
-        if missing is None or not (missing & ~missing.all(-1, keepdims=True)).any():
+        if finite(x):
             return grouped_moments(x, rows, vector=True)
-        parts = {}
+        missing, parts = np.isnan(self.check(x)), {}
+        some = ~missing.all(-1)
+        if not missing[some].any():
+            return grouped_moments(x[some], rows[some], vector=True)
         for seen, own in patterns(~missing):
             if len(seen):
                 pattern = "".join("1" if j in seen else "0" for j in range(x.shape[1]))

@@ -77,10 +77,10 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
 
     @classmethod
-    def weak(cls, statistics) -> "NormalInverseGamma":
+    def weak(cls, statistics) -> Self:
         """The default prior: the data's location and within-class scale, worth a hundredth of a row and two rows."""
         mean, variance, _ = statistics.pooled
-        return NormalInverseGamma(mean, 0.01, 1.0, variance)
+        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
     def parameters(self):
         """Sample the variance, and the mean given it."""
@@ -134,7 +134,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     @functools.cached_property
     def _normaliser(self):
         """Log of the density's constant, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
-        square = 2 * self.alpha * self.squared_scale
+        square = 2 * self.beta * (1 + 1 / self.kappa)
         gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
         return gammas - 0.5 * np.log(np.pi * square), square**-0.5
 

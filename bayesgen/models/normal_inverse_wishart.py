@@ -113,11 +113,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return NormalInverseWishart(mean, rows, rows + len(mean) + 1, rows * correlation * np.outer(sd, sd))
 
     @classmethod
-    def weak(cls, statistics) -> "NormalInverseWishart":
+    def weak(cls, statistics) -> Self:
         """The default prior: the data's own location and within-class scale, no correlation; nu = 3D."""
         mean, variance, _ = statistics.pooled
         dim = len(mean)
-        return NormalInverseWishart(mean, 0.01, 3.0 * dim, (2 * dim - 1) * np.diag(variance))
+        scale = (2 * dim - 1) * np.diag(variance)
+        return cls.unchecked(mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
 
     @property
     def dof(self):
@@ -225,9 +226,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         block = self.scale[..., columns[:, None], columns]
         return replace(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
-    def check(self, x):
-        """Rows have D entries, NaN where missing."""
-        x = super().check(x)
+    def shaped(self, x):
+        """Rows have D entries."""
+        x = super().shaped(x)
         if x.shape[-1] != self.mean.shape[-1]:
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
         return x
@@ -236,13 +237,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Log density of the predictive Student-t; a missing entry leaves the marginal t, degrees of freedom kept."""
         if not self.concrete:
             return self._traced_predictive(self.check(x))
-        x = self.check(x)
-        mean, *_ = self._flat
-        result = np.zeros((len(mean), len(x)))
+        x = self.shaped(x)
+        result = np.zeros((len(self._means), len(x)))
         if finite(x):
-            _student(result, x, mean, *self._whole)
+            _student(result, x, self._means, *self._whole)
         else:
-            self._with_gaps(result, x)
+            self._with_gaps(result, self.check(x))
         return result.T.reshape(len(x), *self.batch_shape)
 
     def student(self, x, params=None):
@@ -275,7 +275,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Write the log density of rows with gaps to ``result``, patterns that few rows have many at a time."""
         missing = np.isnan(x)
         kinds, order, bounds = grouped_patterns(~missing)
-        mean, count = self._flat[0], np.diff(bounds)
+        mean, count = self._means, np.diff(bounds)
         rows, density = np.where(missing, 0.0, x).take(order, 0), np.empty(result.shape)
         for part in pieces(len(kinds), mean.size * x.shape[1]):
             often = np.flatnonzero(count[part] >= _OFTEN) + part.start
@@ -293,17 +293,24 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             result[k, order] = density[k]
 
     @functools.cached_property
+    def _means(self):
+        """The means of all groups, on one axis."""
+        dim = self.mean.shape[-1]
+        return np.broadcast_to(self.mean, (*self.batch_shape, dim)).reshape(-1, dim)
+
+    @functools.cached_property
     def _flat(self):
         """Mean, scale matrix and degrees of freedom of the predictive of every group, on one axis."""
         shape, dim = self.batch_shape, self.mean.shape[-1]
-        mean = np.broadcast_to(self.mean, (*shape, dim)).reshape(-1, dim)
         scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
-        return mean, scale, np.broadcast_to(self.dof, shape).reshape(-1)
+        return self._means, scale, np.broadcast_to(self.dof, shape).reshape(-1)
 
     @functools.cached_property
     def _whole(self):
         """What `_student` needs where nothing is missing."""
-        return [value[0] for value in self._students_of(np.ones((1, self.mean.shape[-1]), bool))]
+        dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
+        whiten, level, power = _of_root(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
+        return whiten.reshape(-1, dim, dim), level.reshape(-1), power.reshape(-1)
 
     def _students_of(self, seen):
         """Whitening matrices, constants and powers of the density of what is ``seen`` (P, D), by pattern and group.
@@ -315,11 +322,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         seen = seen[:, None].astype(float)
         both = seen[..., :, None] * seen[..., None, :]
         root = np.linalg.cholesky(scale * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
-        dim = seen.sum(-1)
-        level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * dof)
-        level -= np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
-        whiten = np.linalg.inv(root) * seen[..., None] / np.sqrt(dof)[:, None, None]
-        return whiten, level, (dof + dim) / 2
+        whiten, level, power = _of_root(root, dof, dof, seen.sum(-1))
+        return whiten * seen[..., None], level, power
 
     def _traced_predictive(self, x):
         """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""
@@ -406,23 +410,25 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
 
 
-@np.errstate(under="ignore")
+def _of_root(root, unit, dof, dim):
+    """Whitening matrices, constants and powers of Student-ts of ``dim`` columns: dof times scale is unit root root'."""
+    level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * unit)
+    log_root = np.log(root.diagonal(axis1=-2, axis2=-1)).sum(-1)
+    return np.linalg.inv(root) / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2
+
+
+@np.errstate(under="ignore", over="ignore")
 def _student(result, x, mean, whiten, level, power):
     """Write the log density of rows (n, D) to ``result`` (groups, n)."""
-    dim = x.shape[1]
+    dim, mean = x.shape[1], mean[:, :, None]
     with blas_threads(dim):
-        for piece in pieces(len(x), dim, 1 << 20, product_rows(dim * dim)):
+        for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
             columns = as_columns(x[piece])
-            log = np.empty((len(mean), columns.shape[1]))
-            for k in range(len(mean)):
-                z = whiten[k] @ (columns - mean[k, :, None])
-                with np.errstate(over="ignore"):
-                    z *= z
-                    z.sum(0, out=log[k])
-                far = np.isinf(log[k])
-                np.log1p(log[k], out=log[k])
-                if far.any():  # squares overflowed
-                    log[k, far] = log1p_sum_squares(whiten[k] @ (columns[:, far] - mean[k, :, None]), 0)
+            z = whiten @ (columns - mean)
+            z *= z
+            log = np.log1p(z.sum(1))
+            if not np.isfinite(log).all():  # squares overflowed
+                log = log1p_sum_squares(whiten @ (columns - mean), 1)
             result[:, piece] = level[:, None] - power[:, None] * log
 
 

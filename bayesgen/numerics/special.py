@@ -40,8 +40,8 @@ def namespace(*arrays) -> Any:  # no type says that a module is one of these two
     >>> namespace(1.0, np.ones(3)).__name__
     'numpy'
     """
-    array = getattr(sys.modules.get("jax"), "Array", ())  # without JAX nothing is an instance of ()
-    return program.jnp if any(isinstance(value, array) for value in arrays) else np
+    array = getattr(sys.modules.get("jax"), "Array", None)
+    return program.jnp if array and any(isinstance(value, array) for value in arrays) else np
 
 
 def _library(*arrays) -> Any:
