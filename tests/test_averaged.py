@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesgen import AveragedClassifier, load, plot
-from bayesgen.averaging import draws, evidence, learning, numbers
+from bayesgen.averaging import average, draws, evidence, learning, numbers
 from bayesgen.averaging.reference import Reference
 from bayesgen.program import same
 
@@ -205,6 +205,13 @@ def test_density_of_a_row_integrates_to_one():
     grid = middle + scale * np.sinh(np.linspace(-25, 25, 40001))
     density = np.exp(classifier.score_samples(grid[:, None]))
     assert integrate.simpson(density, grid) == pytest.approx(1, abs=0.01)
+
+
+def test_a_member_of_hardly_any_weight_may_have_the_largest_density():
+    """Weights by evidence are as small as 1e-310; SciPy's weighted sum divides by them, overflows and gives -inf."""
+    log_density = np.array([[[-1000.0, -3.0]], [[-1002.0, -1.0]], [[-2.0, -np.inf]]])
+    got = average.mixed(log_density, np.array([1e-310, 1.0, 0.0]))
+    np.testing.assert_allclose(got, [[-1002.0, -1.0]], rtol=1e-12)
 
 
 def test_a_gap_integrates_the_density(fitted):

@@ -110,7 +110,7 @@ class Average(Record):
         used = self.density_weights > 0
         for part in self.pieces(len(x)):
             density = self.log_density(x[part], c[part], used)
-            result[part] = logsumexp(density, axis=0, b=self.density_weights[used, None, None])
+            result[part] = mixed(density, self.density_weights[used])
         result += self.log_class_prior
         if self.numeric:
             result += self.numeric[0].view.warp.log_slope(x)[:, None]
@@ -119,6 +119,15 @@ class Average(Record):
     def pieces(self, rows: int):
         """Slices of rows whose densities fit into memory."""
         return pieces(rows, len(self.weights) * len(self.class_weight), _CELLS, rows)
+
+
+def mixed(log_terms, weights) -> np.ndarray:
+    """Log of the sum over members of weights (M,) times terms, which are given by their logarithms (M, ...).
+
+    ``logsumexp(b=)`` divides by the weight of the largest term: where that is 1e-310 it overflows, and the sum is -inf.
+    """
+    with np.errstate(divide="ignore"):  # a weight of 0
+        return np.asarray(logsumexp((log_terms.T + np.log(weights)).T, axis=0))
 
 
 def members_of(numbers, categories, discriminative) -> list[tuple]:

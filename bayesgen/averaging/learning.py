@@ -256,7 +256,7 @@ def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, conc
     share = left.weight / left.weight.sum()
     scores = {
         "members": log_q @ share,
-        "average": float(logsumexp(log_q, axis=0, b=weights[:, None]) @ share),
+        "average": float(average.mixed(log_q, weights) @ share),
         "base_rate": float(left.own(left.log_prior) @ share),
         "rows": len(left.codes),
     }
@@ -289,5 +289,5 @@ def _nested(left: LeftOut, prior, mode, method, start) -> float:
         exponents, weights = _choose(rest, prior, mode, method, *start)
         part = left.take(here)
         log_q = part.own(temper.log_probability(part.density, part.log_prior, exponents))
-        score[here] = logsumexp(log_q, axis=0, b=weights[:, None])
+        score[here] = average.mixed(log_q, weights)
     return float(score @ left.weight / left.weight.sum())
