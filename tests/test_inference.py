@@ -15,6 +15,8 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpy.random import default_rng
+from numpyro.infer.util import log_density
+from scipy import stats
 from scipy.integrate import quad_vec
 from sklearn.datasets import load_iris
 
@@ -359,6 +361,45 @@ def test_whitened_coordinates_hold_the_same_posterior(shared):
     volume = 0.5 * np.linalg.slogdet(before.scale / before.nu[..., None, None])[1] * np.full(3, 30.0)  # of 90 rows
     gap = float(sampled.log_evidence(sums)) - float(model.log_evidence(statistics))
     assert gap == pytest.approx(volume.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_nuts_samples_has_the_density_of_the_exact_posterior(shared):
+    """By SciPy's densities of the exact posterior and a numerical Jacobian of the coordinates, up to one constant."""
+    x, t = correlated()
+    prior = NormalInverseWishart([60.0, 40.0, 50.0, 70.0], 0.1, 6.0, np.diag([3.0, 1.0, 9.0, 2.0]) + 0.5)
+    model = GaussianDiscriminant(DirichletCategorical(1.0, 3), prior, shared=shared)
+    sampled, sums, _ = model.whitened(model.statistics(x, t))
+    posterior = sampled.update(sums).gaussian
+    draws = posterior.sample_parameters(default_rng(0), (6,))
+    rows, columns = np.tril_indices(4)
+
+    def covariance(r):  # of one vector
+        factor = posterior.factors({"factor": r})
+        return factor @ factor.T
+
+    def volume(r):
+        step = 1e-5 * np.eye(len(r))
+        slopes = [(covariance(r + e) - covariance(r - e))[rows, columns] / 2e-5 for e in step]
+        return np.linalg.slogdet(slopes)[1]
+
+    gaps = []
+    for i in range(6):
+        latents = {
+            "gaussian.mean": draws["mean"][i],
+            "gaussian.factor": draws["factor"][i],
+            "classes.probability": [0.2, 0.3, 0.5],
+        }
+        with jax.enable_x64(True):
+            own, _ = log_density(sampled.statistics_program, (sums,), {}, {k: jnp.array(v) for k, v in latents.items()})
+        exact = 0.0
+        for r, nu, scale in zip(np.atleast_2d(draws["factor"][i]), posterior.nu, posterior.scale, strict=True):
+            exact += stats.invwishart(nu, scale).logpdf(covariance(r)) + volume(r)
+        every = np.broadcast_to(np.atleast_2d(draws["factor"][i]), (3, 10))
+        for mean, centre, kappa, r in zip(draws["mean"][i], posterior.mean, posterior.kappa, every, strict=True):
+            exact += stats.multivariate_normal(centre, covariance(r) / kappa).logpdf(mean)
+        gaps.append(float(own) - exact)
+    np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # the differences of the Jacobian
 
 
 def test_correlated_columns_cost_nuts_no_more_steps():

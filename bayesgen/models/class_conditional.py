@@ -275,7 +275,7 @@ class ClassConditional(Conjugate):
 
         def restore(params):
             own = {name: back[name](self.site(params, name)) for name in back}
-            return {**params, **self._join({}, own)}
+            return self._join(self.site(params, self.CLASSES), own)
 
         return self.with_leaves(self.classes, leaves), replace(statistics, leaves=sums), restore
 

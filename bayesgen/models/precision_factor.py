@@ -1,0 +1,102 @@
+r"""The normal-inverse-Wishart prior as NUTS samples it: in a factor of the precision, so that nothing is to be solved.
+
+With Σ⁻¹ = U'U, U lower triangular, U_jj = exp r_jj and U_ij = r_ij below the diagonal,
+
+.. math:: \log p(r) = \sum_j (\nu - D + j)\, r_{jj} - \tfrac12 \mathrm{tr}(U \Psi U'), \quad
+   \log p(\mu \mid r) = \sum_j r_{jj} - \tfrac{\kappa}{2} |U(\mu - m)|^2, \quad j = 1, \dots, D,
+
+both up to a constant: Σ⁻¹ is Wishart(nu, Ψ⁻¹), |dΣ⁻¹/dU| = 2^D Π U_jj^j and dU_jj/dr_jj = U_jj (Muirhead 1982,
+*Aspects of Multivariate Statistical Theory*, theorem 2.1.9, with the columns in reverse order). Products are all there
+is, so XLA can make one kernel of the leapfrog steps (`bayesgen.inference.compiled.one_kernel`): of 4 columns a step
+takes a quarter of the time that it takes in the factor of Σ, where NumPyro solves triangular systems, of 10 a third.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen import program
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.numerics.special import namespace
+
+_SMALL = 20  # columns
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionFactor(NormalInverseWishart):
+    """A normal-inverse-Wishart prior whose program has the sites "factor", the vectors of r, and "mean"."""
+
+    def latents(self, groups=None, name=""):
+        """Sample r, of every class or once for all, and the means; "inverse" is U, "log_diagonal" the r_jj."""
+        dim, factor = self.mean.shape[-1], None
+        if self.shared:
+            factor = _flat("factor", dim * (dim + 1) // 2)[None]
+        with self.plates(groups, name):
+            factor = _flat("factor", dim * (dim + 1) // 2) if factor is None else factor
+            params = {"mean": _flat("mean", dim), **_unfolded(factor, dim)}
+        powers = self.nu[..., None] - dim + np.arange(1.0, dim + 1)
+        density = (params["log_diagonal"] * powers).sum() - 0.5 * _traces(params, self.scale).sum()
+        means = params["log_diagonal"].sum(-1) - 0.5 * self.kappa * _squares(params, self.mean)
+        program.numpyro.factor("prior", density + means.sum())
+        return params
+
+    def log_likelihood(self, params, statistics):
+        """Log p(all rows | params), from their `Moments`, but for the constant (2π)^(-nD/2)."""
+        rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * _squares(params, statistics.mean))
+        return rows.sum() - 0.5 * _traces(params, self.tie(statistics.scatter)).sum()
+
+    def sample_parameters(self, rng, size=()):
+        """Exact draws of the two sites."""
+        params = super().sample_parameters(rng, size)
+        return {"mean": params["mean"], "factor": _folded(np.linalg.inv(params["cholesky"]))}
+
+    def factors(self, params):
+        """Cholesky factors of the covariance, of draws of the two sites."""
+        return np.tril(np.linalg.inv(_unfolded(params["factor"], self.mean.shape[-1])["inverse"]))
+
+
+def _flat(site, size):
+    """Sample a vector of real numbers, whose density is a factor of the program."""
+    real = program.dist.constraints.real_vector
+    return program.numpyro.sample(site, program.dist.ImproperUniform(real, (), (size,)))
+
+
+def _places(r, dim):
+    """Entries (..., D (D + 1)/2) in a square (..., D, D), each once on or below the diagonal: no scatter is needed."""
+    both = namespace(r).concatenate([r[..., dim:], r[..., ::-1]], axis=-1)
+    return both.reshape(*r.shape[:-1], dim, dim)
+
+
+def _unfolded(r, dim):
+    """U and the logs of its diagonal."""
+    square, eye = _places(r, dim), np.eye(dim)
+    log_diagonal = (square * eye).sum(-1)
+    diagonal = namespace(r).exp(log_diagonal)[..., None] * eye
+    return {"inverse": square * np.tri(dim, k=-1) + diagonal, "log_diagonal": log_diagonal}
+
+
+def _folded(inverse):
+    """The vectors r of U."""
+    dim = inverse.shape[-1]
+    rows, columns = np.tril_indices(dim)
+    raw, diagonal = inverse.copy(), np.arange(dim)
+    raw[..., diagonal, diagonal] = np.log(raw[..., diagonal, diagonal])
+    r = np.empty((*raw.shape[:-2], len(rows)))
+    r[..., _places(np.arange(len(rows)), dim)[rows, columns]] = raw[..., rows, columns]
+    return r
+
+
+def _traces(params, matrix):
+    """Traces of U A U', A a symmetric matrix; in one kernel a small product takes half the time written out."""
+    inverse = params["inverse"]
+    if inverse.shape[-1] <= _SMALL:
+        product = (inverse[..., None] * matrix[..., None, :, :]).sum(-2)
+    else:
+        product = inverse @ matrix
+    return (product * inverse).sum((-2, -1))
+
+
+def _squares(params, point):
+    """|U(mean - point)|² of every mean."""
+    z = (params["inverse"] @ (params["mean"] - point)[..., None])[..., 0]
+    return (z * z).sum(-1)
