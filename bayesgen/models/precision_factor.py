@@ -12,6 +12,7 @@ takes a quarter of the time that it takes in the factor of Σ, where NumPyro sol
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,10 @@ class PrecisionFactor(NormalInverseWishart):
 
     def latents(self, groups=None, name=""):
         """Sample r, of every class or once for all, and the means; "inverse" is U, "log_diagonal" the r_jj."""
-        dim, factor = self.mean.shape[-1], None
-        if self.shared:
-            factor = _flat("factor", dim * (dim + 1) // 2)[None]
+        dim = self.mean.shape[-1]
+        once = _flat("factor", dim * (dim + 1) // 2)[None] if self.shared else None
         with self.plates(groups, name):
-            factor = _flat("factor", dim * (dim + 1) // 2) if factor is None else factor
+            factor = _flat("factor", dim * (dim + 1) // 2) if once is None else once
             params = {"mean": _flat("mean", dim), **_unfolded(factor, dim)}
         powers = self.nu[..., None] - dim + np.arange(1.0, dim + 1)
         density = (params["log_diagonal"] * powers).sum() - 0.5 * _traces(params, self.scale).sum()
@@ -55,7 +55,7 @@ class PrecisionFactor(NormalInverseWishart):
         return np.tril(np.linalg.inv(_unfolded(params["factor"], self.mean.shape[-1])["inverse"]))
 
 
-def _flat(site, size):
+def _flat(site, size) -> Any:
     """Sample a vector of real numbers, whose density is a factor of the program."""
     real = program.dist.constraints.real_vector
     return program.numpyro.sample(site, program.dist.ImproperUniform(real, (), (size,)))
