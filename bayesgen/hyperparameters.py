@@ -40,6 +40,12 @@ else:
 _fields = functools.cache(dataclasses.fields)  # of a class, which keep their order
 
 
+@functools.cache
+def _defaults(cls) -> dict[str, Any]:
+    """The fields of a class by name, and their defaults where they have one."""
+    return {field.name: field.default for field in _fields(cls)}
+
+
 class Hyperparameters(Record):
     """A record with hyperparameters, which its constructor makes arrays of and checks.
 
@@ -57,14 +63,14 @@ class Hyperparameters(Record):
     def unchecked(cls, **values) -> Self:
         """Return a record of hyperparameters that are right by how they were worked out, arrays of floats."""
         result = object.__new__(cls)
-        own = vars(result)
-        for field in _fields(cls):
-            own[field.name] = values.get(field.name, field.default)
+        vars(result).update(_defaults(cls), **values)
         return result
 
     def revised(self, **values) -> Self:
         """Return the same record with other hyperparameters, likewise `unchecked`."""
-        return self.unchecked(**{field.name: getattr(self, field.name) for field in _fields(type(self))} | values)
+        result, own = object.__new__(type(self)), vars(self)
+        vars(result).update({name: own[name] for name in _defaults(type(self))}, **values)
+        return result
 
     @property
     def concrete(self) -> bool:

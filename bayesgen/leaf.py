@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-import copy
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
@@ -275,9 +274,7 @@ class ExponentialFamily(Model):
 
     def marked_per_class(self) -> Self:
         """Return the same with its word that the first axis of its hyperparameters is that of the classes."""
-        result = copy.copy(self)
-        object.__setattr__(result, "per_class", True)
-        return result
+        return self.revised(per_class=True)
 
     def log_likelihood(self, params: Params, statistics):
         """Log p(all rows | params) = natural_parameters . total + log h: no rows needed. NumPy or JAX."""
@@ -396,4 +393,6 @@ def log_or_floor(p):
 
 def over_rows(value, groups, x):
     """A hyperparameter for every group and every entry of a row of ``x``, (groups, entries)."""
-    return np.broadcast_to(value, (*groups, *x.shape[1:])).reshape(math.prod(groups), math.prod(x.shape[1:]))
+    shape = (*groups, *x.shape[1:])
+    value = value if value.shape == shape else np.broadcast_to(value, shape)
+    return value.reshape(math.prod(groups), math.prod(x.shape[1:]))

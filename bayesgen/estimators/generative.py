@@ -289,6 +289,8 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             if block.leaf not in GAUSSIAN or not self._weak:
                 continue
             pooled = statistics.leaves[block.name].pooled
+            if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
+                continue
             flags = np.ravel(pooled.constant)
             size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
             tiny = (flags & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)

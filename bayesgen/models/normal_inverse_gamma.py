@@ -151,11 +151,12 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         if x.shape[1:] not in self._prepared:
             normaliser, width = self._normaliser
-            self._prepared[x.shape[1:]] = [
-                over_rows(a, groups, x) for a in (self.mean, 2 * self.alpha, width, normaliser)
-            ]
-        mean, dof, width, constant = self._prepared[x.shape[1:]]
-        joint, whole = "feature" in self.tied, constant.sum(1)
+            parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
+            power = parts[1] + 0.5
+            alike, many = (power == power[:, :1]).all(), (power > _LARGE).any()
+            self._prepared[x.shape[1:]] = (*parts, parts[3].sum(1), power, bool(alike), bool(many))
+        mean, alpha, width, constant, whole, power, alike, many = self._prepared[x.shape[1:]]
+        joint = "feature" in self.tied
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, k, seen=None):
@@ -166,13 +167,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                 z[~seen] = 0.0
             level = whole[k] if seen is None else constant[k] @ seen
             if joint:
-                half, step = dof[k, 0] / 2, (len(z) if seen is None else seen.sum(0)) / 2
+                half, step = alpha[k, 0], (len(z) if seen is None else seen.sum(0)) / 2
                 far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
                 return level + log_gamma_ratio(half, step) - (half + step) * far
             if seen is not None:
-                return level - ((dof[k] + 1) / 2) @ log1p_sum_squares(z, ())
+                return level - power[k] @ log1p_sum_squares(z, ())
             z *= z
-            far = log_product(z, (dof[k] + 1) / 2)
+            far = log_product(z, many) * power[k, 0] if alike else power[k] @ np.log1p(z)
             return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -266,23 +267,21 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return {"mean": mean, "variance": variance}
 
 
-def log_product(u, power):
-    """Σ_j power_j log(1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is used up.
+def log_product(u, many: bool):
+    """Log ∏_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, used up; 32 factors share a logarithm.
 
-    Where the powers are equal, 32 factors share one logarithm. Rounding moves it by 1e-15, which a power of a million
-    makes 1e-9. So of larger ones (many degrees of freedom, small u) log ∏(1 + u_j) = log1p(e), e taken together two by
-    two as e + u + e u, which keeps the digits that 1 + u loses. Far away the product overflows, and so does the result.
+    Rounding moves it by 1e-15, which a power of a million makes 1e-9. So with ``many`` degrees of freedom (small u) it
+    is log1p(e), e taken together two by two as e + u + e u, which keeps the digits that 1 + u loses. Far away the
+    product overflows, and so does the result.
     """
     count = len(u)
-    if (power != power[:1]).any():
-        return power @ np.log1p(u)
-    if not (power > _LARGE).any():
+    if not many:
         u += 1
         far = np.zeros(u.shape[1])
         for j in range(0, count, 32):
             product = np.multiply.reduce(u[j : j + 32])
             far += np.log(product, out=product)
-        return power[:1].sum() * far
+        return far
     for _ in range(5):
         half = count // 2
         e, other = u[:half], u[count - half : count]
@@ -290,4 +289,4 @@ def log_product(u, power):
         e += other
         e += both
         count -= half
-    return power[:1].sum() * np.log1p(u[:count]).sum(0)
+    return np.log1p(u[:count]).sum(0)

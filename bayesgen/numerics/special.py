@@ -142,18 +142,22 @@ def log_gamma_ratio(a, d):
 
 
 def _log_gamma_ratio(xp, a, d):
-    b, down = a + d, d < 0  # a step down is one up from where it ends
+    b, down = a + d, d < 0
     low = xp.where(down, b, a)
     small = low < _LARGE
+    if xp is np and not (small.any() or down.any()):
+        return _stirling_step(xp, a, d)
     if xp is np and small.all():
         return gammaln(b) - gammaln(a)
-    step = xp.where(down, -d, d)
-    if xp is not np or small.any():
-        low = xp.where(small, _LARGE, low)
+    up = _stirling_step(xp, xp.where(small, _LARGE, low), xp.where(down, -d, d))  # a step down is one up from its end
+    return xp.where(small, gammaln(b) - gammaln(a), xp.where(down, -up, up))
+
+
+def _stirling_step(xp, low, step):
+    """Log Γ(low + step) - log Γ(low), low >= 10, step >= 0."""
     high = low + step
-    up = (low - 0.5) * xp.log1p(step / low) + step * (xp.log(high) - 1) + (stirling_tail(high) - stirling_tail(low))
-    result = xp.where(down, -up, up)
-    return xp.where(small, gammaln(b) - gammaln(a), result) if xp is not np or small.any() else result
+    tails = stirling_tail(high) - stirling_tail(low)
+    return (low - 0.5) * xp.log1p(step / low) + step * (xp.log(high) - 1) + tails
 
 
 def multivariate_log_gamma_ratio(nu, d, dim: int):
