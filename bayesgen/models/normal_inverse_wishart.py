@@ -31,8 +31,6 @@ from bayesgen.numerics.threads import blas_threads
 from bayesgen.program import is_abstract, static
 from bayesgen.statistics import Moments, grouped_patterns, patterns
 
-_OFTEN = 24  # rows from which a pattern of gaps has products of its own
-
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseWishart(GaussianVector, ConjugateFamily):
@@ -277,24 +275,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return self._students_of(observed[None])[0][0][:, *np.ix_(seen, seen)]
 
     def _with_gaps(self, result, x):
-        """Write the log density of rows with gaps to ``result``, patterns that few rows have many at a time."""
+        """Write the log density of rows with gaps to ``result``, the rows of a pattern side by side."""
         missing = np.isnan(x)
         kinds, order, bounds = grouped_patterns(~missing)
-        mean, count = self._means, np.diff(bounds)
         rows, density = np.where(missing, 0.0, x).take(order, 0), np.empty(result.shape)
-        for part in pieces(len(kinds), mean.size * x.shape[1]):
-            often = np.flatnonzero(count[part] >= _OFTEN) + part.start
-            for p, *of_pattern in zip(often, *self._students_of(kinds[often]), strict=True):
-                own = slice(bounds[p], bounds[p + 1])
-                _student(density[:, own], rows[own], mean, *of_pattern)
-        seldom, place = np.flatnonzero(np.repeat(count < _OFTEN, count)), np.repeat(np.arange(len(kinds)), count)
-        for part in pieces(len(seldom), mean.size * x.shape[1]):
-            own = seldom[part]
-            of, which = np.unique(place[own], return_inverse=True)
-            whiten, level, power = self._students_of(kinds[of])
-            z = (whiten[which] @ (rows[own][:, None] - mean)[..., None])[..., 0]
-            density[:, own] = (level[which] - power[which] * log1p_sum_squares(z)).T
-        for k in range(len(mean)):
+        for part in pieces(len(kinds), self._means.size * x.shape[1]):
+            own = bounds[part.start : part.stop + 1]
+            some = slice(own[0], own[-1])
+            _students(density[:, some], rows[some], own - own[0], self._means, *self._students_of(kinds[part]))
+        for k in range(len(density)):
             result[k, order] = density[k]
 
     @functools.cached_property
@@ -435,6 +424,20 @@ def _student(result, x, mean, whiten, level, power):
             if not np.isfinite(log).all():  # squares overflowed
                 log = log1p_sum_squares(whiten @ (columns - mean), 1)
             result[:, piece] = level[:, None] - power[:, None] * log
+
+
+@np.errstate(under="ignore")
+def _students(result, x, bounds, mean, whiten, level, power):
+    """Do `_student` for rows of several patterns, 0 where missing: those of pattern p begin at ``bounds[p]``."""
+    dim, mean, place = x.shape[1], mean[:, :, None], np.repeat(np.arange(len(whiten)), np.diff(bounds))
+    with blas_threads(dim):
+        for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
+            columns, of, ends = as_columns(x[piece]) - mean, place[piece], bounds - piece.start
+            z = np.empty_like(columns)
+            for p in range(of[0], of[-1] + 1):
+                run = slice(max(ends[p], 0), ends[p + 1])
+                np.matmul(whiten[p], columns[..., run], out=z[..., run])
+            result[:, piece] = level.T.take(of, 1) - power.T.take(of, 1) * log1p_sum_squares(z, 1)
 
 
 # What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
