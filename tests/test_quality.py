@@ -67,7 +67,7 @@ def test_only_splits_that_ours_was_measured_on_count():
 def test_gaps_are_compared_where_every_data_set_has_every_part():
     frame = lines(LOSS, removed=(0.0, 0.1, 0.3))
     table, which = quality_report.by_gaps(frame[(frame.removed == 0) | (frame.rows == "20") & (frame.split < 2)])
-    assert which == "20 rows a class (splits: 2)"
+    assert which == "20 rows per class (splits: 2)"
     assert table.columns.tolist() == ["model", "0% removed", "10% removed", "30% removed"]
     assert table.iloc[0].tolist() == ["bayesgen full", "0.305", "0.405", "0.605"]
     assert quality_report.by_gaps(frame[(frame.removed == 0) | (frame.data == "one")])[1] == ""
