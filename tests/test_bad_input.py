@@ -967,7 +967,7 @@ LIFE = {
         AttributeError,
         "no closed form here",
     ),
-    "a leaf in grid search": (lambda: NB().set_params(depth=3), ValueError, "Invalid parameter"),
+    "a leaf in grid search": (lambda: NB().set_params(depth=3), ValueError, "has no parameter 'depth'"),
 }
 
 

@@ -61,16 +61,17 @@ class Estimator(BaseEstimator, abc.ABC):
         -------
         self
         """
-        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        own, inside = self.get_params(deep=False), {}
+        known, inside = _parameters(type(self)), {}
         for name, value in params.items():
             first, _, path = name.partition("__")
+            if first not in known:
+                raise ValueError(f"{type(self).__name__} has no parameter {first!r}; it has {known}")
             if path:
                 inside.setdefault(first, {})[path] = value
+            else:
+                setattr(self, name, value)
         for name, changes in inside.items():
-            if name not in own:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(own)}")
-            setattr(self, name, changed(named(own[name]), changes, name))
+            setattr(self, name, changed(named(getattr(self, name)), changes, name))
         return self
 
     def predict_batches(

@@ -90,8 +90,9 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
             schema = self._learn_schema(table)
             known = np.ones(len(own), bool) if place is None else own >= 0
+            partly = not known.all()
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
-            labelled, weights = (table, weight) if known.all() else (table.rows(known), _of(weight, known))
+            labelled, weights = (table.rows(known), _of(weight, known)) if partly else (table, weight)
             template, statistics = self._summarise(schema, labelled, codes, weights)
             template = self._strengthened(template, statistics, labelled, codes, weights)
             if self.label_noise is not None:
@@ -100,13 +101,13 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
                 told[known] = codes
                 rows = self._shape(schema.read(table))
                 statistics = PartlyLabelled.of(template, statistics, rows, weight, told)
-            elif not known.all():
+            elif partly:
                 rows = self._shape(schema.read(table.rows(~known)))
                 statistics = PartlyLabelled.of(template, statistics, rows, _of(weight, ~known))
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight)
-        by_em = isinstance(resolve(self.inference), ML | MAP) and self.model_.conjugate
-        if by_em and sample_weight is None and self.label_noise is None and not known.all():
+        unasked = partly and sample_weight is None and self.label_noise is None and self.model_.conjugate
+        if unasked and isinstance(resolve(self.inference), ML | MAP):
             warn_of_harm(self, X, y)
         return self
 
@@ -230,7 +231,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
 
     def predict(self, X) -> np.ndarray:
         """Most probable class of each row; ties go to the first."""
-        best = _largest(self.predict_proba(X))
+        best = _largest(self._joint(X, None))
         return self.classes_[best]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:

@@ -290,7 +290,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     def _means(self):
         """The means of all groups, on one axis."""
         dim = self.mean.shape[-1]
-        return np.broadcast_to(self.mean, (*self.batch_shape, dim)).reshape(-1, dim)
+        return (self.mean + np.zeros((*self.batch_shape, 1))).reshape(-1, dim)
 
     @functools.cached_property
     def _flat(self):
