@@ -21,7 +21,7 @@ from test_comparison import mixed
 from typer.testing import CliRunner
 
 import bayesgen as bg
-from bayesgen import candidates, data
+from bayesgen import candidates, data, plot
 from bayesgen.candidates import CANDIDATES
 from bayesgen.cli import app
 from bayesgen.comparison import compare
@@ -666,7 +666,13 @@ def test_dates_are_told_as_dates(tmp_path, model):
         own = bg.NaiveBayesClassifier({"seen": "date"}).fit(rows[["seen", "dose"]], rows["kind"])
         np.testing.assert_allclose(own.predict_proba(rows[["seen", "dose"]]), got.filter(like="p_"), rtol=1e-9)
         assert bg.inspection.evidence(own, rows[["seen", "dose"]].iloc[[5]]).values["seen"] == seen[5]
-        ax = bg.plot.column(own, "seen", ax=Figure().subplots())
+        ax = plot.column(own, "seen", ax=Figure().subplots())
+        moments = rows[["seen", "dose"]].assign(seen=pd.to_datetime(rows["seen"]))
+        by_text, by_moment = (
+            plot.decision_regions(own, X, rows["kind"], draws=0, ax=Figure().subplots()).collections[-1].get_offsets()
+            for X in (rows[["seen", "dose"]], moments)
+        )
+        np.testing.assert_array_equal(by_text, by_moment)
         ax.figure.savefig(io.BytesIO())
         assert any("2022" in label.get_text() for label in ax.get_xticklabels())
 

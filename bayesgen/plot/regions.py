@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, columns_of, grid, rows_for, scatter, shades
+from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, columns_of, grid, numbers, rows_for, scatter, shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def decision_regions(
         Where to draw; default: the current Axes.
     """
     ax = axes(ax)
-    first, second, rows = grid(ax, X, steps)
+    first, second, rows = grid(ax, numbers(classifier, X), steps)
     table = rows_for(classifier, rows, X)
     probability = classifier.predict_proba(table)
     best = probability.argmax(1).reshape(first.shape)
@@ -151,7 +151,8 @@ def class_probabilities(
         Where to draw; default: the current Axes.
     """
     ax = axes(ax)
-    points = np.asarray(X, float) if point is None else np.vstack([np.asarray(X, float), point])
+    points = numbers(classifier, X)
+    points = points if point is None else np.vstack([points, point])
     first, second, rows = grid(ax, points, steps)
     table = rows_for(classifier, rows, X)
     probability = classifier.predict_proba(table)
@@ -193,9 +194,9 @@ def boundaries(
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    ax = axes(ax)
-    first, second, rows = grid(ax, X, steps)
-    scatter(ax, next(iter(classifiers.values())), X, y)
+    ax, any_of_them = axes(ax), next(iter(classifiers.values()))
+    first, second, rows = grid(ax, numbers(any_of_them, X), steps)
+    scatter(ax, any_of_them, X, y)
     for i, (label, classifier) in enumerate(classifiers.items()):
         probability = classifier.predict_proba(rows_for(classifier, rows, X))
         colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the classes have those in front

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesgen.tables.dates import days
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -75,9 +77,18 @@ def columns_of(estimator, count: int, X=None) -> list[str]:
     return [f"x{j + 1}" for j in range(count)]
 
 
+def numbers(estimator, X) -> np.ndarray:
+    """Rows to draw as numbers (n, D), columns of dates as days."""
+    of_days = _dates(estimator)
+    if not of_days or not hasattr(X, "columns"):
+        return np.asarray(X, float)
+    columns = ((name, np.asarray(X[name])) for name in X.columns)
+    return np.column_stack([days(v, name) if name in of_days else v.astype(float) for name, v in columns])
+
+
 def scatter(ax: "Axes", estimator, X, y):
     """Draw rows by class, and name the axes."""
-    x, y = np.asarray(X, float), np.asarray(y)
+    x, y = numbers(estimator, X), np.asarray(y)
     for k, name in enumerate(estimator.classes_):
         own = x[y == name]
         style = {
@@ -98,6 +109,11 @@ def dated(axis, estimator, column: str):
     """Label an axis with dates where its column holds days since 1970-01-01, as the dates of Matplotlib do."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    if column in getattr(getattr(estimator, "schema_", None), "dates", ()):
+    if column in _dates(estimator):
         axis.set_major_locator(locator := AutoDateLocator())
         axis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _dates(estimator) -> tuple[str, ...]:
+    """Columns of days, where the estimator is one of ours that keeps a schema."""
+    return getattr(getattr(estimator, "schema_", None), "dates", ())
