@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant("counts: large counts count twice", "log_ways",
            "_x[_a[_m]] = 0", "_x[_a[_m]] = 1", "counts"),
     Mutant("bag: predictive of any length", "DirichletMultinomial.log_predictive",
-           "_w(_x) - _f(_a.sum(1), _x.sum(1))", "_w(_x)", "counts"),
+           "_w(_x, _o) - _f(_a.sum(1), _x.sum(1))", "_w(_x, _o)", "counts"),
     Mutant("bag: evidence without the coefficients", "DirichletMultinomial.log_evidence",
            "_e + _s.base", "_e", "counts"),
     Mutant("regression: alpha + n", "LinearRegression.update",

@@ -7,6 +7,7 @@ sequence B(a + s, b + f) / B(a, b); MAP (a + s - 1) / (a + b + s + f - 2); ML s 
 (Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 3.3.)
 """
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -141,9 +142,14 @@ class BetaBernoulli(BetaPrior, Bernoulli):
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        total = np.log(self.a + self.b)
-        result, groups = self._product(np.log(self.b) - total, np.log(self.a) - total, x, x.ndim - 1)
+        result, groups = self._product(*self._logs, x, x.ndim - 1)
         return result.T.reshape(x.shape[0], *groups)
+
+    @functools.cached_property
+    def _logs(self):
+        """Log probability of a zero, and of a one."""
+        total = np.log(self.a + self.b)
+        return np.log(self.b) - total, np.log(self.a) - total
 
 
 def _ones(x) -> bool:

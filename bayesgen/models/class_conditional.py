@@ -345,6 +345,8 @@ class ClassConditional(Conjugate):
             result = namespace(mean).log(mean)[:, None]
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             own = density.reshape(len(density), math.prod(density.shape[1:])).T
+            if isinstance(own, np.ndarray):
+                own = np.ascontiguousarray(own)
             alike = isinstance(own, np.ndarray) and own.dtype == result.dtype and len(own) == len(result)
             if alike and own.flags.writeable:
                 own += result  # it is nobody else's: a million rows are not copied

@@ -1,6 +1,6 @@
 """What categories and bags of words share: probabilities under a Dirichlet prior, counts of each category."""
 
-import functools
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -128,15 +128,15 @@ class DirichletPrior(ConjugateFamily):
 
 def labels(owner: str, categories) -> tuple:
     """Return the labels of categories from themselves or their number, as plain Python values, or raise."""
+    if any(categories is one for one in tuple(_known)):
+        return categories
     categories = tuple(range(categories) if isinstance(categories, int | np.integer) else categories)
     if any(issubclass(kind, np.generic) for kind in set(map(type, categories))):
         categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
-    if not categories or not _distinct(categories):
+    if not categories or len(set(categories)) < len(categories):
         raise ValueError(f"{owner}: categories must be one or more distinct labels")
+    _known.append(categories)
     return categories
 
 
-@functools.lru_cache(8)
-def _distinct(labels: tuple) -> bool:
-    """Whether no label is there twice: of a hundred thousand words looked at once, not at every fit."""
-    return len(set(labels)) == len(labels)
+_known: deque[tuple] = deque(maxlen=8)  # labels that are right: a hundred thousand words are looked at once

@@ -22,7 +22,7 @@ from bayesgen.errors import DataError
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.leaf import LOG_ZERO
 from bayesgen.models.dirichlet import DirichletPrior
-from bayesgen.numerics.counts import filled, log_factorial, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.counts import filled, log_factorial, log_ways, others, spectrum, stored_gaps, whole
 from bayesgen.numerics.entries import require
 from bayesgen.numerics.pieces import pieces, row_pieces
 from bayesgen.numerics.special import log_multichoose
@@ -166,7 +166,11 @@ class DirichletMultinomial(DirichletPrior):
         """Log probability of the Dirichlet-multinomial; a term per word that occurs, so a missing document has none."""
         if not self.concrete:
             return super().log_predictive(x)
-        x = self.check(x)
+        x, found = self.shaped(x), None
+        if sparse.issparse(x):
+            found = others(x.data)
+        if found is None or spectrum(x.data, found[1]) is None:
+            x, found = self.check(x), None
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
@@ -175,7 +179,7 @@ class DirichletMultinomial(DirichletPrior):
             ways = log_ways(own)
             for piece, part in row_pieces(x):
                 counts = filled(part[:, *bag] if bag else part)
-                result[piece] += ways(counts) - _of_lengths(own.sum(1), counts.sum(1))
+                result[piece] += ways(counts, found) - _of_lengths(own.sum(1), counts.sum(1))
         return result.reshape(x.shape[0], *groups)
 
 

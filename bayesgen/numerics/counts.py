@@ -8,7 +8,6 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.numerics.checks import LARGEST_COUNT
-from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, with_data
 
@@ -20,18 +19,24 @@ def whole(x):
     return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
 
 
-def spectrum(counts):
-    """How often each count below 4096 occurs in a vector; None where an entry is not such a count."""
-    result = np.zeros(1 << 12, np.intp)
-    for piece in pieces(len(counts), 1, rows=1 << 15):
-        part = counts[piece]
-        others = part[np.flatnonzero(part != 1)]  # of words most are 1, which need no second look
-        with np.errstate(invalid="ignore"):
-            known = others.astype(np.intp)
-        if known.min(initial=0) < 0 or known.max(initial=0) >= len(result) or not (known == others).all():
-            return None
-        result += np.bincount(known, minlength=len(result))
-        result[1] += len(part) - len(others)
+def others(counts):
+    """Places and values of the entries of a vector that are not 1: of words most are, which need no second look."""
+    places = np.flatnonzero(counts != 1)
+    return places, counts[places]
+
+
+def spectrum(counts, apart=None):
+    """How often each count below 4096 occurs in a vector; None where an entry is not such a count.
+
+    ``apart`` are the values of its `others`, where they are known.
+    """
+    values = others(counts)[1] if apart is None else apart
+    with np.errstate(invalid="ignore"):
+        known = values.astype(np.intp)
+    if known.min(initial=0) < 0 or known.max(initial=0) >= 1 << 12 or not (known == values).all():
+        return None
+    result = np.bincount(known, minlength=1 << 12)
+    result[1] += len(counts) - len(values)
     return result
 
 
@@ -76,7 +81,7 @@ def stored_gaps(x):
 
 
 def log_ways(a, slope: ArrayLike = 0.0):
-    """Return a function of counts in CSR: Σ log Γ(a + x)/(Γ(a) x!) + x slope over a row, (n, groups).
+    """Return a function of counts in CSR, and of their `others`: Σ log Γ(a + x)/(Γ(a) x!) + x slope, (n, groups).
 
     A count of 1 gives log a, so the rows times log a + slope are all of it but for the counts above 1, each of which
     adds log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, looked up up to 24.
@@ -90,16 +95,17 @@ def log_ways(a, slope: ArrayLike = 0.0):
     log_a, slope = np.log(a), np.transpose(slope)
     linear = np.ascontiguousarray(log_a + slope)
 
-    def ways(x):
-        above = np.flatnonzero(x.data > 1)
-        count, column = x.data[above], x.indices[above]
+    def ways(x, found=None):
+        above, count = others(x.data) if found is None else found
+        column = x.indices[above]
         several = np.zeros(len(a), bool)
         several[column] = True
         place, own = np.cumsum(several) - 1, a[several]
-        table = np.zeros((_LEVELS + 1, *own.shape))
-        for i in range(2, _LEVELS + 1):
+        levels = int(min(count.max(initial=1), _LEVELS))
+        table = np.zeros((levels + 1, *own.shape))
+        for i in range(2, levels + 1):
             table[i] = table[i - 1] + np.log1p((i - 1) / own) - np.log(i)
-        many = count > _LEVELS  # whose terms would cancel against x log a
+        many = count > levels  # whose terms would cancel against x log a
         cell = np.where(many, 0, count).astype(np.intp) * len(own) + place[column]
         terms = np.zeros((len(above) + 1, groups))  # one more, so that no row begins beyond them
         table.reshape(-1, groups).take(cell, 0, out=terms[:-1], mode="clip")
