@@ -41,6 +41,12 @@ _fields = functools.cache(dataclasses.fields)  # of a class, which keep their or
 
 
 @functools.cache
+def _ranks(cls) -> dict[str, int]:
+    """The hyperparameters of a class by name, and how many last axes of each belong to one feature."""
+    return {field.name: field.metadata["rank"] for field in _fields(cls) if "rank" in field.metadata}
+
+
+@functools.cache
 def _defaults(cls) -> dict[str, Any]:
     """The fields of a class by name, and their defaults where they have one."""
     return {field.name: field.default for field in _fields(cls)}
@@ -75,23 +81,18 @@ class Hyperparameters(Record):
     @property
     def concrete(self) -> bool:
         """Whether every hyperparameter is a NumPy array."""
-        return namespace(*(value for value, _ in self._ranked())) is np
+        return namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
         """Shape of the hyperparameters in front of what belongs to one feature."""
         known = vars(self).get("_batch_shape")
         if known is None:
-            shapes = {np.shape(value)[: -rank or None] for value, rank in self._ranked()} - {()}
+            ranks = _ranks(type(self))
+            shapes = {np.shape(getattr(self, name))[: -rank or None] for name, rank in ranks.items()} - {()}
             known = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
             vars(self)["_batch_shape"] = known
         return known
-
-    def _ranked(self):
-        """Yield each hyperparameter with its rank."""
-        for field in _fields(type(self)):
-            if "rank" in field.metadata:
-                yield getattr(self, field.name), field.metadata["rank"]
 
 
 def check_total(record: Hyperparameters, names: str, total) -> None:

@@ -163,13 +163,13 @@ class Moments(Statistics):
 
     def sum_groups(self) -> "Moments":
         """Merge the leading axis of groups: S = Σ_k (S_k + n_k d_k d_k'), d_k = mean_k - mean."""
-        mean, apart = self._apart()
+        mean, apart, _ = self._apart()
         n = self.n[..., None] if self.vector else self.n
         square = (n * apart)[..., :, None] * apart[..., None, :] if self.vector else n * apart * apart
         return Moments(self.n.sum(0), mean, self.scatter.sum(0) + square.sum(0))
 
     def _apart(self):
-        """Mean over the leading axis of groups, and how far each group's is from it."""
+        """Mean over the leading axis of groups, how far each group's is from it, and the weight of all."""
         n = self.n[..., None] if self.vector else self.n
         total, origin = n.sum(0), self.mean[0]  # of equal means the distances are exactly 0
         if not n[0].all():
@@ -177,7 +177,7 @@ class Moments(Statistics):
         apart = self.mean - origin
         move = (n / np.where(total > 0, total, 1.0) * apart).sum(0)
         apart -= move
-        return origin + move, apart
+        return origin + move, apart, total
 
     @functools.cached_property
     def pooled(self) -> "Pooled":
@@ -185,7 +185,7 @@ class Moments(Statistics):
         n, squares = self.n, self.scatter
         if self.vector:
             n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
-        (mean, apart), within, total = self._apart(), squares.sum(0), n.sum(0)
+        (mean, apart, total), within = self._apart(), squares.sum(0)
         freedom, noise = total - (n > 0).sum(0), _resolution(mean)
         variance = within / np.where(freedom > 0, freedom, np.inf)
         constant = variance <= noise

@@ -40,7 +40,9 @@ def _of(weight, rows):
 
 
 def _largest(values):
-    """Column of the largest entry of each row, of equal ones the first: of few columns 15 times as fast as argmax."""
+    """Column of the largest entry of each row, of equal ones the first; of many rows 15 times as fast as argmax."""
+    if len(values) < 256 * values.shape[1]:
+        return values.argmax(1)
     kind = np.min_scalar_type(values.shape[1])
     best, top = np.zeros(len(values), kind), values[:, 0]
     for k, own in enumerate(values.T[1:], 1):
