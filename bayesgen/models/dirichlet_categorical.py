@@ -82,14 +82,14 @@ class Categorical(ConjugateFamily):
         for piece in pieces(len(x), entries, 1 << 16):
             part = x[piece].reshape(-1, entries)
             with np.errstate(invalid="ignore"):
-                cells = part.astype(np.intp)
-            right = cells.view(np.uintp).max(initial=0) < count  # a negative code is a huge unsigned one
+                codes = part.astype(np.intp, copy=False)
+            right = codes.view(np.uintp).max(initial=0) < count  # a negative code is a huge unsigned one
             missing = None
-            if not right or (part.dtype.kind == "f" and not (cells == part).all()):
+            if not right or (part.dtype.kind == "f" and not (codes == part).all()):
                 missing = np.isnan(part)
-                if not (missing | ((cells == part) & (cells >= 0) & (cells < count))).all():
+                if not (missing | ((codes == part) & (codes >= 0) & (codes < count))).all():
                     self.check(x)  # which raises, and says where
-            cells += offset
+            cells = codes + offset
             if missing is not None:
                 cells[missing] = entries * count
             yield piece, cells
