@@ -16,17 +16,29 @@ from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.table import Table
+from bayesgen.tables.table import Table, numbered
 
 
 def fingerprint(schema: Schema, classes) -> str:
     """What tells schemas apart: columns, the families and categories of their blocks, and classes, all in order."""
-    parts = ["\x1f".join(schema.columns), *map(repr, np.asarray(classes).tolist())]
+    count, parts = len(schema.columns), [repr(label) for label in np.asarray(classes).tolist()]
+    digest = _of_names(count).copy() if schema.columns is numbered(count) else _digest(schema.columns)
     for block in schema.blocks:
         leaf = block.leaf if isinstance(block.leaf, str) else type(block.leaf).__name__
         columns = "" if block.columns == schema.columns else "\x1f".join(block.columns)
         parts += [block.name, columns, leaf, repr(block.single), repr(block.categories)]
-    return hashlib.sha256("\x1e".join(parts).encode()).hexdigest()[:16]
+    digest.update("".join("\x1e" + part for part in parts).encode())
+    return digest.hexdigest()[:16]
+
+
+def _digest(columns):
+    return hashlib.sha256("\x1f".join(columns).encode())
+
+
+@functools.lru_cache(8)
+def _of_names(count: int):
+    """The digest of so many columns without names: of a bag of words it takes as long as a sum of rows."""
+    return _digest(numbered(count))
 
 
 @dataclass(frozen=True, eq=False)
