@@ -18,6 +18,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from bayesgen.models.normal_inverse_gamma import log_product
 from bayesgen.numerics.threads import one_blas_thread
 from bayesgen.posterior import log_mean_density
 from bayesgen.statistics import moments
@@ -205,10 +206,11 @@ def test_predictive_of_counts(kind, dtype, missing, weighted):
     np.testing.assert_allclose(leaf.log_predictive(x[:2]), got[:2], rtol=1e-10)  # few rows go another way
 
 
-def test_predictive_of_categories_under_many_classes():
+@pytest.mark.parametrize("count", [3, 6])
+def test_predictive_of_categories_under_few_and_many_classes(count):
     x, group, _ = data("categorical", "float64", True, False)
-    group = (group + np.arange(N)) % 6
-    leaf = LEAVES["categorical"].update(LEAVES["categorical"].statistics(x, group, 6))
+    group = (group + np.arange(N)) % count
+    leaf = LEAVES["categorical"].update(LEAVES["categorical"].statistics(x, group, count))
     codes, table = np.nan_to_num(x).astype(int), np.log(leaf.mean)  # (classes, D, V)
     plain = np.where(np.isnan(x), 0.0, table[:, np.arange(D), codes]).sum(-1).T
     for own in (x, np.asfortranarray(x)):
@@ -234,6 +236,13 @@ def test_student_naive_bayes(dim, uneven, missing):
     np.testing.assert_allclose(leaf.log_predictive(x), plain, rtol=1e-11, atol=1e-9)
     with pytest.raises(ValueError, match="infinite"):
         leaf.log_predictive(np.where(np.arange(3000)[:, None] == 5, np.inf, x))
+
+
+@pytest.mark.parametrize(("power", "many"), [(3.0, False), (9e5, False), (9e5, True), (1e12, True)])
+def test_factors_share_a_logarithm_and_keep_the_digits_that_the_power_asks_for(power, many):
+    u = np.random.default_rng(0).uniform(0, 10 / power, (70, 500))
+    plain = power * np.log1p(u).sum(0)
+    np.testing.assert_allclose(power * log_product(u, many), plain, rtol=1e-13, atol=0 if many else 5e-15 * power)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -385,16 +394,17 @@ def test_average_over_draws_of_one_row_or_none():
         assert log_mean_density(model, params, model.check(np.zeros((n, 1)))).shape == (n, 2)
 
 
+@pytest.mark.parametrize("count", [3, 5])  # in products with their members, and one by one; two are empty
 @pytest.mark.parametrize("vector", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "weighted", "gaps", "float32", "far"])
-def test_rows_that_stand_column_by_column_have_the_same_moments(kind, vector):
+def test_rows_that_stand_column_by_column_have_the_same_moments(kind, vector, count):
     rng = np.random.default_rng(0)
     x, group = rng.normal(size=(20_000, 3)), rng.integers(4, size=20_000) % 3
     weight = rng.uniform(0, 2, 20_000) * (rng.random(20_000) < 0.9) if kind == "weighted" else None
     x[rng.random(x.shape) < 0.001] = np.nan if kind == "gaps" else 0.0
     x = x.astype(np.float32) if kind == "float32" else x + 1e9 if kind == "far" else x
-    by_row = moments(x, group, 5, weight, vector=vector)  # two groups are empty
-    by_column = moments(np.asfortranarray(x), group, 5, weight, vector=vector)
+    by_row = moments(x, group, count, weight, vector=vector)
+    by_column = moments(np.asfortranarray(x), group, count, weight, vector=vector)
     np.testing.assert_allclose(by_column.n, by_row.n, rtol=1e-13)
     np.testing.assert_allclose(by_column.mean, by_row.mean, rtol=1e-12, atol=1e-12)
     scale = 1e-12 * np.abs(by_row.scatter).max()
