@@ -25,6 +25,7 @@ from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.numerics.pieces import as_columns, pieces, product_rows
 from bayesgen.numerics.scaled import log1p_sum_squares
+from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
 from bayesgen.numerics.sums import finite
 from bayesgen.numerics.threads import blas_threads
@@ -245,7 +246,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         if finite(x):
             _student(result, x, self._means, *self._whole)
         else:
-            self._with_gaps(result, self.check(x))
+            self._with_gaps(result, x)
         return result.T.reshape(len(x), *self.batch_shape)
 
     def student(self, x, params=None):
@@ -278,7 +279,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Write the log density of rows with gaps to ``result``, the rows of a pattern side by side."""
         missing = np.isnan(x)
         kinds, order, bounds = grouped_patterns(~missing)
-        rows, density = np.where(missing, 0.0, x).take(order, 0), np.empty(result.shape)
+        filled, density = np.where(missing, 0.0, x), np.empty(result.shape)
+        if not finite(filled):  # what is infinite is told, with its place
+            self.check(x)
+        rows = filled.take(order, 0)
         for part in pieces(len(kinds), self._means.size * x.shape[1]):
             own = bounds[part.start : part.stop + 1]
             some = slice(own[0], own[-1])
@@ -417,8 +421,9 @@ def _student(result, x, mean, whiten, level, power):
     dim, mean = x.shape[1], mean[:, :, None]
     with blas_threads(dim):
         for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
-            columns = as_columns(x[piece])
-            z = whiten @ (columns - mean)
+            columns, shape = as_columns(x[piece]), (*mean.shape[:2], piece.stop - piece.start)
+            z = np.subtract(columns, mean, out=scratch("centred", shape))
+            z = np.matmul(whiten, z, out=scratch("whitened", shape))
             z *= z
             log = np.log1p(z.sum(1))
             if not np.isfinite(log).all():  # squares overflowed
@@ -432,8 +437,9 @@ def _students(result, x, bounds, mean, whiten, level, power):
     dim, mean, place = x.shape[1], mean[:, :, None], np.repeat(np.arange(len(whiten)), np.diff(bounds))
     with blas_threads(dim):
         for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
-            columns, of, ends = as_columns(x[piece]) - mean, place[piece], bounds - piece.start
-            z = np.empty_like(columns)
+            of, ends, shape = place[piece], bounds - piece.start, (*mean.shape[:2], piece.stop - piece.start)
+            columns = np.subtract(as_columns(x[piece]), mean, out=scratch("centred", shape))
+            z = scratch("whitened", shape)
             for p in range(of[0], of[-1] + 1):
                 run = slice(max(ends[p], 0), ends[p + 1])
                 np.matmul(whiten[p], columns[..., run], out=z[..., run])

@@ -28,4 +28,4 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) ->
     own = vars(_kept).get(name)
     if own is None or own.size < size:
         own = vars(_kept)[name] = np.empty(size, np.uint8)
-    return own[:size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, own)
