@@ -15,7 +15,7 @@ from bayesgen.inference.compiled import cache_compilation
 from bayesgen.posterior import ExactPosterior, ParameterDraws, PointEstimate
 from bayesgen.tables.rows import RowSchema, summarise
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "MAP",

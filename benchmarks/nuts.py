@@ -134,11 +134,11 @@ def run(quick: bool = False) -> list[Table]:
             for name in sorted(slow)
         )
     sizes = (150, 10_000) if quick else (150, 10_000, 1_000_000)
-    every = {}
+    small, every = model("vector", 4, 3), {}
     for n in sizes:
         x, t = rows("gaussian", n, 4, 3)
-        grown = ours.statistics(x, t)
-        every[str(n)] = lambda grown=grown: sampler(ours, grown, seed=0)
+        grown = small.statistics(x, t)
+        every[str(n)] = lambda grown=grown: sampler(small, grown, seed=0)
     time = medians(every, 1 if quick else 5)
     for n in sizes[1:]:
         growth.add(f"vector, {n} rows", "150 rows", time["150"] / time[str(n)], 1 / 1.2)
