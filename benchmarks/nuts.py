@@ -6,8 +6,6 @@ sampler are compared with the exact posterior's. Peers that are not installed ar
 
 # ruff: noqa: B023 - a contender is called in the turn of the loop that makes it
 
-import subprocess
-import sys
 import tempfile
 from time import perf_counter
 
@@ -19,7 +17,7 @@ from numpyro.infer import NUTS as Kernel
 from bayesgen import NUTS, program
 from benchmarks.fit import as_rows, model, rows
 from benchmarks.peers import ABSENT, CONTENDERS, GOALS, INSTALLED, SITES
-from benchmarks.timing import Table, medians
+from benchmarks.timing import Table, medians, told
 
 CELLS = [("bernoulli", 10, 3, 1), ("vector", 4, 3, 1), ("vector", 4, 3, 100), ("vector", 10, 3, 100)]
 CORRELATED = {"nutpie": 12.0, "stan": 3.0}  # goals where columns are correlated
@@ -81,8 +79,7 @@ print(time.perf_counter() - start)
 
 def first_call(**names) -> float:
     """Seconds of the first call in a fresh process that has imported everything: compiling and sampling."""
-    done = subprocess.run([sys.executable, "-c", FIRST.format(**names)], check=True, capture_output=True, text=True)
-    return float(done.stdout)
+    return float(told(FIRST.format(**names)))
 
 
 def run(quick: bool = False) -> list[Table]:
@@ -94,6 +91,7 @@ def run(quick: bool = False) -> list[Table]:
         "NUTS, first call", "Ratio: the goal over the median of three first calls, in seconds, compiling included."
     )
     samples, warmup = (100, 200) if quick else (1000, 1000)
+    sampler = NUTS(samples, warmup, 2, progress=False)
     for family, dim, groups, condition in CELLS:
         kind, cell = "gaussian" if family == "vector" else family, f"{family}, {dim} columns, {groups} classes"
         x, t = rows(kind, 10_000, dim, groups)
@@ -108,7 +106,6 @@ def run(quick: bool = False) -> list[Table]:
                 )
         ours = model(family, dim, groups)
         statistics = ours.statistics(as_rows(ours, x), t)
-        sampler = NUTS(samples, warmup, 2, progress=False)
         exact = ours.update(statistics).sample_parameters(np.random.default_rng(0), (20_000,))
         contenders = {
             "ours": lambda: sampler(ours, statistics, seed=0).samples,

@@ -415,7 +415,7 @@ def _of_root(root, unit, dof, dim):
     return np.linalg.inv(root) / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2
 
 
-@np.errstate(under="ignore", over="ignore")
+@np.errstate(under="ignore")
 def _student(result, x, mean, whiten, level, power):
     """Write the log density of rows (n, D) to ``result`` (groups, n)."""
     dim, mean = x.shape[1], mean[:, :, None]
@@ -424,11 +424,7 @@ def _student(result, x, mean, whiten, level, power):
             columns, shape = as_columns(x[piece]), (*mean.shape[:2], piece.stop - piece.start)
             z = np.subtract(columns, mean, out=scratch("centred", shape))
             z = np.matmul(whiten, z, out=scratch("whitened", shape))
-            z *= z
-            log = np.log1p(z.sum(1))
-            if not np.isfinite(log).all():  # squares overflowed
-                log = log1p_sum_squares(whiten @ (columns - mean), 1)
-            result[:, piece] = level[:, None] - power[:, None] * log
+            result[:, piece] = level[:, None] - power[:, None] * log1p_sum_squares(z, 1)
 
 
 @np.errstate(under="ignore")

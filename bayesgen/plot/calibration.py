@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.calibration import Calibration, band
-from bayesgen.plot.style import BLUE, COLOURS, QUIET, axes
+from bayesgen.plot.style import BLUE, COLOURS, QUIET, axes, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +43,6 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
             style = {"color": COLOURS[1 + off.index(name) % 6], "linewidth": 1.5, "label": name, "zorder": 3}
         ax.plot(points, below - points, **style)
     if off:
-        ax.legend(fontsize=8, loc="best", title="not uniform")
+        legend(ax, "not uniform")
     ax.set(xlim=(0, 1), xlabel="rank of the truth among posterior draws", ylabel="distribution of ranks, less uniform")
     return ax

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from bayesgen.models import BetaBernoulli
-from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes
+from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,5 +72,5 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
 
 def _finish(ax, highest):
     ax.set(xlim=(0, 1), ylim=(0, 1.08 * highest), xlabel="probability of heads θ", ylabel="density")
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax

@@ -9,7 +9,7 @@ from scipy import stats
 
 from bayesgen.inference import Inference, fit
 from bayesgen.models import NormalKnownVariance
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, VERMILION, axes, shades
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, VERMILION, axes, legend, shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,5 +127,5 @@ def _finish(ax, x, data, unit):
     ax.plot(data, np.zeros_like(data), "|", color="0.1", markersize=14, label="observed", clip_on=False)
     ax.set(xlim=(x[0], x[-1]), xlabel=f"x [{unit}]" if unit else "x", ylabel="density")
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayesgen.evaluation import reliability_table
 from bayesgen.outcomes import REJECT, Labels, action_codes, class_codes, finite, named_loss, truth_and_probability
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, VERMILION, axes
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, VERMILION, axes, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,10 +111,10 @@ def probabilities(
             label=f"{label} ({mask.sum()})",
             zorder=2,
         )
-    legend = ax.legend(
+    box = ax.legend(
         loc="lower right", fontsize=8, handletextpad=0.2, title=f"edge: beyond {_FLOOR:.0e}".replace("e-0", "e-")
     )
-    legend.get_title().set_fontsize(7)
+    box.get_title().set_fontsize(7)
     ax.set(ylabel="probability of the true class")
     return ax
 
@@ -203,7 +203,7 @@ def learning_curves(
     ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
     ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
     ax.xaxis.set_minor_locator(_nothing())
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax
 
 

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, columns_of, grid, numbers, rows_for, scatter, shades
+from bayesgen.plot.style import (
+    COLOURS,
+    DASHES,
+    QUIET,
+    axes,
+    columns_of,
+    grid,
+    legend,
+    numbers,
+    rows_for,
+    scatter,
+    shades,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +110,7 @@ def decision_regions(
     _boundaries(ax, first, second, probability, colors="0.1", linewidths=1.2)
     scatter(ax, classifier, X, y)
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax
 
 
@@ -174,7 +186,7 @@ def class_probabilities(
             text, (point[0], point[1]), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5
         )
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax
 
 
@@ -203,7 +215,7 @@ def boundaries(
         _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
         ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax
 
 
@@ -243,7 +255,7 @@ def along_line(
         ax.plot(seen, np.full(len(seen), -0.03), "|", color="0.2", markersize=8, label="rows seen")
     name = next(iter(classifiers.values())).classes_[class_index]
     ax.set(xlim=(0, length), ylim=(-0.06, 1.03), xlabel="distance along the line", ylabel=f"P({name} | x)")
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtr
 
-from bayesgen.plot.style import BLUE, QUIET, VERMILION, axes, columns_of, rows_for
+from bayesgen.plot.style import BLUE, QUIET, VERMILION, axes, columns_of, legend, rows_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def regression(
     ax.plot(line, mean, color=VERMILION, linewidth=1.8, label="posterior mean")
     ax.plot(x, t, "o", color="0.1", markersize=4, label="observed")
     ax.set(xlim=(line[0], line[-1]), xlabel=columns_of(regressor, 1)[0], ylabel="target")
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax
 
 
@@ -65,5 +65,5 @@ def squashing(*, ax: "Axes | None" = None) -> "Axes":
     ax.plot(score, stretched, color=QUIET, linestyle=":", linewidth=2.5, label="Φ(a sqrt(π/8))")
     ax.axhline(0.5, color="0.8", linewidth=0.8, zorder=0)
     ax.set(xlim=(-6, 6), ylim=(-0.02, 1.02), xlabel="score a", ylabel="probability")
-    ax.legend(fontsize=8, loc="best")
+    legend(ax)
     return ax

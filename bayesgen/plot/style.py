@@ -86,6 +86,11 @@ def numbers(estimator, X) -> np.ndarray:
     return np.column_stack([days(v, name) if name in of_days else v.astype(float) for name, v in columns])
 
 
+def legend(ax: "Axes", title: str | None = None):
+    """Draw the legend where it hides least; the place is named, or Matplotlib warns where it takes long to find it."""
+    ax.legend(fontsize=8, loc="best", title=title)
+
+
 def scatter(ax: "Axes", estimator, X, y):
     """Draw rows by class, and name the axes."""
     x, y = numbers(estimator, X), np.asarray(y)
