@@ -21,10 +21,10 @@ from test_comparison import mixed
 from typer.testing import CliRunner
 
 import bayesgen as bg
-from bayesgen import candidates, data, plot
-from bayesgen.candidates import CANDIDATES
+from bayesgen import data, plot
 from bayesgen.cli import app
-from bayesgen.comparison import compare
+from bayesgen.comparison import candidates, compare
+from bayesgen.comparison.candidates import CANDIDATES
 from bayesgen.tables import files
 
 

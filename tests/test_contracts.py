@@ -216,7 +216,6 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
     ("estimators",),
     ("files",),
     ("estimators.storage",),
-    ("candidates",),
     ("comparison",),
     ("plot",),
     ("report",),

@@ -47,6 +47,7 @@ def compare(
 ):
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen import comparison
+    from bayesgen.comparison import candidates
     from bayesgen.tables.cleaning import MODELS
 
     out, err = report.consoles()
@@ -60,7 +61,7 @@ def compare(
         families = prepared.features
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
-            whole = comparison.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
+            whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
         schema = replace(whole.schema_, dates=prepared.dates)
         comparison.usable_folds(prepared.y, folds)
         if output:

@@ -34,7 +34,7 @@ def fit(
     seed: options.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
-    from bayesgen import comparison
+    from bayesgen.comparison import candidates
 
     out, err = report.consoles()
     with one_line(err):
@@ -43,7 +43,7 @@ def fit(
         read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
         reading.keep_inputs(output, read.path)
         with said(out):
-            classifier = comparison.estimator(prepared.X, model, how, seed, prepared.features)
+            classifier = candidates.estimator(prepared.X, model, how, seed, prepared.features)
             classifier.fit(prepared.X, prepared.y)
             spelled = tuple(reading.split(missing))
             classifier.schema_ = replace(classifier.schema_, missing=spelled, dates=prepared.dates)

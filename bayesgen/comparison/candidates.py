@@ -1,4 +1,4 @@
-"""The models that `compare_models` puts side by side, and the rows as each of them takes them.
+"""The classifiers that are compared, not fitted, and the rows as each of them takes them.
 
 What a model cannot take is made good for it, and said: columns that a Gaussian cannot describe are left out, gaps that
 a model has no answer to are filled with what the rows of fit have. Levels of categories are those of all rows, since a
@@ -23,6 +23,7 @@ from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.messages import named
 from bayesgen.models import DirichletCategorical
+from bayesgen.tables.cleaning import check_model
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
@@ -69,6 +70,14 @@ def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[st
         for column in block.columns
     }
     return NaiveBayesClassifier({**(features or {}), **leaves} or "auto", inference=inference, random_state=seed)
+
+
+def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
+    """Return the classifier to compare, not fitted; its categories are those of all rows of ``X``, not of a fold."""
+    check_model(model)
+    if model == "gda":
+        return GaussianDiscriminantClassifier(inference=inference, random_state=seed)
+    return naive_bayes(X, inference, seed, features)
 
 
 def _base_rate(parts: _Parts, seed) -> Candidate:
