@@ -1,5 +1,8 @@
 """Tables as users bring them: kinds of tables and columns, names, categories, gaps, unseen values, what is refused."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +13,7 @@ from scipy import sparse
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalInverseGamma
+from bayesgen.tables import files
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
@@ -199,6 +203,23 @@ CONTAINERS = {
     "pyarrow": arrow,
     "pyarrow dictionary": arrow_categories,
 }
+
+
+@pytest.mark.parametrize("of", (Decimal, Fraction))
+def test_exact_numbers_are_numbers(of, tmp_path):
+    exact = MIXED.assign(x=[None if np.isnan(v) else of(v) for v in MIXED["x"]])
+    want = bg.NaiveBayesClassifier().fit(MIXED, Y)
+    for table in (exact, exact[["x", "n"]].to_numpy(dtype=object)):
+        columns = list(MIXED)[: table.shape[1]]
+        numbers = bg.NaiveBayesClassifier().fit(MIXED[columns], Y)
+        got = bg.NaiveBayesClassifier().fit(table, Y)
+        np.testing.assert_array_equal(got.predict_proba(table), numbers.predict_proba(MIXED[columns]))
+    if of is Decimal:
+        exact.assign(y=Y).to_parquet(tmp_path / "rows.parquet")
+        read = files.read(str(tmp_path / "rows.parquet")).table
+        assert read["x"].dtype == float and read["x"].isna().sum() == 1
+        big = bg.NaiveBayesClassifier().fit_batches(str(tmp_path / "rows.parquet"), "y")
+        np.testing.assert_allclose(big.predict_proba(MIXED), want.predict_proba(MIXED), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
@@ -424,7 +445,20 @@ SPARSE = sparse.csr_array(FRAME.round())
         (bg.NaiveBayesClassifier(), FRAME.assign(d=[{}] * 8), Y, TypeError, "column 'd' holds .*dict"),
         (bg.NaiveBayesClassifier(), FRAME.assign(d=None), Y, ValueError, "column 'd' has no observed value"),
         (bg.NaiveBayesClassifier("categorical"), FRAME.assign(x=np.inf), Y, ValueError, "column 'x' holds an infinite"),
-        (bg.NaiveBayesClassifier(), FRAME[["x", "x"]], Y, ValueError, "unique column names, got:\n- 'x' 2 times"),
+        (bg.NaiveBayesClassifier(), FRAME.assign(d=[[1]] * 8), Y, TypeError, "column 'd' holds list"),
+        (
+            bg.NaiveBayesClassifier(),
+            pd.concat([FRAME.assign(d=[[1]] * 8)] * 2),
+            [*Y, *Y],
+            TypeError,
+            "column 'd' holds list",
+        ),
+        (bg.NaiveBayesClassifier(), FRAME[["x", "x"]], Y, ValueError, r"distinct; \['x'\] appear"),
+        (bg.NaiveBayesClassifier(), pa.table([Y, Y], names=["x", "x"]), Y, ValueError, r"distinct; \['x'\] appear"),
+        (bg.NaiveBayesClassifier(), FRAME.to_dict("list"), Y, TypeError, "X holds mappings.*pandas.DataFrame"),
+        (bg.NaiveBayesClassifier(), FRAME.to_dict("records"), Y, TypeError, "X holds mappings.*pandas.DataFrame"),
+        (bg.NaiveBayesClassifier(), FRAME.to_records(), Y, TypeError, "X is a structured array.*pandas.DataFrame"),
+        (bg.NaiveBayesClassifier(), [[1.0, 2.0]] * 7 + [[1.0]], Y, ValueError, "X is no table: its rows differ"),
         (bg.NaiveBayesClassifier(), FRAME.set_axis([0, "0"], axis=1), Y, ValueError, "distinct; .'0'. appear"),
         (bg.NaiveBayesClassifier({5: "gaussian"}), FRAME, Y, ValueError, r"names the columns \['5'\]"),
         (bg.NaiveBayesClassifier({"x": "gauss"}), FRAME, Y, ValueError, "column 'x': features must give a leaf"),

@@ -1,16 +1,22 @@
 """Columns as users bring them: what makes a table of them, and what their values are."""
 
 import datetime
+import decimal
 import itertools
+import numbers
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
+from bayesgen.messages import listed
 from bayesgen.numerics.checks import LARGEST_COUNT
 
 FAMILY = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}  # by what a column holds: bools, numbers, labels
+_NUMBERS = (numbers.Real, decimal.Decimal, np.number)
 _REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -27,7 +33,11 @@ def frame_of(X):
         X = X.to_pandas() if X.ndim == 2 else X.to_numpy()
     import narwhals as nw
 
-    frame = nw.from_native(X, allow_series=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        check_distinct(getattr(X, "column_names", X.columns))  # those of pyarrow, and of pandas
+        raise
     if isinstance(frame, nw.LazyFrame) and hasattr(X, "collect"):
         raise TypeError(f"X is a {type(X).__module__.split('.')[0]} {type(X).__name__}, not read yet: collect() it")
     if isinstance(frame, nw.Series):
@@ -36,6 +46,13 @@ def frame_of(X):
             "is a table of one column"
         )
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def check_distinct(names) -> None:
+    """Raise where two columns have one name, as it is written."""
+    twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
+    if twice:
+        raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
 
 
 def block_of(X) -> np.ndarray | None:
@@ -57,8 +74,15 @@ def array_of(X: Any) -> np.ndarray:
         gap: Any = np.nan if numbers else None
         X = np.where(np.ma.getmaskarray(X), gap, X.data if numbers else X.data.astype(object))
     elif not isinstance(X, np.ndarray):
-        array = np.asarray(X)
+        try:
+            array = np.asarray(X)
+        except ValueError:
+            raise ValueError("X is no table: its rows differ in length, or some of its entries are lists") from None
+        if array.dtype == object and isinstance(array.flat[0] if array.size else None, Mapping):
+            raise TypeError("X holds mappings from names to values; pandas.DataFrame(X) makes a table of it")
         X = np.asarray(X, dtype=object) if array.dtype.kind in "US" and isinstance(X, list | tuple) else array
+    if X.dtype.names is not None:
+        raise TypeError("X is a structured array; pandas.DataFrame(X) makes a table of it")
     X = check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
     if X.dtype.kind in "mMV":
         raise TypeError(f"X holds {X.dtype}, which no feature model takes; convert it to numbers or to categories")
@@ -84,11 +108,11 @@ def object_kind(values, column) -> str:
     """What an array of objects holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
     kinds = set(map(type, _observed(values)))
     for kind in kinds:
-        if issubclass(kind, _REFUSED) and not issubclass(kind, float):
+        if kind.__hash__ is None or (issubclass(kind, _REFUSED) and not issubclass(kind, float)):
             refuse(column, f"{kind.__name__} values")
     if kinds and all(issubclass(k, bool | np.bool_) for k in kinds):
         return "b"
-    return "f" if kinds and all(issubclass(k, int | float | np.number) for k in kinds) else "O"
+    return "f" if kinds and all(issubclass(k, _NUMBERS) for k in kinds) else "O"
 
 
 def to_float(values, column) -> np.ndarray:
@@ -104,7 +128,8 @@ def to_float(values, column) -> np.ndarray:
         result[~missing] = values[~missing].astype(float)
     except ValueError:
         raise ValueError(
-            f"column {column!r} holds {text!r}, which is not a number; declare it categorical, convert it, or drop it"
+            f"column {column!r} holds {text!r}, which is not a number; convert it or drop it, or take naive Bayes and "
+            "declare it categorical"
         ) from None
     except TypeError as error:
         raise TypeError(f"column {column!r}: {error}") from None

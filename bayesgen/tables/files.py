@@ -217,7 +217,10 @@ def _typed(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd
     gone = column.isna().to_numpy(dtype=bool)
     if kind == "text":
         return column_of(column.astype(object).map(str).where(~gone, ""), missing, "text")
-    if not categories and pd.api.types.infer_dtype(column, skipna=True) == "string" and not declared:
+    holds = "" if categories else pd.api.types.infer_dtype(column, skipna=True)
+    if holds == "decimal":
+        column = column.astype(float)
+    if holds == "string" and not declared:
         return column_of(column.astype(object).where(~gone, ""), missing, "number" if kind == "number" else "text")
     numbers = column.dtype.kind in "iuf"
     if not categories and (declared or (kind == "category" and column.dtype.kind in "iufb")):

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from bayesgen.tables.columns import (
     FAMILY,
     array_of,
     block_of,
+    check_distinct,
     factorize,
     frame_of,
     object_kind,
@@ -71,8 +71,7 @@ class Table:
         self.names: list[Any] | None = None if names is None else list(names)
         self.columns = numbered(self.native.shape[1]) if names is None else tuple(map(str, names))
         if names is not None and len(self.place) < len(self.columns):
-            twice = sorted(name for name, count in Counter(self.columns).items() if count > 1)
-            raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
+            check_distinct(self.columns)
         if not self.columns or not len(self):
             what = "samples" if self.columns else "features"
             raise ValueError(f"X has 0 {what}: at least one row and one column are needed, got {self.native.shape}")
