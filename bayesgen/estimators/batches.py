@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.numerics.checks import check_count
-from bayesgen.tables.batches import Job, Source, kinds_of, source_of, told
-from bayesgen.tables.dask import DaskParts
 from bayesgen.tables.files import PARQUET
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.sources import DaskParts, Job, Source, kinds_of, source_of, told
 from bayesgen.tables.survey import Survey, Wanted
 
 _KEEP_EVERY = 30.0  # seconds between two writings of a checkpoint

@@ -12,9 +12,9 @@ from bayesgen.messages import listed
 from bayesgen.models.discriminative import complete
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import DistantRows, Rows, about_zero
-from bayesgen.tables.batches import Source, source_of
 from bayesgen.tables.labels import class_codes, declared_classes
 from bayesgen.tables.rows import distinct_labels, split
+from bayesgen.tables.sources import Source, source_of
 from bayesgen.tables.table import Table
 
 

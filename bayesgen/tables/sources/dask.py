@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bayesgen.tables.batches import Job, Source, told
+from bayesgen.tables.sources.base import Job, Source, told
 
 _BRANCHES = 8  # of the tree of sums
 
