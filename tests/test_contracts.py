@@ -204,6 +204,7 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
     ("errors", "messages", "program", "data"),
     ("numerics",),
     ("hyperparameters", "statistics"),
+    ("moments",),
     ("model",),
     ("tree",),
     ("leaf", "posterior"),

@@ -19,9 +19,9 @@ from bayesgen.models import (
     NormalInverseWishart,
 )
 from bayesgen.models.normal_inverse_gamma import log_product
+from bayesgen.moments import moments
 from bayesgen.numerics.threads import one_blas_thread
 from bayesgen.posterior import log_mean_density
-from bayesgen.statistics import moments
 
 N, D, K = 20_000, 5, 3  # several pieces
 NAN = np.nan

@@ -11,7 +11,7 @@ from bayesgen import LinearRegressor
 from bayesgen.files import agreement
 from bayesgen.models import LinearRegression, LinearRegressionKnownVariance
 from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.statistics import Moments
+from bayesgen.moments import Moments
 
 KNOWN = LinearRegressionKnownVariance(np.zeros(4), 2.5e3 * np.eye(4), 0.1, columns=("a", "b", "c"))
 

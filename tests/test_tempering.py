@@ -12,7 +12,7 @@ from bayesgen.averaging import evidence, temper
 from bayesgen.averaging.reference import Reference
 from bayesgen.inspection import strength, tempering
 from bayesgen.models import DirichletCategorical, NormalInverseGamma, NormalInverseWishart
-from bayesgen.statistics import moments
+from bayesgen.moments import moments
 
 NB = bg.NaiveBayesClassifier
 IRIS, SPECIES = load_iris(return_X_y=True)

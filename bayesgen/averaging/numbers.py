@@ -13,9 +13,9 @@ from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember, log_density
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import Warp
+from bayesgen.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces
 from bayesgen.program import Record
-from bayesgen.statistics import Moments, moments
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out

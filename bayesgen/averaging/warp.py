@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesgen.moments import Moments
 from bayesgen.program import Record
-from bayesgen.statistics import Moments
 
 _GRID = np.linspace(0.0, 2.0, 21)
 

@@ -10,8 +10,9 @@ from bayesgen.messages import listed
 from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.unlabelled import PartlyLabelled
+from bayesgen.moments import Moments
 from bayesgen.program import same
-from bayesgen.statistics import Moments, SumStatistics
+from bayesgen.statistics import SumStatistics
 from bayesgen.tables.rows import fingerprint
 
 _DIGITS = 1e-8  # relative error that forgetting may leave in a scatter

@@ -17,9 +17,9 @@ from bayesgen.inspection.arviz import chosen
 from bayesgen.inspection.columns import row_labels
 from bayesgen.inspection.prior import add_prior, log_prior, prior_draws
 from bayesgen.models.discriminative import complete
+from bayesgen.moments import about_zero, centre_and_scale
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.posterior import generator
-from bayesgen.statistics import about_zero, centre_and_scale
 from bayesgen.tables.labels import existing
 from bayesgen.tree import tree
 

@@ -11,7 +11,8 @@ from bayesgen.inference import MAP, ML, resolve
 from bayesgen.messages import listed
 from bayesgen.models.discriminative import complete
 from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.statistics import DistantRows, Rows, about_zero
+from bayesgen.moments import about_zero
+from bayesgen.statistics import DistantRows, Rows
 from bayesgen.tables.labels import class_codes, declared_classes
 from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.sources import Source, source_of

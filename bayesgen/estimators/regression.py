@@ -15,8 +15,8 @@ from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.semi_conjugate_regression import SemiConjugateLinearRegression
+from bayesgen.moments import moments
 from bayesgen.numerics.checks import check_flag
-from bayesgen.statistics import moments
 
 
 class LinearRegressor(RegressorMixin, Discriminative, SummedLine):

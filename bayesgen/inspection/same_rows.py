@@ -8,7 +8,7 @@ from bayesgen.models.dirichlet_categorical import Categorical
 from bayesgen.models.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.models.gamma_poisson import Poisson
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.statistics import Moments
+from bayesgen.moments import Moments
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 

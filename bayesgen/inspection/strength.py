@@ -17,8 +17,8 @@ from bayesgen.averaging.rows import sample
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.moments import grouped_moments
 from bayesgen.numerics.sums import Grouping
-from bayesgen.statistics import grouped_moments
 
 _MOST = 1000  # rows that are left out
 

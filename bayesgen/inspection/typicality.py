@@ -20,9 +20,9 @@ from scipy.special import logsumexp
 from bayesgen.inspection.gaps import refuse_totals
 from bayesgen.inspection.joint import Joint, Rows, joint_of
 from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.patterns import patterns
 from bayesgen.numerics.pieces import ROWS, select_rows, split_rows
 from bayesgen.posterior import generator
-from bayesgen.statistics import patterns
 
 _SAME = 1e-9  # relative distance of two log densities that are equal but for rounding
 

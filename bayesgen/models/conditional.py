@@ -11,7 +11,7 @@ m_u + S_uo S_oo⁻¹ (x_o - m_o), whose squared scale is
 
 import numpy as np
 
-from bayesgen.statistics import patterns
+from bayesgen.numerics.patterns import patterns
 
 
 def conditional_student(x, mean, scale, dof):

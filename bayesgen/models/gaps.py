@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.errors import DataError
+from bayesgen.moments import Moments, Pooled
 from bayesgen.program import static
-from bayesgen.statistics import Moments, Pooled, Statistics
+from bayesgen.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)

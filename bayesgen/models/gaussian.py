@@ -12,8 +12,8 @@ import numpy as np
 from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.leaf import ExponentialFamily
+from bayesgen.moments import grouped_moments
 from bayesgen.numerics.special import namespace
-from bayesgen.statistics import grouped_moments
 
 LOG_2PI = math.log(2 * math.pi)
 

@@ -15,9 +15,10 @@ from bayesgen.leaf import ExponentialFamily
 from bayesgen.models.conditional import conditional_student, fill_normal
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.moments import Moments, grouped_moments
+from bayesgen.numerics.patterns import patterns
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import finite
-from bayesgen.statistics import Moments, grouped_moments, patterns
 
 
 class GaussianVector(ExponentialFamily):

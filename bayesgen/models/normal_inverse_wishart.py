@@ -23,6 +23,8 @@ from bayesgen.leaf import ConjugateFamily
 from bayesgen.models.conditional import conditional_student
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
+from bayesgen.moments import Moments
+from bayesgen.numerics.patterns import grouped_patterns, patterns
 from bayesgen.numerics.pieces import as_columns, pieces, product_rows
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.scratch import scratch
@@ -30,7 +32,6 @@ from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ra
 from bayesgen.numerics.sums import finite
 from bayesgen.numerics.threads import blas_threads
 from bayesgen.program import is_abstract, static
-from bayesgen.statistics import Moments, grouped_patterns, patterns
 
 
 @dataclass(frozen=True, eq=False)

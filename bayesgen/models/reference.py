@@ -39,8 +39,8 @@ from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.gaussian_vector import GaussianVector
 from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.moments import Moments
 from bayesgen.program import static
-from bayesgen.statistics import Moments
 
 
 @dataclass(frozen=True, eq=False)
