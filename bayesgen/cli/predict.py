@@ -39,7 +39,7 @@ def predict(
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     from bayesgen.estimators import storage
-    from bayesgen.estimators.batches import predictions
+    from bayesgen.estimators.predictions import predictions
     from bayesgen.messages import named
 
     csv, piped, decided = reading.Csv(sep, decimal), str(output) == "-", loss is not None or reject_cost is not None

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen import inspection
-from bayesgen.estimators import batches
+from bayesgen.estimators import predictions
 from bayesgen.estimators.settings import changed, settings
 from bayesgen.inference import named
 from bayesgen.tables.schema import side_by_side
@@ -109,7 +109,7 @@ class Estimator(BaseEstimator, abc.ABC):
         ['a', 'a']
         ['b', 'b']
         """
-        return batches.predict_batches(self, source, output, missing, progress, workers)
+        return predictions.predict_batches(self, source, output, missing, progress, workers)
 
     def __getstate__(self):
         return vars(self) | {_FORMAT: VERSION}

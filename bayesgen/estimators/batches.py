@@ -1,53 +1,24 @@
-"""Fits and predictions of what is larger than memory: batches are read and summed, in their order, by all cores."""
+"""Fits of what is larger than memory: what has to be seen of the rows first, their statistics, and a checkpoint."""
 
 import contextlib
 import hashlib
 import itertools
-import operator
-import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.estimators.passes import added, bar, in_order
 from bayesgen.models.class_conditional import ClassStatistics
-from bayesgen.numerics.checks import check_count
-from bayesgen.tables.files import PARQUET
 from bayesgen.tables.labels import declared_classes
-from bayesgen.tables.rows import RowSchema, columns_of
+from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import DaskParts, Job, Source, kinds_of, source_of, told
+from bayesgen.tables.sources import DaskParts, Job, Source, kinds_of, told
 from bayesgen.tables.survey import Survey, Wanted
 
 _KEEP_EVERY = 30.0  # seconds between two writings of a checkpoint
-
-
-def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | None = None) -> Iterator[Any]:
-    """Yield ``work(job)`` of every job in order; some are worked on at a time, on threads, and few wait.
-
-    Jobs are made by the thread that asks, so reading a stream goes on while others are summed.
-    """
-    if workers is not None:
-        check_count("workers", workers)
-    workers = workers or os.cpu_count() or 1
-    waiting: deque = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(work, job))
-                if len(waiting) > workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
@@ -112,11 +83,6 @@ def _pass(source, needed, target, weight, wanted, progress) -> Survey:
     return total
 
 
-def added(a, b, add=operator.add):
-    """Sum of what may be None, which stands for nothing."""
-    return b if a is None else a if b is None else add(a, b)
-
-
 def _total(source: Source, needed, survey) -> Survey | None:
     """Merge surveys, in order; what does not fit is told with its place."""
     if isinstance(source, DaskParts):
@@ -131,25 +97,6 @@ def _merged(a, b):
     """Merge two pairs of a place and a survey."""
     with told(b[0]):
         return b[0], added(a[1], b[1])
-
-
-def total_of(source: Source, work, add, needed=None, progress=None, workers=None) -> Any:
-    """Sum ``work(batch)`` of all batches, by threads or by the workers of a cluster; None where there are none."""
-
-    def worked(job: Job):
-        total = None
-        with told(job.place):
-            for batch in job.read():
-                total = add(total, work(batch))
-        return total
-
-    if isinstance(source, DaskParts):
-        return source.total(worked, add)
-    total = None
-    with bar("passes over the rows", None, progress):
-        for found in in_order(source.jobs(needed), worked, workers):
-            total = add(total, found)
-    return total
 
 
 def fit_batches(estimator, source: Source, target, weight, schema, classes, checkpoint, progress, workers):
@@ -248,114 +195,3 @@ class _Checkpoint:
         """All was read: there is nothing to go on from."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
-
-
-def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
-    """Do `Estimator.predict_batches`, which says what the arguments are."""
-    check_is_fitted(estimator)
-    schema = getattr(estimator, "schema_", None)
-    columns = list(schema.columns if schema else estimator.model_.columns)
-    named = hasattr(estimator, "feature_names_in_")
-    source = source_of(data, [*missing, *(schema.missing if schema else ())])
-    if isinstance(source, DaskParts) and hasattr(data, "map_partitions"):
-        return data.map_partitions(_of_partition, estimator, columns, named, meta=_none(estimator))
-    source.declare(kinds_of(schema) if schema else dict.fromkeys(columns, "f"))
-
-    def predicted(job: Job):
-        with told(job.place):
-            found = [predictions(estimator, columns_of(batch, columns, named)) for batch in job.read() if len(batch)]
-        return found
-
-    def numbered():
-        row = 0
-        with bar("rows", source.rows, progress) as advance:
-            for found in in_order(source.jobs(columns), predicted, workers):
-                for frame in found:
-                    frame.insert(0, "row", np.arange(row, row + len(frame)))
-                    row += len(frame)
-                    advance(len(frame))
-                    yield frame
-
-    return numbered() if output is None else _written(numbered(), Path(output))
-
-
-def predictions(estimator, X):
-    """What an estimator says of rows: class and probabilities, or mean and standard deviation, as a DataFrame."""
-    import pandas as pd
-
-    if not hasattr(estimator, "predict_proba"):
-        mean, sd = estimator.predict(X, return_std=True)
-        return pd.DataFrame({"prediction": mean, "sd": sd})
-    probability, classes = estimator.predict_proba(X), estimator.classes_
-    columns = {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)}
-    return pd.DataFrame({"class": classes[probability.argmax(1)]} | columns)
-
-
-def _of_partition(frame, estimator, columns, named):
-    """Predictions of a partition of a Dask DataFrame, with its index."""
-    if not len(frame):
-        return _none(estimator)
-    return predictions(estimator, columns_of(frame, columns, named)).set_index(frame.index)
-
-
-def _none(estimator):
-    """Predictions of no row."""
-    import pandas as pd
-
-    names = ["prediction", "sd"]
-    if hasattr(estimator, "classes_"):
-        names = ["class", *(f"p_{c}" for c in estimator.classes_.tolist())]
-    empty = pd.DataFrame({name: np.empty(0) for name in names})
-    return empty.astype({"class": pd.Series(estimator.classes_[:1]).dtype}) if "class" in names else empty
-
-
-def _written(frames, path: Path) -> int:
-    """Write frames to a Parquet or CSV file, batch by batch; it is there as a whole or not at all. How many rows."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    kind = path.suffix.lower()
-    if kind not in (*PARQUET, ".csv"):
-        raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
-    unfinished, writer, count = path.with_name(f".{path.name}.unfinished"), None, 0
-    try:
-        with unfinished.open("wb") as file:
-            for frame in frames:
-                if kind == ".csv":
-                    frame.to_csv(file, index=False, header=not count)
-                else:
-                    table = pa.Table.from_pandas(frame, preserve_index=False)
-                    writer = writer or parquet.ParquetWriter(file, table.schema)
-                    writer.write_table(table)
-                count += len(frame)
-            if writer is not None:
-                writer.close()
-        if not count:
-            raise ValueError("the source has no rows: there is nothing to predict")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return count
-
-
-@contextlib.contextmanager
-def bar(what: str, total: int | None, shown: bool | None):
-    """Show a bar with rows a second on the standard error; gives the function that moves it by some rows."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, force_terminal=shown)
-    if not console.is_terminal:
-        yield lambda rows: None
-        return
-
-    class Rate(ProgressColumn):
-        def render(self, task):
-            from rich.text import Text
-
-            return Text(f"{task.speed or 0:,.0f} rows/s")
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda rows: progress.advance(task, rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.estimators.batches import added, total_of
+from bayesgen.estimators.passes import added, total_of
 from bayesgen.inference import MAP, ML, resolve
 from bayesgen.messages import listed
 from bayesgen.models.discriminative import complete

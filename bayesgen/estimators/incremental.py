@@ -16,6 +16,7 @@ from bayesgen.models.class_conditional import ClassStatistics
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.sources import source_of
 from bayesgen.tables.table import numbered
 
 _DOUBTED = "rows whose label may be wrong have no sums that add: give all of them to fit"
@@ -209,7 +210,7 @@ class Incremental(Amendable, abc.ABC):
         >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
         array(['b'], dtype='<U1')
         """
-        rows, how = batches.source_of(source, missing), (checkpoint, progress, workers)
+        rows, how = source_of(source, missing), (checkpoint, progress, workers)
         with self._whole():
             return batches.fit_batches(self, rows, target, sample_weight, schema, classes, *how)
 
@@ -228,7 +229,7 @@ class Incremental(Amendable, abc.ABC):
         The estimator stays as it is. The arguments are those of `fit_batches`; nothing is read where schema and classes
         are declared.
         """
-        return batches.row_schema(self, batches.source_of(source, missing), target, sample_weight, schema, classes)
+        return batches.row_schema(self, source_of(source, missing), target, sample_weight, schema, classes)
 
     def summarise(self, X, y, sample_weight=None) -> ClassStatistics:
         """Sum the sufficient statistics of rows under the schema and classes of the fit, which stays as it is.
