@@ -20,6 +20,8 @@ def dense_rows(x: Any, owner: str, axes: int) -> np.ndarray:
             x = x.astype(float)
         except (TypeError, ValueError):
             raise TypeError(f"{owner} takes numbers, got {x.dtype} values") from None
+    if x.dtype.itemsize > 8:  # no linear algebra takes long doubles
+        x = x.astype(float)
     if x.ndim < axes:
         raise DataError(f"expected an array of rows with {axes} axes or more, got shape {x.shape}")
     return x
