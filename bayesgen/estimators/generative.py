@@ -257,7 +257,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
         Returns
         -------
         X : DataFrame or array, shape (n_samples, columns)
-            A DataFrame where the fit had column names.
+            A DataFrame where the fit had column names; dates are of the type datetime64, in UTC.
         y : array, shape (n_samples,)
             Class labels.
         """

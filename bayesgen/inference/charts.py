@@ -41,7 +41,8 @@ def charted(model, statistics, near, correlated: bool, seed: int):
     """Origin and root of a chart, from draws of the prior with a seed, or of a model ``near`` as they are.
 
     Where latents are not ``correlated`` (`may_correlate`) the root is that of scales alone; where they are and no mode
-    is found, it is so too, as a diagonal matrix.
+    is found, it is so too, as a diagonal matrix. Every chain searches from a seed of its own: where there are several
+    modes chains then end in different ones, and R-hat tells; from one shared mode they would all agree.
     """
     start = starter(model, statistics, near)(seed)
     if near is not None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,7 @@ def to_arviz(
         new = columns_of(schema, _by_block(schema, {name: v[None] for name, v in x.items()}), (1, len(t)))
     else:
         t, x = model.sample_rows(before.flat, int(rng.integers(2**31)))
+        schema = replace(schema, dates=())  # ArviZ draws numbers, so dates are the days that the other groups have
         new = {name: Variable(v[None], ()) for name, v in schema.write(x).items()}
     own = {"t": Variable(t[None], ("obs",)[: t.ndim - 1], labels)}
     add_prior(result, before, {"prior_predictive": new | own}, obs)

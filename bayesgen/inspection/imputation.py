@@ -42,7 +42,8 @@ def impute(classifier, X, y=None, draws: int = 0):
     Returns
     -------
     DataFrame or array, shape (n, columns), or a list of ``draws`` of them
-        A DataFrame, with the index of X, where the fit had column names. What was seen is as it was.
+        A DataFrame, with the index of X, where the fit had column names. What was seen is as it was, but that dates
+        are of the type datetime64, in UTC.
 
     Examples
     --------

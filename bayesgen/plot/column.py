@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.messages import named
-from bayesgen.plot.style import COLOURS, DASHES, axes, dated
+from bayesgen.plot.style import COLOURS, DASHES, axes, dated, numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,8 +84,9 @@ def _typical(classifier, name: str) -> np.ndarray:
     """Values to draw at, increasing: over the central 98 % of each class, of the predictive."""
     drawn, labels = copy.copy(classifier).set_params(random_state=0).sample(_DRAWN)
     columns = list(classifier.schema_.columns)
-    values = np.asarray(drawn[name] if hasattr(drawn, "columns") else drawn[:, columns.index(name)], float)
-    ends = np.array([np.quantile(values[labels == label], [0.01, 0.99]) for label in np.unique(labels)])
+    values = numbers_of(classifier, drawn[name] if hasattr(drawn, "columns") else drawn[:, columns.index(name)], name)
+    # A draw beyond the calendar is missing.
+    ends = np.array([np.nanquantile(values[labels == label], [0.01, 0.99]) for label in np.unique(labels)])
     low, high = ends[:, 0].min(), ends[:, 1].max()
     if (values % 1).any():
         return np.linspace(low, high, _POINTS)

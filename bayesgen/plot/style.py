@@ -79,11 +79,15 @@ def columns_of(estimator, count: int, X=None) -> list[str]:
 
 def numbers(estimator, X) -> np.ndarray:
     """Rows to draw as numbers (n, D), columns of dates as days."""
-    of_days = _dates(estimator)
-    if not of_days or not hasattr(X, "columns"):
+    if not _dates(estimator) or not hasattr(X, "columns"):
         return np.asarray(X, float)
-    columns = ((name, np.asarray(X[name])) for name in X.columns)
-    return np.column_stack([days(v, name) if name in of_days else v.astype(float) for name, v in columns])
+    return np.column_stack([numbers_of(estimator, X[name], name) for name in X.columns])
+
+
+def numbers_of(estimator, values, column: str) -> np.ndarray:
+    """Values of a column to draw as numbers (n,), dates as days."""
+    values = np.asarray(values)
+    return days(values, column) if column in _dates(estimator) else values.astype(float)
 
 
 def legend(ax: "Axes", title: str | None = None):

@@ -4,11 +4,13 @@ import re
 
 import numpy as np
 
-from bayesgen.tables.columns import first_texts
+from bayesgen.tables.columns import first_texts, to_float
 
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
 _ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")
 _LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME}$")
+_NUMBERS = ("integer", "floating", "mixed-integer-float")  # what pandas calls them
+_FIRST, _LAST = np.array(["0001-01-01", "9999-12-31"], "datetime64[D]").astype(int)
 _CALENDAR = 700_000  # days from 1970 to the last year that is told, 3886, and to the first, 53
 
 
@@ -54,6 +56,8 @@ def days(values, column: str) -> np.ndarray:
     values = np.asarray(values)
     if values.dtype.kind in "iuf":
         return values.astype(float)
+    if pd.api.types.infer_dtype(values, skipna=True) in _NUMBERS:  # pandas takes them for nanoseconds
+        return to_float(values, column)
     series = pd.Series(values)
     texts = [text for text in series.dropna().unique() if isinstance(text, str)]
     options: dict = {"utc": True}
@@ -65,6 +69,26 @@ def days(values, column: str) -> np.ndarray:
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"column {column!r} is to hold dates: {str(error).splitlines()[0]}") from None
     return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=float)
+
+
+def moments(days) -> np.ndarray:
+    """Days since 1970-01-01 as moments, datetime64[ms] (n,), in UTC: the way back of `days`.
+
+    Parameters
+    ----------
+    days : float array, shape (n,)
+        Days. Those that are NaN, or outside the years 1 to 9999 of Python's calendar, give NaT.
+
+    Examples
+    --------
+    >>> moments([19753.0, 19753.5, float("nan")])
+    array(['2024-01-31T00:00:00.000', '2024-01-31T12:00:00.000',
+           'NaT'], dtype='datetime64[ms]')
+    """
+    days = np.asarray(days, float)
+    known = (days >= _FIRST) & (days <= _LAST)
+    milliseconds = np.rint(np.where(known, days, 0.0) * 86_400_000).astype(np.int64)
+    return np.where(known, milliseconds.astype("datetime64[ms]"), np.datetime64("NaT", "ms"))
 
 
 def told(day: float) -> str:

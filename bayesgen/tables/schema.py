@@ -15,7 +15,7 @@ from bayesgen.leaf import ExponentialFamily
 from bayesgen.messages import counted, listed, several
 from bayesgen.models.beta_bernoulli import BetaBernoulli
 from bayesgen.numerics.pieces import count_rows
-from bayesgen.tables.dates import days
+from bayesgen.tables.dates import days, moments
 from bayesgen.tables.table import SPARSE_FAMILIES, Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
@@ -66,7 +66,7 @@ class Schema:
     library : str
         That of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
     dates : tuple of str
-        Columns of numbers that are days since 1970-01-01: read from dates, and told as dates.
+        Columns of numbers that are days since 1970-01-01: read from dates, told and given back as dates.
     """
 
     columns: tuple[str, ...]
@@ -157,8 +157,13 @@ class Schema:
             if block.categories is not None:
                 values = _labels(block.categories)[values.astype(np.intp)]
             for j, column in enumerate(block.columns):
-                result[column] = values[:, j].astype(bool) if column in self.bools else values[:, j]
+                result[column] = self._cells(column, values[:, j])
         return result
+
+    def _cells(self, column: str, values: np.ndarray) -> np.ndarray:
+        if column in self.bools:
+            return values.astype(bool)
+        return moments(values) if column in self.dates else values
 
     def nothing(self) -> dict[str, np.ndarray]:
         """One row with every entry missing."""
@@ -173,8 +178,8 @@ def _labels(categories: tuple) -> np.ndarray:
 
 
 def side_by_side(columns) -> np.ndarray:
-    """Columns (n,) as one array (n, columns), of objects where text stands beside numbers."""
-    columns = list(columns)
+    """Columns (n,) as one array (n, columns), of objects where text stands beside numbers, or where there are dates."""
+    columns = [c.astype(object) if c.dtype.kind == "M" else c for c in columns]
     kinds = {"text" if c.dtype.kind in "US" else c.dtype.kind if c.dtype.kind in "bO" else "number" for c in columns}
     return np.column_stack([c.astype(object) for c in columns] if len(kinds) > 1 else columns)
 
