@@ -7,6 +7,8 @@ sampler are compared with the exact posterior's. Peers that are not installed ar
 # ruff: noqa: B023 - a contender is called in the turn of the loop that makes it
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -15,6 +17,9 @@ from numpyro.infer import MCMC
 from numpyro.infer import NUTS as Kernel
 
 from bayesgen import NUTS, program
+from bayesgen.inference.charts import charted, displacement
+from bayesgen.inference.compiled import fresh, one_kernel
+from bayesgen.inference.mode import potential
 from benchmarks.fit import as_rows, model, rows
 from benchmarks.peers import ABSENT, CONTENDERS, GOALS, INSTALLED, SITES
 from benchmarks.timing import Table, medians, told
@@ -63,6 +68,42 @@ def plain(ours, statistics, samples, warmup):
     return run
 
 
+def leapfrogs(ours, statistics, run):
+    """The bare leapfrog steps of a run, without any tree: two chains side by side, each one compiled kernel."""
+    jax, count = program.jax, int(run.sample_stats["n_steps"].sum() + run.warmup.sample_stats["n_steps"].sum()) // 2
+    with program.x64():
+        model, sums, _ = ours.whitened(statistics)
+        model, sums = fresh(model, sums)
+        chart = charted(model, sums, None, False, 0)
+        size = len(chart[1])
+
+        def chain(v, chart, model, sums):
+            density = jax.value_and_grad(lambda v: potential(displacement(v, chart), chart[0], model, sums))
+
+            def step(_, state):
+                v, r, slope, energy = state
+                r = r - 0.005 * slope
+                v = v + 0.01 * r
+                height, slope = density(v)
+                return v, r - 0.005 * slope, slope, energy + height
+
+            return jax.lax.fori_loop(0, count, step, (v, v, 0 * v, 0.0))
+
+        kernel = jax.jit(one_kernel(chain)).lower(np.zeros(size), chart, model, sums).compile()
+
+    def one(seed):
+        with program.x64():
+            state = kernel(np.random.default_rng(seed).standard_normal(size), chart, model, sums)
+            if not np.isfinite(state[-1]):
+                raise AssertionError("the bare leapfrog steps left float64; nothing was timed")
+
+    def both():
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(one, range(2)))
+
+    return both
+
+
 FIRST = """
 import time, numpyro.diagnostics, numpyro.infer, numpyro.optim
 from bayesgen import NUTS, cache_compilation
@@ -84,7 +125,8 @@ def first_call(**names) -> float:
 
 def run(quick: bool = False) -> list[Table]:
     """Fill the tables."""
-    note = f"1e4 rows, 2 chains. Not installed, so not compared: {', '.join(ABSENT) or 'none'}."
+    note = "1e4 rows, 2 chains. The floor is the bare leapfrog steps of our run, without trees, in one compiled kernel."
+    note += f" Not installed, so not compared: {', '.join(ABSENT) or 'none'}."
     table = Table("NUTS, effective draws per second", note)
     growth = Table("NUTS against rows", "Ratio: the time at 150 rows over that at more rows; 1 is no growth.")
     starts = Table(
@@ -118,14 +160,17 @@ def run(quick: bool = False) -> list[Table]:
             once[name] = perf_counter() - start
         for own in draws.values():
             check(own, exact, SITES[family])
+        every = contenders | {
+            "floor": leapfrogs(ours, statistics, replace(sampler, keep_warmup=True)(ours, statistics, seed=0))
+        }
         slow = {name for name, seconds in once.items() if seconds > 30}
-        time = once | medians({n: call for n, call in contenders.items() if n not in slow}, 1 if quick else 3)
+        time = once | medians({n: call for n, call in every.items() if n not in slow}, 1 if quick else 3)
         rate = {name: smallest({site: own[site] for site in SITES[family]}) / time[name] for name, own in draws.items()}
         for name in (name for name in rate if name != "ours"):
             goal = GOALS.get(name, 15.0)
             goal = goal[family] if isinstance(goal, dict) else goal
             goal = CORRELATED.get(name, goal) if condition > 1 else goal
-            table.add(cell, name, rate["ours"] / rate[name], goal)
+            table.add(cell, name, rate["ours"] / rate[name], goal, time["ours"] / time["floor"])
         table.note += "".join(
             f" {name} took {once[name]:.0f} s of {family}, most of it in warm-up, and was run once."
             for name in sorted(slow)

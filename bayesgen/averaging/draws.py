@@ -13,6 +13,7 @@ from bayesgen.averaging.logistic import STRENGTHS
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.stack import SOFTMAX
 from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.triangles import triangular_inverse
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 
@@ -36,7 +37,7 @@ def gaussians(view, member, size, rng):
         places = np.arange(dim)
         freedom = p.nu[:, None] + places - dim + 1
         lower[..., places, places] = np.sqrt(rng.chisquare(freedom, (*size, *freedom.shape)))
-        root = np.linalg.cholesky(p.scale) @ np.linalg.inv(lower)
+        root = np.linalg.cholesky(p.scale) @ triangular_inverse(lower)
         noise = (root @ rng.standard_normal((*size, *p.mean.shape, 1)))[..., 0]
     return p.mean + noise / np.sqrt(p.kappa)[:, None], root
 

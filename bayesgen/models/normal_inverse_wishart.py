@@ -31,6 +31,7 @@ from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
 from bayesgen.numerics.sums import finite
 from bayesgen.numerics.threads import blas_threads
+from bayesgen.numerics.triangles import triangular_inverse
 from bayesgen.program import is_abstract, static
 
 
@@ -377,7 +378,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         M = np.tril(rng.standard_normal((*once, dim, dim)), -1)
         diagonal = np.arange(dim)
         M[..., diagonal, diagonal] = np.sqrt(rng.chisquare(self.nu[..., None] + diagonal - dim + 1, (*once, dim)))
-        cholesky = np.tril(np.linalg.cholesky(self.scale) @ np.linalg.inv(M))  # pivoting leaves rounding above
+        cholesky = np.linalg.cholesky(self.scale) @ triangular_inverse(M)
         noise = (cholesky @ rng.standard_normal((*shape, dim, 1)))[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[..., None]
         cholesky = self.squeeze(cholesky)

@@ -19,6 +19,7 @@ import numpy as np
 from bayesgen import program
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics.special import namespace
+from bayesgen.numerics.triangles import triangular_inverse
 
 _SMALL = 20  # columns
 
@@ -48,11 +49,11 @@ class PrecisionFactor(NormalInverseWishart):
     def sample_parameters(self, rng, size=()):
         """Exact draws of the two sites."""
         params = super().sample_parameters(rng, size)
-        return {"mean": params["mean"], "factor": _folded(np.linalg.inv(params["cholesky"]))}
+        return {"mean": params["mean"], "factor": _folded(triangular_inverse(params["cholesky"]))}
 
     def factors(self, params):
         """Cholesky factors of the covariance, of draws of the two sites."""
-        return np.tril(np.linalg.inv(_unfolded(params["factor"], self.mean.shape[-1])["inverse"]))
+        return triangular_inverse(_unfolded(params["factor"], self.mean.shape[-1])["inverse"])
 
 
 def _flat(site, size) -> Any:
@@ -87,13 +88,29 @@ def _folded(inverse):
 
 
 def _traces(params, matrix):
-    """Traces of U A U', A a symmetric matrix; in one kernel a small product takes half the time written out."""
-    inverse = params["inverse"]
+    """Traces of U A U', A a symmetric matrix; the derivative along dU is 2 tr(UA dU'), of the same product UA.
+
+    Without that rule the gradient has two products more: a step of 10 columns then takes a fifth longer.
+    """
+
+    def trace(inverse):
+        return (_product(inverse, matrix) * inverse).sum((-2, -1))
+
+    def rule(primals, tangents):
+        (inverse,), (along,) = primals, tangents
+        product = _product(inverse, matrix)
+        return (product * inverse).sum((-2, -1)), 2 * (product * along).sum((-2, -1))
+
+    result = program.jax.custom_jvp(trace)
+    result.defjvp(rule)
+    return result(params["inverse"])
+
+
+def _product(inverse, matrix):
+    """UA; in one kernel a small product takes half the time written out."""
     if inverse.shape[-1] <= _SMALL:
-        product = (inverse[..., None] * matrix[..., None, :, :]).sum(-2)
-    else:
-        product = inverse @ matrix
-    return (product * inverse).sum((-2, -1))
+        return (inverse[..., None] * matrix[..., None, :, :]).sum(-2)
+    return inverse @ matrix
 
 
 def _squares(params, point):
