@@ -24,13 +24,10 @@ from bayesgen.models.conditional import conditional_student
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.moments import Moments
-from bayesgen.numerics.patterns import grouped_patterns, patterns
-from bayesgen.numerics.pieces import as_columns, pieces, product_rows
-from bayesgen.numerics.scaled import log1p_sum_squares
-from bayesgen.numerics.scratch import scratch
-from bayesgen.numerics.special import log_gamma_ratio, multivariate_log_gamma_ratio, namespace, student_tail
+from bayesgen.numerics.patterns import patterns
+from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
+from bayesgen.numerics.student import Whitener, log_density_with_gaps, tail_with_gaps, write_log_density
 from bayesgen.numerics.sums import finite
-from bayesgen.numerics.threads import blas_threads
 from bayesgen.numerics.triangles import triangular_inverse
 from bayesgen.program import is_abstract, static
 
@@ -132,16 +129,17 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return self.scale * ((self.kappa + 1) / (self.kappa * self.dof))[..., None, None]
 
     # -- the program -------------------------------------------------------------------------------------------------
+    # What NumPyro would validate is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
 
     def parameters(self):
         """Sample the Cholesky factor of the covariance, and the mean given it."""
-        jnp = program.jnp
-        root = jnp.linalg.cholesky(self.scale)
-        cholesky: Any = program.numpyro.sample("cholesky", _inverse_wishart(self.nu, root))
-        spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
-        mean = program.numpyro.sample("mean", _normal(self.mean, spread))
-        covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
-        return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+        cholesky = _sample_cholesky(self.nu, self.scale)
+        return _with_covariance(self._sample_mean(cholesky), cholesky)
+
+    def _sample_mean(self, cholesky):
+        spread = cholesky / program.jnp.sqrt(self.kappa)[..., None, None]
+        normal = program.dist.MultivariateNormal(self.mean, scale_tril=spread, validate_args=False)
+        return program.numpyro.sample("mean", normal)
 
     def predictive(self):
         """Multivariate Student-t."""
@@ -150,37 +148,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         )
 
     def whitened(self, statistics):
-        """Rows F⁻¹(x - c), c and FF' the posterior mean and scale/nu: NIW(F⁻¹(mean - c), kappa, nu, F⁻¹ scale F⁻ᵀ).
+        """The same posterior in a factor of the precision, of whitened rows; with gaps it stays as it is."""
+        from bayesgen.models.precision_factor import whitened
 
-        Of 4 columns with condition number 100 it takes NUTS from 15 leapfrog steps a draw to 7. Gaps do not survive it.
-        The program is that of a `PrecisionFactor`, whose leapfrog steps take a fraction of the time.
-        """
-        from bayesgen.models.precision_factor import PrecisionFactor
-
-        if not isinstance(statistics, Moments):
-            return super().whitened(statistics)
-        posterior = self.update(statistics)
-        centre, factor = posterior.mean, np.linalg.cholesky(posterior.scale / posterior.nu[..., None, None])
-        inverse = np.tril(np.linalg.inv(factor))
-
-        def moved(mean):
-            return (inverse @ (mean - centre)[..., None])[..., 0]
-
-        def turned(matrix):
-            both = inverse @ matrix @ inverse.mT
-            return (both + both.mT) / 2
-
-        def restore(params):
-            cholesky = self.squeeze(factor) @ sampled.factors(params)
-            mean = centre + (factor @ params["mean"][..., None])[..., 0]
-            return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
-
-        grouped = centre.ndim > self.mean.ndim and not self.per_class
-        prior = self.for_classes(len(centre)) if grouped else self
-        own = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
-        kept = {"kappa": prior.kappa, "nu": prior.nu, "shared": prior.shared, "per_class": prior.per_class}
-        sampled = PrecisionFactor(moved(prior.mean), scale=turned(prior.scale), **kept)
-        return sampled, own, restore
+        return whitened(self, statistics) if isinstance(statistics, Moments) else super().whitened(statistics)
 
     # -- the algebra -------------------------------------------------------------------------------------------------
 
@@ -244,12 +215,16 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         if not self.concrete:
             return self._traced_predictive(self.check(x))
         x = self.shaped(x)
-        result = np.zeros((len(self._means), len(x)))
         if finite(x):
-            _student(result, x, self._means, *self._whole)
+            density = np.empty((len(self._means), len(x)))
+            write_log_density(density, x, self._means, self._whole)
         else:
-            self._with_gaps(result, x)
-        return result.T.reshape(len(x), *self.batch_shape)
+            missing = np.isnan(x)
+            filled = np.where(missing, 0.0, x)
+            if not finite(filled):  # what is infinite is told, with its place
+                self.check(x)
+            density = log_density_with_gaps(filled, ~missing, *self._flat)
+        return density.T.reshape(len(x), *self.batch_shape)
 
     def student(self, x, params=None):
         """Of the predictive, given the other columns."""
@@ -260,37 +235,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
 
     def tail_probability(self, x):
-        """Of δ² = (x - m)' S⁻¹ (x - m) over the d entries seen, δ²/d ~ F(d, dof); 1 where none is."""
+        """Of the predictive Student-t of the entries seen; 1 where none is."""
         x = self.check(x)
-        mean, _, dof = self._flat
-        result = np.ones((len(mean), len(x)))
-        for seen, rows in patterns(~np.isnan(x)):
-            if len(seen):
-                z = self._of_columns(seen) @ (x[np.ix_(rows, seen)] - mean[:, None, seen]).mT
-                with np.errstate(over="ignore"):
-                    square = (z * z).sum(1)
-                result[:, rows] = student_tail(square, len(seen), dof[:, None])
-        return result.T.reshape(len(x), *self.batch_shape)
-
-    def _of_columns(self, seen):
-        """Whitening matrices of the density of some columns, by group."""
-        observed = np.isin(np.arange(self.mean.shape[-1]), seen)
-        return self._students_of(observed[None])[0][0][:, *np.ix_(seen, seen)]
-
-    def _with_gaps(self, result, x):
-        """Write the log density of rows with gaps to ``result``, the rows of a pattern side by side."""
-        missing = np.isnan(x)
-        kinds, order, bounds = grouped_patterns(~missing)
-        filled, density = np.where(missing, 0.0, x), np.empty(result.shape)
-        if not finite(filled):  # what is infinite is told, with its place
-            self.check(x)
-        rows = filled.take(order, 0)
-        for part in pieces(len(kinds), self._means.size * x.shape[1]):
-            own = bounds[part.start : part.stop + 1]
-            some = slice(own[0], own[-1])
-            _students(density[:, some], rows[some], own - own[0], self._means, *self._students_of(kinds[part]))
-        for k in range(len(density)):
-            result[k, order] = density[k]
+        return tail_with_gaps(x, *self._flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
     def _means(self):
@@ -307,23 +254,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     @functools.cached_property
     def _whole(self):
-        """What `_student` needs where nothing is missing."""
+        """What whitens rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
-        whiten, level, power = _of_root(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
-        return whiten.reshape(-1, dim, dim), level.reshape(-1), power.reshape(-1)
-
-    def _students_of(self, seen):
-        """Whitening matrices, constants and powers of the density of what is ``seen`` (P, D), by pattern and group.
-
-        With the rows and columns of what is missing replaced by those of the identity, a matrix has the determinant of
-        the block that is seen, and its inverse; the whitened entries that are missing are then made 0.
-        """
-        _, scale, dof = self._flat
-        seen = seen[:, None].astype(float)
-        both = seen[..., :, None] * seen[..., None, :]
-        root = np.linalg.cholesky(scale * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
-        whiten, level, power = _of_root(root, dof, dof, seen.sum(-1))
-        return whiten * seen[..., None], level, power
+        own = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
+        return Whitener(own.matrix.reshape(-1, dim, dim), own.level.reshape(-1), own.power.reshape(-1))
 
     def _traced_predictive(self, x):
         """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""
@@ -343,16 +277,16 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     def mode(self):
         """Joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to the covariance)."""
-        dim = self.mean.shape[-1]
-        mean = np.broadcast_to(self.mean, (*self.batch_shape, dim))
-        means = self.tie(np.ones(self.batch_shape))
-        return full_params(mean, self.squeeze(self.scale / (self.nu + dim + 1 + means)[..., None, None]))
+        dim, means = self.mean.shape[-1], self.tie(np.ones(self.batch_shape))
+        return self._peak(self.nu + dim + 1 + means)
 
     def marginal_mode(self):
         """Modes of the marginal densities: the covariance's, the means integrated out, is scale / (nu + D + 1)."""
-        dim = self.mean.shape[-1]
-        covariance = self.squeeze(self.scale / (self.nu + dim + 1)[..., None, None])
-        return full_params(np.broadcast_to(self.mean, (*self.batch_shape, dim)), covariance)
+        return self._peak(self.nu + self.mean.shape[-1] + 1)
+
+    def _peak(self, divisor):
+        mean = np.broadcast_to(self.mean, (*self.batch_shape, self.mean.shape[-1]))
+        return full_params(mean, self.squeeze(self.scale / divisor[..., None, None]))
 
     def squeeze(self, matrix):
         """Drop the axis of classes from what they share."""
@@ -399,57 +333,20 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Sample a shared covariance once, outside the plate of classes, and the means given it."""
         if not self.shared:
             return super().latents(groups, name)
-        numpyro, jnp = program.numpyro, program.jnp
-        dim = self.mean.shape[-1]
-        root = jnp.linalg.cholesky(self.scale).reshape(dim, dim)
-        cholesky = numpyro.sample("cholesky", _inverse_wishart(self.nu.reshape(()), root))
+        cholesky = _sample_cholesky(self.nu.reshape(()), self.scale.reshape(self.scale.shape[-2:]))
         with self.plates(groups, name):
-            spread = cholesky / jnp.sqrt(self.kappa)[..., None, None]
-            mean = numpyro.sample("mean", _normal(self.mean, spread))
-        covariance = numpyro.deterministic("covariance", cholesky @ cholesky.mT)
-        return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+            mean = self._sample_mean(cholesky)
+        return _with_covariance(mean, cholesky)
 
 
-def _of_root(root, unit, dof, dim):
-    """Whitening matrices, constants and powers of Student-ts of ``dim`` columns: dof times scale is unit root root'."""
-    level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * unit)
-    log_root = np.log(root.diagonal(axis1=-2, axis2=-1)).sum(-1)
-    return np.linalg.inv(root) / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2
+def _sample_cholesky(nu, scale) -> Any:
+    root = program.jnp.linalg.cholesky(scale)
+    return program.numpyro.sample(
+        "cholesky", program.dist.InverseWishartCholesky(nu, scale_tril=root, validate_args=False)
+    )
 
 
-@np.errstate(under="ignore")
-def _student(result, x, mean, whiten, level, power):
-    """Write the log density of rows (n, D) to ``result`` (groups, n)."""
-    dim, mean = x.shape[1], mean[:, :, None]
-    with blas_threads(dim):
-        for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
-            columns, shape = as_columns(x[piece]), (*mean.shape[:2], piece.stop - piece.start)
-            z = np.subtract(columns, mean, out=scratch("centred", shape))
-            z = np.matmul(whiten, z, out=scratch("whitened", shape))
-            result[:, piece] = level[:, None] - power[:, None] * log1p_sum_squares(z, 1)
-
-
-@np.errstate(under="ignore")
-def _students(result, x, bounds, mean, whiten, level, power):
-    """Do `_student` for rows of several patterns, 0 where missing: those of pattern p begin at ``bounds[p]``."""
-    dim, mean, place = x.shape[1], mean[:, :, None], np.repeat(np.arange(len(whiten)), np.diff(bounds))
-    with blas_threads(dim):
-        for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
-            of, ends, shape = place[piece], bounds - piece.start, (*mean.shape[:2], piece.stop - piece.start)
-            columns = np.subtract(as_columns(x[piece]), mean, out=scratch("centred", shape))
-            z = scratch("whitened", shape)
-            for p in range(of[0], of[-1] + 1):
-                run = slice(max(ends[p], 0), ends[p + 1])
-                np.matmul(whiten[p], columns[..., run], out=z[..., run])
-            result[:, piece] = level.T.take(of, 1) - power.T.take(of, 1) * log1p_sum_squares(z, 1)
-
-
-# What NumPyro would validate here is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
-
-
-def _inverse_wishart(nu, root):
-    return program.dist.InverseWishartCholesky(nu, scale_tril=root, validate_args=False)
-
-
-def _normal(mean, root):
-    return program.dist.MultivariateNormal(mean, scale_tril=root, validate_args=False)
+def _with_covariance(mean, cholesky):
+    """The parameters, with the covariance recorded beside its factor."""
+    covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
+    return {"mean": mean, "covariance": covariance, "cholesky": cholesky}

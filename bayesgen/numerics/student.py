@@ -1,0 +1,120 @@
+r"""Densities and tails of D-variate Student-ts, of several groups at once, and of rows with gaps.
+
+With ν degrees of freedom, centre m and scale matrix S, ν S = c L L' and W = L⁻¹/√c,
+
+.. math:: \log p(x) = \log \frac{\Gamma((\nu + D)/2)}{\Gamma(\nu/2)} - \frac{D}{2} \log(\pi c) - \log |L|
+   - \frac{\nu + D}{2} \log(1 + |W (x - m)|^2)
+
+Entries that are missing are integrated out: what is left has the block of S that is seen, and the same ν.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesgen.numerics.patterns import grouped_patterns, patterns
+from bayesgen.numerics.pieces import as_columns, pieces, product_rows
+from bayesgen.numerics.scaled import log1p_sum_squares
+from bayesgen.numerics.scratch import scratch
+from bayesgen.numerics.special import log_gamma_ratio, student_tail
+from bayesgen.numerics.threads import blas_threads
+
+
+class Whitener(NamedTuple):
+    """What the density of rows about their centre is made of: level - power log(1 + |matrix (x - m)|²).
+
+    Attributes
+    ----------
+    matrix : array, shape (..., D, D)
+    level, power : array, shape (...)
+    """
+
+    matrix: np.ndarray
+    level: np.ndarray
+    power: np.ndarray
+
+    @classmethod
+    def of(cls, root, unit, dof, dim) -> "Whitener":
+        """Of ``dim`` columns, where dof times the scale matrix is unit root root'."""
+        level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * unit)
+        log_root = np.log(root.diagonal(axis1=-2, axis2=-1)).sum(-1)
+        return cls(np.linalg.inv(root) / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2)
+
+    @classmethod
+    def of_patterns(cls, seen, scale, dof) -> "Whitener":
+        """Of the columns that each pattern has, ``seen`` (P, D) bools: arrays (P, groups, ...).
+
+        With the rows and columns of what is missing replaced by those of the identity, a matrix has the determinant of
+        the block that is seen, and its inverse; the whitened entries that are missing are then made 0.
+        """
+        seen = seen[:, None].astype(float)
+        both = seen[..., :, None] * seen[..., None, :]
+        root = np.linalg.cholesky(scale * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
+        matrix, level, power = cls.of(root, dof, dof, seen.sum(-1))
+        return cls(matrix * seen[..., None], level, power)
+
+
+@np.errstate(under="ignore")
+def write_log_density(result, x, mean, whitener: Whitener, bounds=None) -> None:
+    """Write the log density of rows to ``result``.
+
+    Parameters
+    ----------
+    result : array, shape (groups, n)
+    x : array, shape (n, D)
+        Rows, 0 where missing.
+    mean : array, shape (groups, D)
+        Centres.
+    whitener : Whitener
+        By group; by pattern of gaps and group where there are several patterns.
+    bounds : int array, shape (P + 1,), optional
+        Where the rows of each pattern begin.
+    """
+    dim, mean = x.shape[1], mean[:, :, None]
+    pattern = np.zeros(0, int) if bounds is None else np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    with blas_threads(dim):
+        for piece in pieces(len(x), mean.size, 1 << 17, product_rows(dim * dim)):
+            columns, shape = as_columns(x[piece]), (*mean.shape[:2], piece.stop - piece.start)
+            z = np.subtract(columns, mean, out=scratch("centred", shape))
+            white = scratch("whitened", shape)
+            if bounds is None:
+                np.matmul(whitener.matrix, z, out=white)
+                level, power = whitener.level[:, None], whitener.power[:, None]
+            else:
+                of, ends = pattern[piece], bounds - piece.start
+                for p in range(of[0], of[-1] + 1):
+                    run = slice(max(ends[p], 0), ends[p + 1])
+                    np.matmul(whitener.matrix[p], z[..., run], out=white[..., run])
+                level, power = whitener.level.T.take(of, 1), whitener.power.T.take(of, 1)
+            result[:, piece] = level - power * log1p_sum_squares(white, 1)
+
+
+def log_density_with_gaps(x, seen, mean, scale, dof) -> np.ndarray:
+    """Log density of rows (n, D), 0 where they are not ``seen`` (n, D), for every group: (groups, n)."""
+    kinds, order, bounds = grouped_patterns(seen)
+    rows = x.take(order, 0)
+    density, result = np.empty((2, len(mean), len(x)))
+    for part in pieces(len(kinds), mean.size * x.shape[1]):
+        own = bounds[part.start : part.stop + 1]
+        some, whitener = slice(own[0], own[-1]), Whitener.of_patterns(kinds[part], scale, dof)
+        write_log_density(density[:, some], rows[some], mean, whitener, own - own[0])
+    for k in range(len(density)):
+        result[k, order] = density[k]
+    return result
+
+
+def tail_with_gaps(x, mean, scale, dof) -> np.ndarray:
+    """P(p(new) <= p(row)) of a new row with the same gaps, for rows (n, D) with NaN where missing: (groups, n).
+
+    Of δ² = (x - m)' S⁻¹ (x - m) over the d entries seen, δ²/d ~ F(d, dof); 1 where none is seen.
+    """
+    result = np.ones((len(mean), len(x)))
+    for seen, rows in patterns(~np.isnan(x)):
+        if len(seen):
+            observed = np.isin(np.arange(x.shape[1]), seen)
+            matrix = Whitener.of_patterns(observed[None], scale, dof).matrix[0][:, *np.ix_(seen, seen)]
+            z = matrix @ (x[np.ix_(rows, seen)] - mean[:, None, seen]).mT
+            with np.errstate(over="ignore"):
+                square = (z * z).sum(1)
+            result[:, rows] = student_tail(square, len(seen), dof[:, None])
+    return result
