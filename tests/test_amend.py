@@ -10,6 +10,7 @@ from sklearn.base import clone
 from test_fit_statistics import CASES, WEIGHT, Y, rows
 
 import bayesgen as bg
+from bayesgen.models import BetaBinomial
 
 NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
 ORDER = np.random.default_rng(1).permutation(60)
@@ -82,6 +83,10 @@ def test_what_cannot_be_forgotten_is_refused_and_the_fit_kept():
     table = pd.DataFrame({"c": ["u", "v", "u", "u"]})
     kinds = NB().fit(table, [0, 1, 0, 1])
     refused(kinds, lambda: kinds.forget(table[1:2], [0]), "a count would be -1")
+    words = NB("multinomial").fit([[3, 1], [0, 2]], [0, 1])
+    refused(words, lambda: words.forget([[4, 0]], [0]), "a count would be -1")
+    tosses = NB({(0, 1): BetaBinomial(1, 1)}).fit([[3, 4], [0, 2], [1, 1]], [0, 1, 0])
+    refused(tosses, lambda: tosses.forget([[0, 2]], [0]), "a count would be -1")
     gaps = GD(inference="map").fit([[0.0, np.nan], *np.random.default_rng(0).normal(size=(8, 2))], [0] * 5 + [1] * 4)
     refused(gaps, lambda: gaps.forget([[np.nan, 0.0]], [0]), "no row has the gaps")
     line = np.random.default_rng(0).normal(size=(20, 2))

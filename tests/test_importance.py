@@ -31,6 +31,25 @@ def test_naive_bayes_without_a_column_is_what_never_saw_it(inference):
         np.testing.assert_allclose(worse[column], without - whole, atol=1e-9)
 
 
+def test_counts_of_one_observation_are_missing_together():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 40)
+    words = rng.poisson(np.where(y == "a", 1.0, 3.0)[:, None], (80, 2))
+    rows = pd.DataFrame({"x": rng.normal(size=80), "cheap": words[:, 0], "now": words[:, 1], "tosses": 9})
+    rows["heads"] = rng.binomial(9, np.where(y == "a", 0.3, 0.6))
+    features = {("cheap", "now"): "multinomial", ("heads", "tosses"): bg.models.BetaBinomial(1, 1)}
+    worse = importance(bg.NaiveBayesClassifier(features).fit(rows[::2], y[::2]), rows[1::2], y[1::2])
+    assert list(worse) == ["x", "multinomial", "heads+tosses"]
+    without = bg.NaiveBayesClassifier({("heads", "tosses"): features["heads", "tosses"]})
+    plain = bg.NaiveBayesClassifier(features)
+    left = [*rows.columns.drop(["cheap", "now"])]
+    losses = [
+        evaluation.log_loss(y[1::2], classifier.fit(own[::2], y[::2]).predict_proba(own[1::2]))
+        for classifier, own in ((without, rows[left]), (plain, rows))
+    ]
+    assert worse["multinomial"].mean() == pytest.approx(losses[0] - losses[1], abs=1e-9)
+
+
 def test_a_column_that_is_missing_anyway_is_worth_nothing():
     rows = TABLE.assign(body_mass_g=np.where(TABLE.index % 3 == 0, np.nan, TABLE["body_mass_g"]))
     classifier = bg.AveragedClassifier(components=False).fit(rows[FIT], SPECIES[FIT])

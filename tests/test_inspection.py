@@ -178,12 +178,15 @@ def test_a_bag_of_words_and_heads_with_tosses_are_one_term_each():
     np.testing.assert_allclose(softmax(said.sum("term").values, axis=1), classifier.predict_proba(table), atol=1e-12)
 
 
-def test_linear_terms_add_to_the_log_odds():
-    classifier = bg.GaussianDiscriminantClassifier(shared=True, inference="ml").fit(X, Y)
+@pytest.mark.parametrize("gap", (False, True))
+def test_linear_terms_add_to_the_log_odds(gap):
+    rows = X.copy()
+    rows[::7, 1] = np.nan if gap else rows[::7, 1]
+    classifier = bg.GaussianDiscriminantClassifier(shared=True, inference="ml").fit(rows, Y)
     said = classifier.explain(X)
     np.testing.assert_allclose(softmax(said.sum("term").values, axis=1), classifier.predict_proba(X), atol=1e-9)
     # at the mean of the rows no column says anything
-    np.testing.assert_allclose(classifier.explain(X.mean(0)[None]).values[..., 1:], 0.0, atol=1e-9)
+    np.testing.assert_allclose(classifier.explain(np.nanmean(rows, 0)[None]).values[..., 1:], 0.0, atol=1e-9)
     with pytest.raises(ValueError, match="shared=True"):
         bg.GaussianDiscriminantClassifier().fit(X, Y).explain(X)
     with pytest.raises(ValueError, match="complete rows"):
@@ -374,6 +377,15 @@ def test_draws_say_where_they_are_few():
     weight = softmax(model.log_likelihood_rows(flat, model.check(nuts._read(new[[13]])))[:, 1, 0])
     own = nuts.posterior_.log_predictive_with_effective(nuts._read(new[[13]]))[1][0, 1]
     assert own == pytest.approx(nuts.posterior_.efficiency / (weight**2).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("covariance", "shared"), (("full", False), ("diagonal", True)))
+def test_reliability_of_draws_is_that_of_the_prediction(covariance, shared):
+    classifier = bg.GaussianDiscriminantClassifier(covariance, shared, inference="laplace", random_state=0).fit(X, Y)
+    rows = np.where(np.arange(X.size).reshape(X.shape) % 7 == 0, np.nan, X)
+    said = bg.inspection.draw_reliability(classifier, rows)
+    np.testing.assert_allclose(said.probability, classifier.predict_proba(rows), rtol=1e-12)
+    assert said.effective.shape == said.pareto_k.shape == (len(X),)
 
 
 def test_many_rows_are_sampled_in_the_memory_of_the_rows():

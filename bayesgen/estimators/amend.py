@@ -77,7 +77,7 @@ def forget(estimator, X, y, sample_weight=None):
     for name, leaf in estimator.model_.leaves.items():
         before, gone = whole.leaves[name], part.leaves[name]
         if isinstance(before, SumStatistics):
-            leaves[name] = _remaining(before, gone, leaf.density_kind == "probability")
+            leaves[name] = _remaining(before, gone, leaf.density_kind != "density")
         else:
             leaves[name] = _settled(before, before - gone)
             _check_digits(before, leaves[name])

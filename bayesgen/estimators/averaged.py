@@ -27,6 +27,8 @@ _FROM_ROWS = (
 )
 _ABSENT = {  # what other classifiers have, and why this one has not
     **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "summarise"), _FROM_ROWS),
+    "posterior_": "its members have one each, see inspection.member_posteriors",
+    "unlabelled": "every row has a label",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
 }
 

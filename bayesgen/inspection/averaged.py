@@ -47,6 +47,13 @@ class Averaged(abc.ABC):
         """Class probabilities (K,) that a user gives, checked."""
 
 
+def check_averaged(classifier, question: str) -> None:
+    """Raise where a question is to an averaged classifier, and another classifier is asked."""
+    check_is_fitted(classifier)
+    if not isinstance(classifier, Averaged):
+        raise TypeError(f"{question} is about an AveragedClassifier, got a {type(classifier).__name__}")
+
+
 def members(classifier):
     """A table of what was averaged, the heaviest member first.
 
@@ -135,7 +142,7 @@ def member_posteriors(classifier):
     """
     import xarray as xr
 
-    check_is_fitted(classifier)
+    check_averaged(classifier, "member_posteriors()")
     fitted, rng = classifier.average_, generator(classifier.random_state)
     names = average.families(fitted.names)
     heavy = [m for m in np.argsort(-fitted.weights, kind="stable") if fitted.weights[m] >= _LEAST]

@@ -88,8 +88,9 @@ def draw_reliability(classifier, X) -> DrawReliability:
             "draw_reliability() is about draws of a generative classifier: it needs inference='nuts' or 'laplace'"
         )
     posterior = posterior.as_draws(classifier.random_state)
-    rows = posterior.model.check(classifier._read(X))
-    joint, effective = posterior.log_predictive_with_effective(rows)
+    read = classifier._read(X)
+    joint, effective = posterior.log_predictive_with_effective(read)
+    rows = posterior.model.check(read)
     params, k, done = posterior.flat, np.empty(joint.shape), 0
     draws = len(next(iter(params.values())))
     for part in split_rows(rows, max(1, DENSITIES // (draws * joint.shape[1]))):

@@ -82,7 +82,7 @@ def _linear_terms(classifier, rows):
     if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.shared:
         raise ValueError("explain() needs scores that are a sum over columns: naive Bayes, or shared=True")
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
-    centre = classifier.statistics_.leaves["gaussian"].sum_groups().mean
+    centre = classifier.statistics_.leaves["gaussian"].pooled.mean
     if np.isnan(rows).any():
         raise ValueError("explain() of a Gaussian discriminant needs complete rows")
     at_centre = np.broadcast_to(intercept + weights @ centre, (len(rows), len(intercept)))

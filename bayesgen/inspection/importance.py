@@ -33,7 +33,8 @@ def importance(classifier, X, y) -> "pd.DataFrame":
     Returns
     -------
     DataFrame, shape (n, columns)
-        A row for each row, in nats, with the columns that the classifier uses. ``mean()`` is the importance, and
+        A row for each row, in nats, with the columns that the classifier uses; a bag of words, and heads with their
+        tosses, are missing together and stand under the name of their block. ``mean()`` is the importance, and
         ``sem()`` its standard error.
 
     Examples
@@ -58,10 +59,22 @@ def importance(classifier, X, y) -> "pd.DataFrame":
         return classifier.predict_log_proba(rows if isinstance(X, pd.DataFrame) else rows.to_numpy())[at]
 
     whole = log_probability(frame)
-    used = {column for block in classifier.schema_.blocks for column in block.columns}
     worse = {}
-    for column in (name for name in classifier.schema_.columns if name in used):
+    for name, columns in _parts(classifier):
         without = frame.copy(deep=False)
-        without[column] = frame[column].mask(np.ones(len(frame), dtype=bool))
-        worse[column] = whole - log_probability(without)
+        for column in columns:
+            without[column] = frame[column].mask(np.ones(len(frame), dtype=bool))
+        worse[name] = whole - log_probability(without)
     return pd.DataFrame(worse, index=frame.index)
+
+
+def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:
+    """What is missing at a time, by name, in the order of the columns: each alone, but counts of one observation."""
+    schema, leaves = classifier.schema_, getattr(getattr(classifier, "model_", None), "leaves", {})
+    parts = []
+    for block in schema.blocks:
+        leaf = leaves.get(block.name)
+        together = leaf is not None and leaf.event_dim and leaf.density_kind != "density"
+        parts += [(block.name, block.columns)] if together else [(column, (column,)) for column in block.columns]
+    place = {column: j for j, column in enumerate(schema.columns)}
+    return sorted(parts, key=lambda part: place[part[1][0]])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesgen.averaging.average import families
+from bayesgen.inspection.averaged import check_averaged
 from bayesgen.plot.style import BLUE, QUIET, axes
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
     >>> axes.get_xlabel()
     'weight'
     """
+    check_averaged(classifier, "plot.members()")
     ax = axes(ax)
     names, place = np.unique(families(classifier.members_), return_inverse=True)
     weights = np.bincount(place, classifier.weights_)
