@@ -2,6 +2,14 @@
 
 import pytest
 
-pytest.register_assert_rewrite("laws")
+pytest.register_assert_rewrite("laws", "refusals")
 
 collect_ignore = ["typing"]  # for type checkers; `test_typing` runs what is to be run
+
+
+@pytest.fixture
+def no_sampling(monkeypatch):
+    """Fail where a test gets as far as a sampler."""
+    from bayesgen.inference import nuts
+
+    monkeypatch.setattr(nuts, "blocks", lambda *args: pytest.fail("sampling began"))

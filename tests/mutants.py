@@ -24,18 +24,19 @@ from pathlib import Path
 
 HOME = Path(__file__).parents[1]
 PACKAGE = HOME / "bayesgen"
+MODELS = "test_models test_by_integration test_hard_values test_model_errors"
 # Which tests speak of it: files, and models of the laws. Left out is what compiles for long and finds no wrong formula.
 SUITES = {
     "statistics": ("test_properties test_kernels", "nothing"),
-    "scalars": ("test_models test_properties", "normal- or toronto- or isotropic-"),
-    "vectors": ("test_models test_properties", "plane- or (full and shared-)"),
-    "bits": ("test_models", "coins-"),
-    "categories": ("test_models", "dice-"),
+    "scalars": (f"{MODELS} test_properties", "normal- or toronto- or isotropic-"),
+    "vectors": (f"{MODELS} test_properties", "plane- or (full and shared-)"),
+    "bits": (MODELS, "coins-"),
+    "categories": (MODELS, "dice-"),
     "counts": ("test_counts", "calls- or heads or tosses- or bag"),
     "regression": ("test_linear_regression test_line_statistics", "linear"),
     "separation": ("test_laws", "separation-"),
     "classes": ("test_properties test_schema", "nothing"),
-    "draws": ("test_models test_inspection", "nothing"),
+    "draws": (f"{MODELS} test_inspection", "nothing"),
     "decisions": ("test_decision test_evaluation", "nothing"),
     "calibration": ("test_calibration", "nothing"),
 }

@@ -1,4 +1,4 @@
-"""NUTS on rows laid over four devices, beside NUTS on one; `test_inference.py` runs it in a process of its own."""
+"""NUTS on rows laid over four devices, beside NUTS on one; `test_nuts.py` runs it in a process of its own."""
 
 import sys
 from functools import partial

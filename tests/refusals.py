@@ -1,0 +1,31 @@
+"""Bad input: what it is made of, and that it is refused by an error of the right type that says what is wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesgen as bg
+
+NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
+LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassifier
+NAN, INF = np.nan, np.inf
+
+
+def refuses(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    # Errors of linear algebra, HDF5 or JAX are ValueErrors too, and say nothing to a user.
+    assert type(caught.value).__module__.split(".")[0] in ("builtins", "bayesgen", "sklearn", "narwhals")
+
+
+X = pd.DataFrame({"u": np.arange(8.0) ** 1.2, "v": [1.0, 3.0, 2.0, 5.0, 4.0, 7.0, 6.0, 9.0]})
+Y = np.array(["a", "b"] * 4)
+COUNTS = X.round()
+CLASSIFIER = GD().fit(X, Y)
+
+
+def put(value, column="v", row=3, dtype=None):
+    """The table with one bad entry."""
+    table = X.astype({column: dtype or object})
+    table.loc[row, column] = value
+    return table.astype({column: dtype or (float if isinstance(value, float) else object)})

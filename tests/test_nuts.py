@@ -1,0 +1,143 @@
+"""What the sampler says of itself, and how it runs: one kernel, blocks, an interrupt, the bar, several devices."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from sklearn.datasets import load_iris
+from test_inference import CLASSES, COIN, GAPPY, ROWS, SHORT
+
+from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier, SamplerWarning, fit, program
+from bayesgen.inference.compiled import one_kernel
+from bayesgen.inference.nuts import _problems
+from bayesgen.posterior import distance
+
+
+def cliff(x):
+    """A density with an edge, where the energy jumps."""
+    place = numpyro.sample("place", dist.Normal(x, 1.0))
+    numpyro.factor("edge", jnp.where(place > 0.5, -1e5, 0.0))
+
+
+def two_peaks(x):
+    """Two peaks that no trajectory joins."""
+    place = numpyro.sample("place", dist.Normal(0.0, 30.0))
+    numpyro.sample("x", dist.Normal(jnp.abs(place), 0.1), obs=x)
+
+
+def test_divergences_and_chains_apart_are_told():
+    with pytest.warns(SamplerWarning, match="diverged.*raise target_accept"):
+        edged = fit(cliff, 0.0, NUTS(200, 200, 2), seed=0)
+    assert edged.sample_stats["diverging"].any() and edged.samples["place"].max() < 0.5
+    with pytest.warns(SamplerWarning, match="R-hat is .* far above 1.01: the chains have not met; raise num_warmup"):
+        apart = fit(two_peaks, 20.0, NUTS(200, 200, 8), seed=1)
+    assert len(set(np.sign(apart.samples["place"].mean(1)))) == 2
+    with pytest.warns(SamplerWarning, match=r"R-hat|effective draws"):
+        fit(COIN, [1, 0, 1], NUTS(30, 30, 2), seed=0)
+
+
+@pytest.mark.parametrize(("apart", "words"), [(0.0, None), (0.15, "raise num_samples"), (1.0, "raise num_warmup")])
+def test_chains_a_little_apart_ask_for_more_draws_and_for_nothing_else(apart, words):
+    """Four chains of 400 draws whose means are ``apart``: an R-hat of 1.00, of 1.01 to 1.02, and more."""
+    draws = np.random.default_rng(0).normal(size=(4, 400, 1)) + apart * np.array([-1, 1, -1, 1])[:, None, None]
+    told = list(_problems(NUTS(num_samples=400), {"diverging": np.zeros(1)}, draws))
+    assert len(told) == (words is not None)
+    if words:
+        assert words in told[0] and ("num_warmup" in told[0]) == (apart == 1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_clean_data_give_no_warning():
+    X, y = load_iris(return_X_y=True)
+    for classifier in (GaussianDiscriminantClassifier, NaiveBayesClassifier):
+        classifier(inference="nuts", random_state=0).fit(X, y)
+
+
+def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior():
+    found = fit(COIN, [1, 0, 1], NUTS(1000, 500, 2), seed=0)
+    exact = fit(COIN, [1, 0, 1]).model
+    sd = np.sqrt(exact.a * exact.b / (exact.a + exact.b + 1)) / (exact.a + exact.b)
+    apart = abs(found.samples["probability"].mean() - exact.mean) / sd
+    assert found.distance["probability"] == pytest.approx(apart, abs=0.08)  # 4000 exact draws: a fifth of that
+    assert found.distance["probability"] < 0.2
+    assert found.to_arviz().posterior.attrs["distance to exact, probability"] == found.distance["probability"]
+    assert distance({"probability": found.samples["probability"] + sd}, {"probability": found.samples["probability"]})[
+        "probability"
+    ] == pytest.approx(1, rel=0.2)
+    gaps = fit(GAPPY, (ROWS, CLASSES), SHORT, seed=0)
+    assert not gaps.distance
+
+
+def test_one_kernel_computes_the_same():
+    def loop(x, y):
+        return jax.lax.scan(lambda c, _: ((c := jnp.sin(c) * jnp.sum(y) + c[::-1], c.sum())), x, length=50)
+
+    with jax.enable_x64(True):
+        x, y = np.linspace(0, 1, 7), np.linspace(-1, 1.1, 5)
+        whole, plain = (program.build(f, x, y)(x, y) for f in (one_kernel(loop), loop))
+    for a, b in zip(whole, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_what_cannot_be_one_kernel_is_sampled_all_the_same():
+    place = np.array([0, 2, 1, 2])
+
+    def scattered(y=None):
+        mean = numpyro.sample("mean", dist.Normal(0, 1).expand([3]).to_event(1))
+        total = jnp.zeros(3).at[place].add(jnp.ones(4)) * mean  # the gradient scatters, which XLA has no kernel for
+        with numpyro.plate("obs", 3):
+            numpyro.sample("y", dist.Normal(total, 1.0), obs=y)
+
+    draws = fit(scattered, (np.array([1.0, 1.0, 2.0]),), NUTS(500, 200, 2), seed=0)
+    np.testing.assert_allclose(draws.samples["mean"].mean((0, 1)), [0.5, 0.5, 0.8], atol=0.15)
+
+
+@pytest.mark.parametrize(("warmup", "samples"), [(0, 1), (30, 45), (50, 50), (70, 99), (100, 7)])
+def test_blocks_leave_no_seam(warmup, samples):
+    """Whatever the number of draws, they are the first of a longer run."""
+    short = fit(COIN, [1, 0, 1], NUTS(samples, warmup, 2), seed=3)
+    longer = fit(COIN, [1, 0, 1], NUTS(samples + 60, warmup, 2), seed=3)
+    assert short.samples["probability"].shape == (2, samples)
+    for name, values in (short.samples | short.sample_stats).items():
+        np.testing.assert_array_equal(values, (longer.samples | longer.sample_stats)[name][:, :samples])
+
+
+def test_an_interrupt_keeps_the_draws_so_far():
+    fit(COIN, [1], NUTS(50, 50, 2), seed=0)  # compiled
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    alarm = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        alarm.start()
+        with pytest.warns(SamplerWarning, match=r"interrupted: \d+ of 10000000 draws"):
+            found = fit(COIN, [1], NUTS(10_000_000, 50, 2), seed=0)
+    finally:
+        alarm.cancel()
+        signal.signal(signal.SIGINT, before)
+    draws = found.samples["probability"]
+    assert 0 < draws.shape[1] < 10_000_000 and draws.shape[1] % 50 == 0
+    np.testing.assert_array_equal(draws, fit(COIN, [1], NUTS(draws.shape[1], 50, 2), seed=0).samples["probability"])
+
+
+def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    fit(COIN, [1], NUTS(50, 50, 2, progress=True), seed=0)
+    shown = capfd.readouterr()
+    assert "NUTS" in shown.err and not shown.out
+    fit(COIN, [1], NUTS(50, 50, 2, progress=False), seed=0)
+    assert not any(capfd.readouterr())
+
+
+@pytest.mark.slow  # each compiles in a process of its own
+@pytest.mark.parametrize("case", ["logistic", "softmax", "probit", "laplace noise"])
+def test_rows_laid_over_four_devices_give_the_draws_of_one(case):
+    devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    subprocess.run([sys.executable, Path(__file__).with_name("sharded.py"), case], check=True, env=devices)

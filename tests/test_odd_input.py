@@ -1,0 +1,65 @@
+"""What is odd but right: it is read as any other."""
+
+import numpy as np
+import pytest
+from refusals import GD, NB, X, Y
+
+import bayesgen as bg
+from bayesgen import models
+
+ODD = {
+    "big-endian": X.to_numpy().astype(">f8"),
+    "read-only": np.lib.stride_tricks.as_strided(X.to_numpy(), writeable=False),
+    "negative strides": X.to_numpy()[::-1][::-1],
+    "Fortran order": np.asfortranarray(X.to_numpy()),
+    "masked, nothing masked": np.ma.masked_array(X.to_numpy()),
+    "single precision": X.to_numpy().astype(np.float32).astype(np.float64),
+    "objects": X.to_numpy().astype(object),
+    "nested lists": X.to_numpy().tolist(),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("make", [GD, NB])
+def test_odd_containers_are_read(kind, make):
+    want = make().fit(X.to_numpy(), Y).predict_proba(X.to_numpy())
+    table = ODD[kind]
+    tolerance = 1e-6 if kind == "single precision" else 1e-13
+    np.testing.assert_allclose(make().fit(table, Y).predict_proba(table), want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int64, np.float32])
+def test_small_integers_do_not_wrap_around(dtype):
+    """Of a uint8, 255 + 2 is 1."""
+    top = np.full((20, 2), min(255, np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else 255, dtype)
+    for leaf in (
+        models.GammaPoisson(1.0, 1.0),
+        models.DirichletMultinomial(1.0, 2),
+        models.BetaBinomial(1, 1, trials=255),
+    ):
+        x = top if leaf.event_dim else top[:, 0]
+        narrow, wide = (bg.fit(leaf, rows) for rows in (x, x.astype(float)))
+        assert narrow.log_evidence == wide.log_evidence
+        np.testing.assert_array_equal(narrow.log_predictive(x), wide.log_predictive(x.astype(float)))
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
+def test_rows_beyond_any_density_get_the_class_prior(covariance):
+    """Under a plug-in Gaussian squares of 1e200 overflow: log p(x | class) is -inf for all, and a warning says so."""
+    classifier = GD(covariance, inference="map", class_concentration=2.0).fit(X, Y)
+    with pytest.warns(UserWarning, match="8 rows have probability 0 under every class"):
+        np.testing.assert_allclose(classifier.predict_proba(1e200 * (1 + X)), 0.5)
+
+
+@pytest.mark.parametrize("size", [1e153, 1e200, 1e300])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
+def test_rows_far_out_keep_their_student_t(covariance, size):
+    """A t falls like a power of the distance, so its ratios have a limit: those at 1e153 are those at 1e100."""
+    classifier, direction = GD(covariance).fit(X, Y), np.ones_like(X) + X / np.abs(X).max()
+    np.testing.assert_allclose(
+        classifier.predict_proba(size * direction), classifier.predict_proba(1e100 * direction), rtol=1e-9
+    )
+
+
+def test_one_class_is_certain():
+    np.testing.assert_array_equal(GD().fit(X, ["a"] * 8).predict_proba(X), 1.0)

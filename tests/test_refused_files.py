@@ -1,0 +1,85 @@
+"""Files that are refused, by `load` and by the commands."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from refusals import GD, X, Y, refuses
+from typer.testing import CliRunner
+
+import bayesgen as bg
+from bayesgen.cli import app
+
+pytestmark = pytest.mark.usefixtures("no_sampling")
+
+
+# -- files
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "not a file that"), (b"PK\x03\x04", "not a file that"), (b"\x89HDF\r\n\x1a\n", "damaged"),
+     (b"\x89HDF\r\n\x1a\n" + b"\0" * 4000, "damaged"), (b"\x80\x04K\x01.", "not a file that")],
+)  # fmt: skip
+def test_load_refuses_foreign_files(content, words, tmp_path):
+    (tmp_path / "model.nc").write_bytes(content)
+    refuses(lambda: bg.load(tmp_path / "model.nc"), ValueError, words)
+
+
+def test_load_refuses_a_file_of_another_library(tmp_path):
+    pd.DataFrame({"x": [1.0]}).to_xarray().to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    refuses(lambda: bg.load(tmp_path / "other.nc"), ValueError, "not a file that an estimator of bayesgen was saved to")
+
+
+def test_load_refuses_a_file_that_is_not_there(tmp_path):
+    refuses(lambda: bg.load(tmp_path / "none.nc"), FileNotFoundError, "none.nc")
+
+
+def test_load_refuses_a_file_with_one_changed_byte(tmp_path):
+    """Or reads it as it was, where the byte is one that HDF5 does not look at."""
+    fitted = GD().fit(X, Y)
+    fitted.save(tmp_path / "model.nc")
+    content, refused = (tmp_path / "model.nc").read_bytes(), 0
+    for place in np.random.default_rng(0).integers(len(content), size=60):
+        changed = bytearray(content)
+        changed[place] ^= 0xFF
+        (tmp_path / "model.nc").write_bytes(changed)
+        try:
+            again = bg.load(tmp_path / "model.nc")
+        except ValueError as error:
+            assert "model.nc" in str(error)
+            refused += 1
+        else:
+            np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert refused > 5
+
+
+# -- the command line
+
+COMMANDS = {
+    "no such file": (["compare", "none.csv", "--target", "y"], "no such file, nor a built-in data set"),
+    "no such column": (["compare", "penguins", "--target", "y"], "y"),
+    "no such inference": (["compare", "penguins", "--target", "species", "--inference", "vb"], "no inference 'vb'"),
+    "no such model": (["compare", "penguins", "--target", "species", "--model", "svm"], "svm"),
+    "one fold": (["compare", "penguins", "--target", "species", "--inference", "ml", "--folds", "1"], "fold"),
+    "half a fold": (["compare", "penguins", "--target", "species", "--folds", "2.5"], "Invalid value"),
+    "a measured target": (
+        ["compare", "penguins", "--target", "body_mass_g", "--inference", "ml"],
+        "too few rows: class 2700 has 1",
+    ),
+    "no target": (["compare", "penguins"], "--target"),
+    "fit of nothing": (["fit", "none.csv", "--target", "y"], "no such file"),
+    "fit of no inference": (["fit", "penguins", "--target", "species", "--inference", "vb"], "no inference 'vb'"),
+    "predict with no model": (["predict", "none.nc", "penguins"], "none.nc"),
+    "no such command": (["divine"], "No such command"),
+}
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_command_line_refuses(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments, words = COMMANDS[kind]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert words in " ".join(result.output.split()) and "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,266 @@
+"""What decisions, scores and sets of classes refuse."""
+
+import numpy as np
+import pytest
+from refusals import CLASSIFIER, COUNTS, GD, INF, NAN, NB, X, Y, put, refuses
+
+import bayesgen as bg
+from bayesgen import decision, evaluation, models
+
+pytestmark = pytest.mark.usefixtures("no_sampling")
+
+P = [[0.5, 0.5], [0.2, 0.8]]
+
+
+def sets(classifier, new=X, y=Y, **options):
+    return bg.inspection.predict_set(classifier, new, X, y, **options)
+
+
+SCORES = {
+    "percent": (lambda: decision.decide([[50, 50]]), ValueError, "every row summing to 1"),
+    "one column": (lambda: decision.decide([0.5, 0.5]), ValueError, "both columns"),
+    "NaN probability": (lambda: decision.decide([[NAN, 1.0]]), ValueError, "finite and in"),
+    "masked probabilities": (
+        lambda: decision.decide(np.ma.masked_array(P, mask=np.eye(2))),
+        ValueError,
+        "masked entries",
+    ),
+    "masked truth": (
+        lambda: evaluation.accuracy(np.ma.masked_array([0, 1], mask=[0, 1]), P),
+        ValueError,
+        "y_true contains missing labels",
+    ),
+    "negative probability": (lambda: evaluation.log_loss([0], [[-0.5, 1.5]]), ValueError, r"in \[0, 1\]"),
+    "words for probabilities": (lambda: evaluation.accuracy([0], [["a", "b"]]), TypeError, "array of numbers"),
+    "complex probability": (lambda: decision.decide([[1j, 1 - 1j]]), TypeError, "array of numbers"),
+    "one label of two": (
+        lambda: evaluation.accuracy(["a", "a"], P),
+        ValueError,
+        r"y_true holds 1 distinct values \['a'\]",
+    ),
+    "numbers for labels": (lambda: evaluation.brier_score([0.3, 1.2], P), ValueError, "continuous"),
+    "code beyond": (lambda: evaluation.log_loss([2, 2], P), ValueError, r"y_true holds 1 distinct values \[2\]"),
+    "label beyond": (
+        lambda: evaluation.log_loss([1, 3], P, labels=[1, 2]),
+        ValueError,
+        r"y_true holds \[3\], not among",
+    ),
+    "fewer truths": (lambda: evaluation.log_loss([0], P), ValueError, r"y_true must have shape \(2,\)"),
+    "loss of another width": (
+        lambda: decision.decide(P, np.eye(3)),
+        ValueError,
+        r"loss must have shape \(2, actions\)",
+    ),
+    "infinite loss": (lambda: decision.expected_loss(P, [[0, INF], [1, 0]]), ValueError, "loss must be finite"),
+    "reject at NaN": (lambda: decision.decide(P, reject_cost=NAN), ValueError, "reject_cost must be finite"),
+    "rejected without cost": (lambda: decision.risk([0], [-1], np.eye(2)), ValueError, "reject_cost is needed"),
+    "action beyond": (lambda: decision.risk([0], [2], np.eye(2)), ValueError, "action must be codes"),
+    "threshold of gains": (lambda: decision.threshold(np.eye(2)), ValueError, "dearer than correct"),
+    "threshold of three": (lambda: decision.threshold(np.eye(3)), ValueError, "loss must have shape"),
+    "no bins": (lambda: evaluation.reliability_table([0, 1], P, bins=0), ValueError, "bins must be"),
+    "bins of no kind": (
+        lambda: evaluation.reliability_table([0, 1], P, strategy="log"),
+        ValueError,
+        "strategy must be",
+    ),
+    "error of no kind": (
+        lambda: evaluation.expected_calibration_error([0, 1], P, kind="mean"),
+        ValueError,
+        "kind must be",
+    ),
+    "negative weights": (
+        lambda: evaluation.accuracy([0, 1], P, sample_weight=[-1, 2]),
+        ValueError,
+        "finite and nonnegative",
+    ),
+    "weights of 0": (lambda: evaluation.accuracy([0, 1], P, sample_weight=[0, 0]), ValueError, "at least one row"),
+    "nothing to compare": (lambda: bg.compare_evidence({}), ValueError, "mapping from name to fitted"),
+    "evidences of other rows": (
+        lambda: bg.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
+        ValueError,
+        "do not compare",
+    ),
+    "evidences of rescaled rows": (
+        lambda: bg.compare_evidence({"one": CLASSIFIER, "two": NB().fit(2 * X, Y)}),
+        ValueError,
+        "of different rows; column 'u' has means by class of",
+    ),
+    "evidences of other gaps": (
+        lambda: bg.compare_evidence({"one": CLASSIFIER, "two": NB().fit(X.mask(X > 8), Y)}),
+        ValueError,
+        r"column 'u' has observed values by class of \[4.0, 4.0\] and \[3.0, 3.0\]",
+    ),
+    "evidences of other counts": (
+        lambda: bg.compare_evidence({"one": NB("poisson").fit(COUNTS, Y), "two": NB("categorical").fit(COUNTS + 1, Y)}),
+        ValueError,
+        "column 'u' has means by class",
+    ),
+    "left out of moved rows": (lambda: CLASSIFIER.leave_one_out(X + 0.5, Y), ValueError, "rows of the fit: column 'u'"),
+    "left out of other labels": (
+        lambda: CLASSIFIER.leave_one_out(X, np.roll(Y, 1)),
+        ValueError,
+        "rows of the fit: column 'u'",
+    ),
+    "draws beyond memory": (
+        lambda: CLASSIFIER.predict_proba_draws(X, 10**12),
+        MemoryError,
+        "of 8 rows' probabilities of 2 classes would take 128000 GB of memory, and there are .*: take fewer draws",
+    ),
+    "reference prior of too few rows": (
+        lambda: GD(prior="reference").fit(X[:4], Y[:4]),
+        ValueError,
+        "class 'a'.*2 columns need more rows than 2 in each class",
+    ),
+    "shared reference prior of too few rows": (
+        lambda: GD(prior="reference", shared=True).fit(X[:3], Y[:3]),
+        ValueError,
+        "class 'a'.*as many rows beyond one in each class",
+    ),
+    "reference prior of a constant column": (
+        lambda: GD(prior="reference").fit(X.assign(v=1.0), Y),
+        ValueError,
+        "class 'a', column 'v': .*stays improper here: no two distinct values",
+    ),
+    "reference prior of dependent columns": (
+        lambda: GD(prior="reference", shared=True).fit(X.assign(v=2 * X["u"]), Y),
+        ValueError,
+        "linearly dependent",
+    ),
+    "reference prior of one value": (
+        lambda: NB(prior="reference").fit(X.assign(u=[1.0, 2.0] * 4), Y),
+        ValueError,
+        "class 'a', column 'u': .*fewer than two distinct values",
+    ),
+    "reference prior of rows with gaps": (
+        lambda: GD(prior="reference").fit(put(NAN), Y),
+        ValueError,
+        "column 'v': rows are partly missing: the reference prior",
+    ),
+    "evidence of a reference prior": (
+        lambda: GD(prior="reference").fit(X, Y).log_evidence_,
+        AttributeError,
+        "improper: it has no evidence",
+    ),
+    "NUTS under a reference prior": (
+        lambda: GD(prior="reference", inference="nuts").fit(X, Y),
+        ValueError,
+        "an improper prior has none: use 'exact' or 'map'",
+    ),
+    "a prior of naive Bayes by another name": (
+        lambda: NB(prior="jeffreys").fit(X, Y),
+        ValueError,
+        "prior must be 'weak' or 'reference'",
+    ),
+    "draws of an improper prior": (
+        lambda: models.HaldaneBernoulli().sample_parameters(np.random.default_rng(0)),
+        ValueError,
+        "HaldaneBernoulli is improper: it has no draws",
+    ),
+    "evidence of an improper prior": (
+        lambda: bg.fit(models.ReferenceGaussian(), [1.0, 2.0]).log_evidence,
+        ValueError,
+        "ReferenceGaussian is improper: it has no evidence",
+    ),
+    "a coin that fell on one side": (
+        lambda: bg.fit(models.HaldaneBernoulli(), [1, 1]),
+        ValueError,
+        "Haldane's prior needs a one and a zero",
+    ),
+    "a query of a point": (
+        lambda: bg.inspection.query(GD(inference="ml").fit(X, Y), X),
+        ValueError,
+        "it needs inference='exact' or 'nuts'",
+    ),
+    "a query of no rows": (lambda: bg.inspection.query(CLASSIFIER, X, 0), ValueError, "n must be a whole number >= 1"),
+    "a query of more rows than there are": (
+        lambda: bg.inspection.query(CLASSIFIER, X, 9),
+        ValueError,
+        "n must be at most the 8 rows of X, got 9",
+    ),
+    "a query of half a draw": (
+        lambda: bg.inspection.query(CLASSIFIER, X, size=0.5),
+        ValueError,
+        "size must be a whole",
+    ),
+    "a query before a fit": (lambda: bg.inspection.query(GD(), X), ValueError, "not fitted"),
+    "no label, exactly": (
+        lambda: GD(unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, 0, -1]),
+        ValueError,
+        "1 rows have no label: their posterior .* use inference='map', 'ml' or 'nuts'",
+    ),
+    "no label, unannounced": (
+        lambda: GD(inference="map").fit(X, [*Y[:7], None]),
+        ValueError,
+        "y contains missing labels",
+    ),
+    "no label at all": (
+        lambda: GD(inference="map", unlabelled=-1).fit(X, [-1] * 8),
+        ValueError,
+        "y holds no label at all",
+    ),
+    "no label that is NaN beside a marker": (
+        lambda: GD(inference="map", unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, NAN, -1]),
+        ValueError,
+        "y contains missing labels",
+    ),
+    "two markers": (lambda: GD(unlabelled=[-1, 9]).fit(X, Y), ValueError, "the value that stands for no label"),
+    "no label, in pieces": (
+        lambda: GD(inference="map", unlabelled=-1).partial_fit(X, Y, classes=["a", "b"]),
+        AttributeError,
+        "partial_fit",
+    ),
+    "no label and a gap": (
+        lambda: GD(inference="map", unlabelled=-1).fit(put(NAN), [0, 1, 0, -1, 0, 1, 0, 1]),
+        ValueError,
+        "rows without a label have gaps",
+    ),
+    "the weight of rows that all have a label": (
+        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, Y),
+        ValueError,
+        "every row of y has a label",
+    ),
+    "the weight beside one label": (
+        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, [0, 1, 0, 0, -1, 0, 0, 0]),
+        ValueError,
+        "a class has one label only",
+    ),
+    "a negative weight of rows without a label": (
+        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, [0, 1, 0, 1, -1, 0, 1, 0], [-1]),
+        ValueError,
+        "weights must hold one finite number >= 0",
+    ),
+    "sets of level 1": (lambda: sets(CLASSIFIER, level=1), ValueError, "level must lie between 0 and 1, got 1"),
+    "sets of many levels": (lambda: sets(CLASSIFIER, level=[0.8, 0.9]), ValueError, "level must lie between 0 and 1"),
+    "sets by some class": (lambda: sets(CLASSIFIER, by_class="a"), TypeError, "by_class must be True or False"),
+    "sets by other rows": (lambda: sets(CLASSIFIER, y=Y[::-1]), ValueError, "must be the rows of the fit"),
+    "sets of weighted rows": (
+        lambda: sets(GD().fit(X, Y, np.arange(1.0, 9.0))),
+        ValueError,
+        "Rows with weights are not exchangeable",
+    ),
+    "sets by a prior that rows chose": (lambda: sets(GD(prior="loo").fit(X, Y)), ValueError, "prior='loo' was chosen"),
+    "sets by an exponent that rows chose": (
+        lambda: sets(NB(exponent="loo").fit(X, Y)),
+        ValueError,
+        "exponent='loo' was chosen",
+    ),
+    "sets of a row with gaps": (lambda: sets(CLASSIFIER, put(NAN)), ValueError, "a full covariance has no exact"),
+    "sets by maximum likelihood of its own rows": (
+        lambda: sets(GD(inference="ml").fit(X, Y)),
+        ValueError,
+        "are the rows of the fit, which is not exact",
+    ),
+    "sets by labels of another length": (
+        lambda: bg.inspection.predict_set(GD(inference="ml").fit(X, Y), X, X[:4], Y),
+        ValueError,
+        "X_known has 4 rows and y_known has 8",
+    ),
+    "sets before a fit": (lambda: sets(GD()), ValueError, "not fitted"),
+    "reliability of no draws": (lambda: bg.inspection.draw_reliability(CLASSIFIER, X), ValueError, "inference='nuts'"),
+    "evidence without prior": (lambda: bg.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]), ValueError, ">= 0"),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_scores_refuse(kind):
+    refuses(*SCORES[kind])
