@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.register_assert_rewrite("laws", "refusals")
+pytest.register_assert_rewrite("laws", "refusals", "commands")
 
 collect_ignore = ["typing"]  # for type checkers; `test_typing` runs what is to be run
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run
 from matplotlib.figure import Figure
 from scipy.special import logit
-from test_cli import run
 
 import bayesgen as bg
 from bayesgen import data, decision, plot

@@ -1,0 +1,187 @@
+"""`bayesgen compare`: the table, the files it writes, and what is wrong in one line."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from commands import run
+from test_comparison import mixed
+from typer.testing import CliRunner
+
+from bayesgen import data
+from bayesgen.cli import app
+from bayesgen.comparison.candidates import CANDIDATES
+
+
+def test_compare_prints_a_table_and_writes_its_files(tmp_path):
+    table = data.load("penguins").iloc[::3]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    folder = tmp_path / "deep" / "report"
+    arguments = ("--target", "species", "--model", "nb", "--inference", "ml,map,exact", "--folds", 4)
+    code, out, err = run(tmp_path / "few.csv", *arguments, "--output", folder)
+    assert (code, err) == (0, "")
+    assert f"few.csv: {len(table)} rows, 8 columns; {len(table)} rows used" in out
+    assert "species, 3 classes: Adelie 51, Chinstrap 23, Gentoo 41" in out
+    assert "categorical: island (Biscoe, Dream, Torgersen), sex (female, male)" in out
+    assert "gaussian: bill_length_mm, bill_depth_mm, flipper_length_mm, body_mass_g, year" in out
+    assert "year ambiguous: few distinct whole numbers" in out
+    for word in ("ml 4 of 4", "map 4 of 4", "exact 4 of 4", "accuracy", "loss", "Brier", "calib.", "seconds"):
+        assert word in out
+    for file in ("calibration.png", "probabilities.png"):
+        assert (folder / file).read_bytes().startswith(b"\x89PNG")
+
+    predictions = pd.read_csv(folder / "predictions.csv")
+    assert predictions["row"].tolist() == list(range(len(table)))
+    assert set(predictions["fold"]) == {1, 2, 3, 4}
+    assert predictions["truth"].tolist() == table["species"].tolist()
+    p = predictions[[f"exact_p_{label}" for label in ("Adelie", "Chinstrap", "Gentoo")]].to_numpy()
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-14)
+    labels = np.array(["Adelie", "Chinstrap", "Gentoo"])
+    assert (predictions["exact_class"] == labels[p.argmax(1)]).all()
+
+    with xr.open_datatree(folder / "posterior.nc", engine="h5netcdf") as tree:
+        mean = tree["posterior"]["gaussian.mean"]
+        assert mean.dims == ("chain", "draw", "class", "feature")
+        assert mean.sizes["chain"] == 4
+        assert mean["class"].values.tolist() == labels.tolist()
+        assert mean["feature"].values.tolist()[-1] == "year"
+
+
+def test_all_models_stand_below_the_inferences_and_in_the_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    table = data.load("penguins").iloc[::6]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    arguments = ["few.csv", "--target", "species", "--inference", "exact", "--folds", "2", "--output", "report"]
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["compare", *arguments])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    first = [line.split("  ")[0].strip() for line in lines]
+    assert first.index("exact") < min(first.index(name) for name in CANDIDATES)
+    assert "Written to report: report.html, calibration.png, probabilities.png, models.png, columns.png" in lines[-1]
+    assert max(map(len, lines[:-1])) <= 80
+    assert "shared, full: numbers only, island, sex left out" in lines
+    assert (tmp_path / "report" / "models.png").read_bytes().startswith(b"\x89PNG")
+    predictions = pd.read_csv(tmp_path / "report" / "predictions.csv")
+    names = [f"{name.replace(' ', '_')}_p_Gentoo" for name in CANDIDATES]
+    assert set(names) <= set(predictions.columns)
+    np.testing.assert_allclose(predictions["naive_Bayes_p_Gentoo"], predictions["exact_p_Gentoo"], rtol=1e-12)
+    # without the models, a picture of an earlier run goes
+    assert CliRunner().invoke(app, ["compare", *arguments, "--model", "nb"]).exit_code == 0
+    assert not (tmp_path / "report" / "models.png").exists()
+
+
+def test_a_table_of_80_columns_is_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = CliRunner().invoke(
+        app, ["compare", "anes96", "--target", "vote", "--model", "nb", "--inference", "ml,exact"]
+    )
+    assert "…" not in result.stdout
+    assert max(map(len, result.stdout.splitlines()[5:])) <= 80
+    assert "0 551, 1 393" in result.stdout
+
+
+def test_ml_that_fails_in_a_fold_is_told_and_the_rest_goes_on(tmp_path):
+    mixed().to_parquet(tmp_path / "mixed.parquet")
+    code, out, _ = run(
+        tmp_path / "mixed.parquet", "--target", "t", "--model", "nb", "--inference", "ml,exact", "--output", tmp_path
+    )
+    assert code == 0
+    assert "ml 4 of 5" in out
+    assert "exact 5 of 5" in out
+    assert "class 'a', column 'x': maximum likelihood does not exist" in out
+    assert "The scores of ml are means over the rows of the other folds only" in out
+    assert "bernoulli: flag" in out
+    assert "name left out: an identifier" in out
+    assert pd.read_csv(tmp_path / "predictions.csv")["ml_class"].isna().sum() == 12
+
+
+def test_gda_takes_the_numbers_and_says_what_it_leaves_out(tmp_path):
+    code, out, _ = run(
+        "penguins", "--target", "species", "--model", "gda", "--inference", "exact", "--folds", 2, "--output", tmp_path
+    )
+    assert code == 0
+    assert "344 rows, 8 columns; 342 rows used" in out
+    assert "gaussian: bill_length_mm, bill_depth_mm, flipper_length_mm, body_mass_g, year" in out
+    assert "island, sex left out: not numbers" in out
+    assert "2 rows left out: gda compares on rows without gaps" in out
+    assert (tmp_path / "posterior.nc").exists()
+
+
+def test_few_rows_of_a_class_make_fewer_folds():
+    code, out, _ = run("penguins", "--target", "island", "--model", "nb", "--inference", "ml", "--folds", 60)
+    assert code == 0
+    assert "52 folds, not 60: the smallest class has no more rows" in out
+
+
+def test_a_file_wins_over_a_built_in_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mixed().to_csv("penguins", index=False)
+    code, out, _ = run("penguins", "--target", "t", "--model", "nb", "--inference", "exact", "--folds", 2)
+    assert code == 0
+    assert "penguins: 60 rows" in out
+
+
+def test_classes_and_names_of_any_kind(tmp_path):
+    table = mixed().rename(columns={"colour": "[bold]a/b", "z": "größe"})
+    table.to_csv(tmp_path / "odd.csv", index=False)
+    code, out, err = run(
+        tmp_path / "odd.csv", "--target", "flag", "--inference", "exact", "--folds", 2, "--output", tmp_path
+    )
+    assert (code, err) == (0, "")
+    assert "False" in out
+    assert "[bold]a/b" in out
+
+
+FILES = {
+    "empty.csv": "",
+    "header.csv": "x,t\n",
+    "one.csv": "x,t\n0.5,a\n1.5,a\n2.5,\n",
+    "unlabelled.csv": "x,t\n0.5,\n1.5,\n",
+    "few.csv": "x,t\n0.5,a\n1.5,b\n2.5,b\n",
+    "real.csv": "x,t\n0.5,0.1\n1.5,0.2\n2.5,0.4\n",
+    "constant.csv": "x,t\n1,a\n1,b\n1,a\n1,b\n",
+    "infinite.csv": "x,t\ninf,a\n1.5,b\n2.5,a\n3.5,b\n",
+    "ragged.csv": "x,t\n1,a\n1,a,b\n",
+    "junk.parquet": "not Parquet",
+    "good.csv": "x,t\n0.5,a\n1.5,b\n2.0,a\n3.5,b\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            "nowhere.csv --target t",
+            "nowhere.csv: no such file, nor a built-in data set; built in are: anes96, penguins",
+        ),
+        ("pinguins --target t", "pinguins: no such file, nor a built-in data set; built in are: anes96, penguins"),
+        (". --target t", "not readable as CSV"),
+        ("empty.csv --target t", "empty.csv: the file is empty"),
+        ("header.csv --target t", "columns, but no rows"),
+        ("one.csv --target t", "one class only, a, in the 2 rows"),
+        ("unlabelled.csv --target t", "no row is left: all lack t"),
+        ("few.csv --target t", "too few rows: class a has 1, and every class needs at least 2"),
+        ("real.csv --target t", "t holds 3 distinct real numbers, not classes"),
+        ("constant.csv --target t", "no column is left to learn from; x left out: constant"),
+        ("infinite.csv --target t", "column 'x': value inf in row 0 is infinite"),
+        ("ragged.csv --target t", "ragged.csv: not readable as CSV"),
+        ("junk.parquet --target t", "junk.parquet: not readable as Parquet"),
+        ("good.csv --target y", "no column 'y'; there are: x, t"),
+        ("good.csv --target t --model lda", "--model must be one of all, nb, gda; got 'lda'"),
+        ("good.csv --target t --inference ml,vb", "no inference 'vb'; there are: exact, laplace, map, ml, nuts"),
+        ("good.csv --target t --folds 1", "folds must be an integer >= 2, got 1"),
+        ("good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),
+        ("good.csv --target t --model gda --inference ml", "nothing could be learned in any fold"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    result = CliRunner().invoke(app, ["compare", *arguments.split()])
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr

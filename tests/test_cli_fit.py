@@ -1,0 +1,246 @@
+"""`bayesgen fit`, `update` and `predict`."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from commands import fitted, run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet as pq
+from test_cli_compare import FILES
+from test_comparison import mixed
+from typer.testing import CliRunner
+
+import bayesgen as bg
+from bayesgen import data
+from bayesgen.cli import app
+from bayesgen.comparison import compare
+
+
+@pytest.mark.parametrize("model", ["nb", "gda"])
+def test_fit_and_predict(tmp_path, model):
+    table = data.load("penguins").iloc[::3]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    saved, written = tmp_path / "model.nc", tmp_path / "predictions.csv"
+    code, out, err = run(
+        tmp_path / "few.csv", "--target", "species", "--model", model, "--output", saved, command="fit"
+    )
+    assert (code, err) == (0, "")
+    assert "species, 3 classes: Adelie 5" in out and f"Written to {saved}" in out
+    classifier = bg.load(saved)
+    # columns in another order, one more, none of the target
+    table = table.drop(columns="species").assign(extra=1)[::-1]
+    table[table.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
+    code, out, err = run(saved, tmp_path / "new.csv", "--output", written, command="predict")
+    assert (code, err) == (0, "")
+    assert f"{len(table)} rows; written to {written}: row, class, p_Adelie, p_Chinstrap, p_Gentoo" in out
+    predictions = pd.read_csv(written)
+    columns = list(classifier.feature_names_in_)
+    want = classifier.predict_proba(pd.read_csv(tmp_path / "new.csv")[columns])
+    np.testing.assert_allclose(predictions.filter(like="p_"), want, rtol=1e-12)
+    assert predictions["class"].tolist() == classifier.classes_[want.argmax(1)].tolist()
+
+
+def test_labels_that_look_like_numbers_stay_text(tmp_path):
+    rows = pd.DataFrame({"code": ["1", "2", "x"] * 6, "t": ["a", "b", "b"] * 6})
+    rows.to_csv(tmp_path / "train.csv", index=False)
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    (tmp_path / "new.csv").write_text("code,note\n1,p\n,q\n2,r\n")  # pandas alone would read 1.0, NaN, 2.0
+    code, _, err = run(tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict")
+    assert (code, err) == (0, "")
+    assert pd.read_csv(tmp_path / "p.csv")["class"].tolist() == ["a", "b", "b"]
+
+
+def test_an_unseen_category_is_an_error_or_missing(tmp_path):
+    mixed().to_csv(tmp_path / "train.csv", index=False)
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    mixed().assign(colour="mauve").to_csv(tmp_path / "new.csv", index=False)
+    call = (tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
+    code, _, err = run(*call, "--unseen", "error", command="predict")
+    assert code == 2 and "column 'colour': 'mauve' in row 0 is not one of the categories" in err
+    assert not (tmp_path / "p.csv").exists()
+    code, out, err = run(*call, command="predict")
+    assert (code, err) == (0, "")
+    assert "60 values taken as missing, of categories that were not there at fit: column 'colour': ['mauve']" in out
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = CliRunner().invoke(
+        app, ["compare", "anes96", "--target", "vote", "--model", "nb", "--inference", "ml,map,exact"]
+    )
+    assert "…" not in result.stdout
+    below = result.stdout.split("\nml\n")[1]
+    assert below.count("accuracy") == 3 and below.count("log loss") == 3 and below.count("5 of 5") == 3
+    ready = data.load("anes96")
+    want = compare(ready.drop(columns="vote"), ready["vote"], inferences=["exact"]).scores("exact")
+    assert f"{want.log_loss:.4f}" in below and f"{want.calibration_error:.4f}" in below
+
+
+@pytest.mark.slow  # a process of its own that draws every picture
+def test_signs_that_the_terminal_lacks_are_escaped(tmp_path):
+    mixed().rename(columns={"z": "größe", "t": "классы"}).to_csv(tmp_path / "odd.csv", index=False)
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+
+    def ask(*arguments):
+        call = [sys.executable, "-c", "from bayesgen.cli import app; app()", *arguments]
+        return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False)
+
+    result = ask("compare", "odd.csv", "--target", "классы", "--model", "nb", "--inference", "exact")
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert rb"gr\xf6\xdfe" in result.stdout and b"accuracy" in result.stdout
+    for arguments in (["compare", "odd.csv", "--target", "größe?"], ["fit", "--größe"]):
+        result = ask(*arguments)
+        assert result.returncode == 2 and b"Traceback" not in result.stderr and rb"\xf6" in result.stderr
+    environment["COLUMNS"] = "40"
+    assert ask("compare", "--help").returncode == 0
+
+
+def test_names_with_blanks_are_quoted_and_many_are_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 9)), columns=[f"bill {i}" for i in range(9)])
+    frame["a kind"] = [f"k{i % 12:02}" for i in range(30)]
+    frame["the class"] = ["one bird", "two"] * 15
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    out, _ = fitted(tmp_path, tmp_path / "table.csv", "--target", "the class")
+    assert "'the class', 2 classes: 'one bird' 15, two 15" in out
+    assert "gaussian: 'bill 0', 'bill 1', 'bill 2', 'bill 3', 'bill 4', 'bill 5' and 3 more" in out
+    assert "'a kind' (k00, k01, k02, k03, k04, k05 and 6 more)" in out
+
+
+def test_predict_with_a_regression_fitted_in_python(tmp_path):
+    X = pd.DataFrame({"u": np.arange(9.0), "v": np.arange(9.0) ** 2})
+    line = bg.LinearRegressor().fit(X, X["u"] + np.sin(X["v"]))
+    line.save(tmp_path / "line.nc")
+    X.to_parquet(tmp_path / "new.parquet")
+    code, _, _ = run(tmp_path / "line.nc", tmp_path / "new.parquet", "--output", tmp_path / "p.csv", command="predict")
+    mean, sd = line.predict(X, return_std=True)
+    predictions = pd.read_csv(tmp_path / "p.csv")
+    assert code == 0
+    np.testing.assert_allclose(predictions[["prediction", "sd"]], np.column_stack([mean, sd]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("fit nowhere.csv --target t", "nowhere.csv: no such file"),
+        ("fit good.csv --target y", "no column 'y'"),
+        ("fit good.csv --target t --inference vb", "no inference 'vb'"),
+        ("fit one.csv --target t --inference ml", "class 'b', column 'x': maximum likelihood does not exist"),
+        ("fit good.csv --target t --output good.csv", "--output good.csv: it is the file that is read, good.csv"),
+        ("fit good.csv --target t --output ./sub/../good.csv", "it is the file that is read, good.csv"),
+        ("fit good.csv --target t --output link.nc", "--output link.nc: it is the file that is read, good.csv"),
+        ("fit link.csv --target t --output good.csv", "--output good.csv: it is the file that is read, link.csv"),
+        ("predict model.nc good.csv --output good.csv", "--output good.csv: it is the file that is read"),
+        ("predict model.nc good.csv --output model.nc", "--output model.nc: it is the file that is read, model.nc"),
+        ("compare link2 --target t --inference exact --output report", "report/predictions.csv: it is the file"),
+        ("fit good.csv --target t --output sub", "--output sub: it is a folder, not a file"),
+        ("fit good.csv --target t --output good.csv/deep/m.nc", "--output good.csv: it is a file, not a folder"),
+        ("fit twice.csv --target t", "twice.csv: the column 'x' is there twice; rename one"),
+        ("fit twice.parquet --target t", "twice.parquet: the column 'x' is there twice; rename one"),
+        ("fit long.csv --target t", "long.csv: not readable as CSV"),
+        ("fit spaces.csv --target t", "no column 't'; there are: 'bill length', 'a,b', 'the class'"),
+        ("fit wide.csv --target t", "no column 't'; there are: c0, c1, c2, c3, c4, c5 and 4 more"),
+        ("fit good.csv --target t --categorical z", "--categorical: no column 'z'; there are: x"),
+        ("predict nowhere.nc good.csv", "nowhere.nc"),
+        ("predict good.csv good.csv", "good.csv: not a file that an estimator of bayesgen was saved to"),
+        ("predict model.nc nowhere.csv", "nowhere.csv: no such file"),
+        ("predict model.nc other.csv", "other.csv: lacks the columns x of the fit; it has z"),
+        ("predict model.nc good.csv --unseen drop", "--unseen must be error or missing"),
+        ("predict model.nc words.csv", "column 'x' holds 'p', which is not a number"),
+    ],
+)
+def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(FILES["good.csv"])
+    (tmp_path / "one.csv").write_text("x,t\n1,a\n2,a\n2.5,b\n")
+    (tmp_path / "other.csv").write_text("z\n1\n")
+    (tmp_path / "words.csv").write_text("x\np\n")
+    (tmp_path / "twice.csv").write_text("x,x,t\n1,2,a\n2,3,b\n")
+    (tmp_path / "long.csv").write_text("x,t\n1,2,a\n2,3,b\n")  # pandas alone takes the first column for names of rows
+    (tmp_path / "spaces.csv").write_text('bill length,"a,b",the class\n1,2,a\n')
+    (tmp_path / "wide.csv").write_text(",".join(f"c{i}" for i in range(10)) + "\n")
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([1, 3])], ["x", "x"]), "twice.parquet")
+    for link in ("link.nc", "link.csv"):
+        (tmp_path / link).symlink_to("good.csv")
+    for folder in ("sub", "report"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "report" / "predictions.csv").write_text(FILES["good.csv"])
+    (tmp_path / "link2").symlink_to("report/predictions.csv")
+    bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save("model.nc")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
+    assert code == 2
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert err.startswith("Error: ") and words in err
+    assert not (tmp_path / "predictions.csv").exists()
+
+
+def test_update_learns_what_all_rows_together_teach(tmp_path):
+    whole = data.load("penguins")
+    for name, part in (("first", whole[::2]), ("second", whole[1::2]), ("all", whole)):
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+        target = ["--target", "species", "--output", tmp_path / f"{name}.nc"]
+        if name != "second":
+            assert run(tmp_path / f"{name}.csv", *target, command="fit")[0] == 0
+    code, out, err = run(
+        tmp_path / "first.nc",
+        tmp_path / "second.csv",
+        "--target",
+        "species",
+        "--output",
+        tmp_path / "both.nc",
+        command="update",
+    )
+    assert (code, err) == (0, "") and "172 rows more, 344 in all" in out
+    X = whole.drop(columns="species")
+    both, once = bg.load(tmp_path / "both.nc"), bg.load(tmp_path / "all.nc")
+    np.testing.assert_allclose(both.predict_proba(X), once.predict_proba(X), rtol=1e-9)
+
+
+def test_pipes_and_the_module(tmp_path):
+    mixed().to_csv(tmp_path / "train.csv", index=False)
+    environment = os.environ | {"NO_COLOR": "1"}
+
+    def ask(*arguments, given=None):
+        call = [sys.executable, "-m", "bayesgen", *arguments]
+        return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False, input=given)
+
+    assert ask("--version").stdout.decode().strip() == f"bayesgen {bg.__version__}"
+    content = (tmp_path / "train.csv").read_bytes()
+    result = ask("fit", "-", "--target", "t", "--output", "m.nc", given=content)
+    assert (result.returncode, result.stderr) == (0, b"") and b"the standard input: 60 rows" in result.stdout
+    result = ask("predict", "m.nc", "-", "--output", "-", given=content)
+    assert result.returncode == 0 and b"\x1b" not in result.stdout + result.stderr
+    assert len(pd.read_csv(io.BytesIO(result.stdout))) == 60
+
+
+def test_help_names_the_commands():
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert all(command in result.stdout for command in ("compare", "fit", "predict"))
+
+
+CELLS = ["", "a", "b", "1", "2.5", "-3", "nan", "inf", "1e999", "ä", '"', "True", "2020-01-01", "a,b", "0x1f", "  "]
+TEXT = st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=5), max_size=8).map(
+    lambda rows: "\n".join(["y,a,b,c,d"] + [",".join(row) for row in rows]).encode()
+)
+
+
+@pytest.mark.filterwarnings("ignore")  # a table may have constant columns
+@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(content=st.binary(max_size=200) | TEXT, way=st.sampled_from(["nb", "gda"]))
+def test_any_file_is_fitted_or_refused(tmp_path, content, way):
+    (tmp_path / "table.csv").write_bytes(content)
+    model = tmp_path / "model.nc"
+    model.unlink(missing_ok=True)
+    code, _, err = run(tmp_path / "table.csv", "--target", "y", "--model", way, "--output", model, command="fit")
+    assert (code == 0) == model.exists()
+    assert code == 0 or err

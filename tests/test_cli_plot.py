@@ -1,0 +1,70 @@
+"""`bayesgen plot`."""
+
+import pytest
+from commands import run
+
+import bayesgen as bg
+from bayesgen import data
+
+
+@pytest.fixture(scope="module")
+def birds(tmp_path_factory):
+    """A folder with a saved classifier and rows that it did not see."""
+    folder, table = tmp_path_factory.mktemp("birds"), data.load("penguins").sample(frac=1, random_state=0)
+    y = table["species"][:200]
+    bg.NaiveBayesClassifier(random_state=0).fit(table[:200].drop(columns="species"), y).save(folder / "birds.nc")
+    table[200:].to_csv(folder / "rows.csv", index=False)
+    (folder / "costs.csv").write_text("species,count,leave\nGentoo,5,1\nAdelie,0,1\nChinstrap,1,2\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--of reliability",
+        "--of probabilities",
+        "--of confusion",
+        "--of confusion --loss costs.csv --reject-cost 0.5",
+        "--of importance",
+        "--of regions --columns bill_length_mm,body_mass_g",
+    ],
+)
+def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, given):
+    monkeypatch.chdir(birds)
+    code, out, err = run(
+        "birds.nc", "rows.csv", *given.split(), "--target", "species", "--output", tmp_path / "a.svg", command="plot"
+    )
+    assert (code, err) == (0, "")
+    assert "144 rows; written to" in out and "missing values" in out
+    assert (tmp_path / "a.svg").read_text().startswith("<?xml")
+
+
+def test_plot_draws_what_was_learned(birds, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(birds / "birds.nc", command="plot")
+    assert (code, out, err) == (0, "Written to picture.png", "")
+    whole = (tmp_path / "picture.png").read_bytes()
+    assert whole.startswith(b"\x89PNG")
+    run(birds / "birds.nc", "--columns", "island", command="plot")
+    assert (tmp_path / "picture.png").read_bytes() != whole
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ("--of pie", "--of must be one of columns, members, reliability"),
+        ("--of members", "averaged classifiers alone have members"),
+        ("--of reliability", "--of reliability needs FILE"),
+        ("rows.csv", "--of columns takes no FILE"),
+        ("rows.csv --of reliability", "needs --target, the column of rows.csv that holds the classes"),
+        ("rows.csv --of reliability --target sex", "it holds ['male', 'female']; the classes are ['Adelie'"),
+        ("rows.csv --of regions --target species", "name them by --columns"),
+        ("--columns bill", "no column 'bill' in the fit; there are: island, bill_length_mm"),
+        ("--output birds.nc", "it is the file that is read"),
+        ("--output picture.doc", "Format 'doc' is not supported"),
+    ],
+)
+def test_plot_says_what_it_needs(birds, monkeypatch, given, message):
+    monkeypatch.chdir(birds)
+    code, _, err = run("birds.nc", *given.split(), command="plot")
+    assert code == 2 and message in err

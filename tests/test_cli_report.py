@@ -1,0 +1,113 @@
+"""The page that `bayesgen compare` writes, and its JSON."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from commands import run
+from typer.testing import CliRunner
+
+import bayesgen as bg
+from bayesgen import data
+from bayesgen.cli import app
+from bayesgen.comparison import candidates
+from bayesgen.comparison.candidates import CANDIDATES
+
+
+class Page(HTMLParser):
+    """The text of a page, its tags, and the attributes of its pictures."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.words, self.tags, self.images = [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "img":
+            self.images.append(dict(attrs))
+
+    def handle_data(self, data):
+        if "style" not in self.tags[-1:]:
+            self.words.append(data)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The candidates without the one that takes seconds."""
+    monkeypatch.setattr(candidates, "CANDIDATES", {n: c for n, c in CANDIDATES.items() if n != "averaged"})
+
+
+def test_the_page_tells_all_and_needs_nothing_else(tmp_path, quick):
+    folder = tmp_path / "deep" / "report"
+    table = data.load("penguins").iloc[::6]
+    table.to_csv(tmp_path / "few birds.csv", index=False)
+    given = (tmp_path / "few birds.csv", "--target", "species", "--inference", "ml,exact", "--folds", "2")
+    code, out, _ = run(*given, "--drop", "year", "--drop", "sex", "--output", folder)
+    assert code == 0 and "Written to" in out and "report.html, calibration.png" in out
+    page = Page(folder / "report.html")
+    assert f"few birds.csv: {len(table)} rows, 8 columns; {len(table)} rows used" in page.text
+    assert "categorical: island (Biscoe, Dream, Torgersen)" in page.text
+    for heading in ("In short", "The data", "Models", "Inferences", "Calibration", "What matters", "To repeat it"):
+        assert heading in page.text
+    for name in (*candidates.CANDIDATES, "ml", "exact"):
+        assert name in page.words
+    assert f"bayesgen compare '{given[0]}' --target species --inference ml,exact --folds 2" in page.text
+    assert "--drop year --drop sex" in page.text
+    assert "numpyro 0." in page.text and "Python 3." in page.text
+    assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert "http:" not in text and "https:" not in text
+    # the pictures are those of the folder, and their texts tell what is seen
+    names = ("models", "probabilities", "calibration", "columns")
+    for name, image in zip(names, page.images, strict=True):
+        inside = base64.b64decode(image["src"].removeprefix("data:image/png;base64,"))
+        assert inside == (folder / f"{name}.png").read_bytes()
+        assert len(image["alt"]) > 60
+    assert "calibration errors" in page.images[2]["alt"] and "bill_length_mm" in page.images[3]["alt"]
+
+
+def test_the_page_escapes_what_a_file_holds(tmp_path):
+    bad = "<script>alert(1)</script>"
+    rows = pd.DataFrame({bad: ["<b>", "&amp;"] * 8, "x": range(16), '"><img src=x>': [bad, "b"] * 8})
+    rows.to_csv(tmp_path / "odd.csv", index=False)
+    given = ("--target", '"><img src=x>', "--model", "nb", "--inference", "exact", "--folds", 2)
+    code, *_ = run(tmp_path / "odd.csv", *given, "--output", tmp_path)
+    assert code == 0
+    page = Page(tmp_path / "report.html")
+    assert "script" not in page.tags and "b" not in page.tags[: page.tags.index("img")]
+    assert bad in page.text and "&amp;" in page.text
+    assert [set(image) for image in page.images] == [{"src", "alt"}] * len(page.images)
+
+
+def test_how_to_cite_is_what_the_repository_says():
+    from bayesgen.report.page import _citation
+
+    stated = (Path(__file__).parent.parent / "CITATION.cff").read_text()
+    said = _citation()
+    for field in ("title", "version", "name"):
+        value = re.search(rf'^[ -]*{field}: "?([^"\n]+)"?$', stated, re.M)[1]
+        assert value in said
+
+
+def test_json_is_the_whole_of_standard_output(tmp_path, quick):
+    table = data.load("penguins").iloc[::6]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    given = ["compare", str(tmp_path / "few.csv"), "--target", "species", "--folds", "2", "--inference", "ml,exact"]
+    result = CliRunner().invoke(app, [*given, "--json", "--output", str(tmp_path / "report")])
+    assert result.exit_code == 0
+    assert "Written to" in result.stderr
+    found = json.loads(result.stdout, parse_constant=pytest.fail)
+    whole = bg.compare_models(table.drop(columns="species"), table["species"], folds=2)
+    assert found["best"] == whole.best
+    for name, row in found["models"].items():
+        assert row["log_loss"] == pytest.approx(whole.table.loc[name, "log_loss"])
+    assert found["inferences"]["exact"]["log_loss"] == pytest.approx(found["models"]["naive Bayes"]["log_loss"])
+    assert found["data"]["classes"] == table["species"].value_counts().to_dict()
+    assert set(found["importance"]) == set(table.columns) - {"species"}
+    assert found["command"].startswith("bayesgen compare ")
