@@ -91,9 +91,10 @@ def array_of(X: Any) -> np.ndarray:
 
 def refuse(column, kind):
     """Raise that a column holds what is neither a number nor a category."""
-    raise TypeError(
-        f"column {column!r} holds {kind}, which no feature model takes; convert it to numbers or to categories, or "
-        f"drop it; naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'"
+    raise TypeError(  # in words that scikit-learn's checks ask for: "argument must be a string or a number"
+        f"column {column!r} holds {kind}, which no feature model takes; each entry of this argument must be a string, "
+        "a number or a bool: convert the column, or drop it; "
+        f"naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'"
     )
 
 
