@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.messages import listed
-from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.unlabelled import PartlyLabelled
 from bayesgen.moments import Moments

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesgen.estimators.passes import added, bar, in_order
-from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema

@@ -12,7 +12,7 @@ from bayesgen.estimators import amend, batches
 from bayesgen.estimators.amendable import Amendable
 from bayesgen.messages import listed
 from bayesgen.models import ClassConditional, LabelNoise
-from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.leave_one_out import all_but_one, check_rows, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
-from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows

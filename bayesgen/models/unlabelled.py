@@ -25,6 +25,7 @@ from scipy.special import softmax
 
 from bayesgen.errors import DataError
 from bayesgen.leaf import log_or_floor
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.models.label_noise import check_identifiable
 from bayesgen.numerics.pieces import count_rows, select_rows
 from bayesgen.numerics.special import namespace
@@ -58,7 +59,7 @@ class PartlyLabelled(Statistics):
         and the labelled ones are no more than where the search begins.
     """
 
-    labelled: Any
+    labelled: ClassStatistics
     rows: dict[str, np.ndarray]
     terms: dict[str, np.ndarray]
     centres: dict[str, np.ndarray]

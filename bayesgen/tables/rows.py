@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bayesgen.messages import listed, quoted
-from bayesgen.models.class_conditional import ClassConditional, ClassStatistics
+from bayesgen.models.class_conditional import ClassConditional
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.sums import Grouping

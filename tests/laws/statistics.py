@@ -7,7 +7,7 @@ import numpy as np
 from numpyro import handlers
 
 from bayesgen import program
-from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.models.line_statistics import LineStatistics
 from bayesgen.statistics import Rows
 from laws.helpers import blocks, compiled, log_joint_draws, one, parameters, pick, same
