@@ -11,7 +11,6 @@ from scipy import stats
 from test_own_leaf import GammaExponential
 
 from bayesgen import NUTS, Exact, ParameterDraws, check_calibration
-from bayesgen.calibration import band, uniformity
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -24,6 +23,7 @@ from bayesgen.models import (
     NormalInverseWishart,
     NormalKnownVariance,
 )
+from bayesgen.numerics.uniformity import band, uniformity
 from bayesgen.plot import calibration
 
 LEVEL = 1e-3  # at which a right posterior fails once in a thousand seeds; these have theirs

@@ -3,6 +3,7 @@
 Each is a function that takes the classifier; estimators have methods that call those of daily use.
 """
 
+from bayesgen.inspection.acquisition import Acquisition, acquire
 from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.averaged import member_posteriors
 from bayesgen.inspection.class_prior import ClassPrior, estimate_class_prior
@@ -14,7 +15,7 @@ from bayesgen.inspection.given_label import class_given_label
 from bayesgen.inspection.importance import importance
 from bayesgen.inspection.imputation import impute
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
-from bayesgen.inspection.measurement import Acquisition, acquire, next_measurement
+from bayesgen.inspection.measurement import next_measurement
 from bayesgen.inspection.next_label import Query, query
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
 from bayesgen.inspection.probabilities import probability_draws, probability_interval

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesgen.calibration import Calibration, band
+from bayesgen.calibration import Calibration
+from bayesgen.numerics.uniformity import band
 from bayesgen.plot.style import BLUE, COLOURS, QUIET, axes, legend
 
 if TYPE_CHECKING:
