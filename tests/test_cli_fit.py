@@ -200,6 +200,9 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
         command="update",
     )
     assert (code, err) == (0, "") and "172 rows more, 344 in all" in out
+    new = whole[:4].assign(species="king").to_csv(tmp_path / "new.csv", index=False) or tmp_path / "new.csv"
+    code, _, err = run(tmp_path / "first.nc", new, "--target", "species", command="update")
+    assert code == 2 and "['king'], which are not among the classes" in err and "fit anew, with rows of every" in err
     X = whole.drop(columns="species")
     both, once = bg.load(tmp_path / "both.nc"), bg.load(tmp_path / "all.nc")
     np.testing.assert_allclose(both.predict_proba(X), once.predict_proba(X), rtol=1e-9)
@@ -220,6 +223,13 @@ def test_pipes_and_the_module(tmp_path):
     result = ask("predict", "m.nc", "-", "--output", "-", given=content)
     assert result.returncode == 0 and b"\x1b" not in result.stdout + result.stderr
     assert len(pd.read_csv(io.BytesIO(result.stdout))) == 60
+
+
+def test_an_interrupted_command_ends_at_once():
+    """Python's own end would wait for what XLA still runs, or crash in it; `abort` stands for that."""
+    command = "@cli.app.command()\ndef sampling():\n    raise KeyboardInterrupt"
+    code = f"import atexit, os\nfrom bayesgen import cli\natexit.register(os.abort)\n{command}\ncli.app(['sampling'])"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130
 
 
 def test_help_names_the_commands():

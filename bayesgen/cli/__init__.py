@@ -1,5 +1,7 @@
 """The command line: compare models on a table, fit and save one, predict with it, tell why, and draw pictures."""
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -12,11 +14,20 @@ from bayesgen.cli.merge import merge
 from bayesgen.cli.plot import plot
 from bayesgen.cli.predict import predict
 
+_INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
+
 
 class _App(typer.Typer):
     def __call__(self, *args, **kwargs):
         report.escape()  # before the first word of help
-        return super().__call__(*args, **kwargs)
+        try:
+            return super().__call__(*args, **kwargs)
+        except SystemExit as stop:
+            if stop.code == _INTERRUPTED:  # at its own end Python would wait for what XLA still runs, or crash in it
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(_INTERRUPTED)
+            raise
 
 
 app = _App(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})

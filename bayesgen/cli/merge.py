@@ -18,6 +18,7 @@ def merge(
 ):
     """Merge saved models into one that has learned from the rows of all."""
     from bayesgen.estimators import storage
+    from bayesgen.messages import counted
 
     out, err = report.consoles()
     with one_line(err):
@@ -32,5 +33,5 @@ def merge(
         merged = functools.reduce(operator.add, loaded)
         output.parent.mkdir(parents=True, exist_ok=True)
         merged.save(output)
-        rows = f"rows of total weight {merged.total_weight_:g}"
-        report.say(out, f"{len(models)} models, {rows}; written to {output}")
+        count, rows = counted(len(models), "model"), f"rows of total weight {merged.total_weight_:g}"
+        report.say(out, f"{count}, {rows}; written to {output}")

@@ -18,6 +18,7 @@ _WORDS = {  # what messages of the library call what is an option here
     "shared=True": "a shared covariance",
     "declare it categorical": "make it a category by --categorical",
     "('log1p')": "(--log)",
+    "declare every class as classes=, of partial_fit at its first call": "fit anew, with rows of every class",
 }
 
 
