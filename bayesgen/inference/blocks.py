@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
-from bayesgen.inference.charts import DENSE, approach, charted, displacement, lowered, may_correlate
+from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
 from bayesgen.inference.compiled import fresh, kept, one_kernel, over_devices, shapes, starter
 from bayesgen.inference.mode import potential, sites
 
@@ -36,7 +36,7 @@ def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
 
     def make():
         origin, variance = start = starter(model, statistics)(0)
-        (count,), dense = np.shape(variance), correlated and len(variance) <= DENSE
+        count, dense = len(variance), is_dense(correlated, len(variance))
         chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
         begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too

@@ -16,7 +16,7 @@ from bayesgen.inference.compiled import kept, shapes, starter
 from bayesgen.inference.mode import potential, search, unraveled
 from bayesgen.numerics.threads import one_blas_thread
 
-DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
+_DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
 _FLATTEST = 1e-3  # curvature in units of the prior; a search may end in a funnel without a mode, where it is negative
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
@@ -36,6 +36,11 @@ def may_correlate(model, statistics, near) -> bool:
     return model.smooth and near is None and exact_posterior(model, statistics) is None
 
 
+def is_dense(correlated: bool, count: int) -> bool:
+    """Whether the root of ``count`` latents is a matrix: where they may correlate, and are not too many."""
+    return correlated and count <= _DENSE
+
+
 @one_blas_thread()
 def charted(model, statistics, near, correlated: bool, seed: int):
     """Origin and root of a chart, from draws of the prior with a seed, or of a model ``near`` as they are.
@@ -47,7 +52,7 @@ def charted(model, statistics, near, correlated: bool, seed: int):
     start = starter(model, statistics, near)(seed)
     if near is not None:
         return start[0], np.sqrt(start[1])
-    dense = correlated and len(start[1]) <= DENSE
+    dense = is_dense(correlated, len(start[1]))
     if dense:
         with contextlib.suppress(ValueError, MemoryError):
             mode = search(potential, model, statistics, "mode", seed)
