@@ -1,17 +1,4 @@
-"""Evaluation of class probabilities against the true classes.
-
-`log_loss` and `brier_score` are the means of the two proper losses of `bayesgen.decision`: the true
-probabilities alone minimise their expectation. `accuracy` looks at the most probable class only, and
-`realised_loss` at the decisions that a loss matrix makes of the probabilities. Calibration asks
-whether what is given probability 0.7 happens in 70 % of the cases: `reliability_table` shows it,
-`expected_calibration_error` and `brier_decomposition` measure it.
-
-All take the arguments of scikit-learn's metrics, and `sklearn.metrics.make_scorer` takes all that
-return a number, with ``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer`
-are ready ones. Two numbers differ from scikit-learn's on purpose: its log loss takes a probability
-of 0 for 2e-16, which makes a certain error cost 36 nats, here it is infinite; and its Brier score
-of two classes is half of this one unless it is told ``scale_by_half=False``.
-"""
+"""Calibration: predicted probabilities against the frequencies of what they predict, in bins."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,102 +6,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
-from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics import make_scorer
 
-from bayesgen.decision import cross_entropy, decide, risk, squared_loss
+from bayesgen.decision import decide
 from bayesgen.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
 
 Strategy = Literal["uniform", "quantile"]
-
-
-def accuracy(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
-) -> float:
-    """Fraction of rows whose most probable class is the true one; ties go to the lowest class.
-
-    Parameters
-    ----------
-    y_true : array_like, shape (n,)
-        True classes: labels, or codes 0 to K - 1.
-    y_proba : array_like, shape (n, K), or (n,) for two classes
-        Predicted class probabilities, every row summing to 1; or those of the second class.
-    sample_weight : array_like, shape (n,), optional
-        Nonnegative: an integer weight is a row repeated, zero a row absent.
-    labels : sequence, shape (K,), optional
-        The classes in the order of the columns, such as ``classifier.classes_``; needed where `y_true` lacks one.
-        Default: whole numbers from 0 to K - 1 are codes, else the distinct labels in `y_true`, sorted.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a wrong kind, and for a wrong shape or value of an argument; the message names it.
-
-    Examples
-    --------
-    >>> accuracy([0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
-    0.75
-    >>> accuracy(["oak", "ash"], [0.9, 0.8], labels=["ash", "oak"])
-    0.5
-    """
-    t, p = truth_and_probability(y_true, y_proba, labels)
-    return float(accuracy_score(t, decide(p), sample_weight=weights(sample_weight, len(t))))
-
-
-def log_loss(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
-) -> float:
-    """Mean of -log p(true class), in nats; infinite if a true class was given probability 0.
-
-    Parameters and errors as `accuracy`.
-
-    >>> round(log_loss([0, 1], [[0.5, 0.5], [0.2, 0.8]]), 4)
-    0.4581
-    """
-    return mean(cross_entropy(y_true, y_proba, labels=labels), sample_weight)
-
-
-def brier_score(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
-) -> float:
-    """Mean of sum_k (1[y_true = k] - p_k)^2, from 0 to 2, as Brier defined it.
-
-    With two classes it is twice the mean squared error of p(t = 1 | x), which some call the Brier
-    score. Parameters and errors as `accuracy`.
-
-    >>> brier_score([0, 1], [[0.5, 0.5], [1.0, 0.0]])
-    1.25
-    """
-    return mean(squared_loss(y_true, y_proba, labels=labels), sample_weight)
-
-
-def realised_loss(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    loss: ArrayLike,
-    *,
-    reject_cost: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    labels: Labels | None = None,
-) -> float:
-    """Mean loss of deciding, in every row, for the action of least expected loss under its probabilities.
-
-    Parameters
-    ----------
-    y_true, y_proba, sample_weight, labels
-        As `accuracy`, and so are the errors.
-    loss : array_like, shape (K, A)
-        ``loss[i, j]`` is what action j costs when the truth is class i.
-    reject_cost : float, optional
-        Cost of declining to decide; see `bayesgen.decision.decide`.
-
-    Examples
-    --------
-    >>> realised_loss(["ill", "well", "well"], [0.3, 0.95, 0.8], loss=[[0, 10], [1, 0]])
-    0.3333333333333333
-    """
-    t, p = truth_and_probability(y_true, y_proba, labels)
-    action = decide(p, loss, reject_cost=reject_cost)
-    return risk(t, action, loss, reject_cost=reject_cost, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +55,7 @@ def reliability_table(
     Parameters
     ----------
     y_true, y_proba, sample_weight, labels
-        As `accuracy`, and so are the errors.
+        As `bayesgen.evaluation.accuracy`, and so are the errors.
     bins : int
         Number of bins, at least 1. A bin holds the probabilities above its lower edge and up to its
         upper edge, the first bin also those at 0.
@@ -207,31 +104,6 @@ def expected_calibration_error(
     table = _table(event, p, bins, strategy, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
-
-
-def loss_scorer(loss: ArrayLike, *, reject_cost: float | None = None, labels: Labels | None = None) -> Any:
-    """A scorer for scikit-learn: minus the `realised_loss` of a classifier's decisions, so that larger is better.
-
-    Parameters
-    ----------
-    loss, reject_cost
-        As `realised_loss`.
-    labels : sequence, shape (K,), optional
-        Every class, in sorted order; needed where the held-out rows of a fold may lack one.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from bayesgen import GaussianDiscriminantClassifier
-    >>> loss = [[0, 1, 1], [1, 0, 5], [1, 1, 0]]
-    >>> cross_val_score(GaussianDiscriminantClassifier(), *load_iris(return_X_y=True), scoring=loss_scorer(loss)).round(
-    ...     2
-    ... )
-    array([-0.  , -0.  , -0.  , -0.07, -0.  ])
-    """
-    settings = {"loss": loss, "reject_cost": reject_cost, "labels": labels}
-    return make_scorer(realised_loss, response_method="predict_proba", greater_is_better=False, **settings)
 
 
 def calibration_scorer(

@@ -1,0 +1,38 @@
+"""Evaluation of class probabilities against the true classes.
+
+`log_loss` and `brier_score` are the means of the two proper losses of `bayesgen.decision`: the true
+probabilities alone minimise their expectation. `accuracy` looks at the most probable class only, and
+`realised_loss` at the decisions that a loss matrix makes of the probabilities. Calibration asks
+whether what is given probability 0.7 happens in 70 % of the cases: `reliability_table` shows it,
+`expected_calibration_error` and `brier_decomposition` measure it.
+
+All take the arguments of scikit-learn's metrics, and `sklearn.metrics.make_scorer` takes all that
+return a number, with ``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer`
+are ready ones. Two numbers differ from scikit-learn's on purpose: its log loss takes a probability
+of 0 for 2e-16, which makes a certain error cost 36 nats, here it is infinite; and its Brier score
+of two classes is half of this one unless it is told ``scale_by_half=False``.
+"""
+
+from bayesgen.evaluation.reliability import (
+    BrierDecomposition,
+    ReliabilityTable,
+    brier_decomposition,
+    calibration_scorer,
+    expected_calibration_error,
+    reliability_table,
+)
+from bayesgen.evaluation.scores import accuracy, brier_score, log_loss, loss_scorer, realised_loss
+
+__all__ = [
+    "BrierDecomposition",
+    "ReliabilityTable",
+    "accuracy",
+    "brier_decomposition",
+    "brier_score",
+    "calibration_scorer",
+    "expected_calibration_error",
+    "log_loss",
+    "loss_scorer",
+    "realised_loss",
+    "reliability_table",
+]
