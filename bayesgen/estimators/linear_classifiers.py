@@ -117,7 +117,9 @@ class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, Dis
     def _centre_and_scale(self, x, weight):
         """A column of 0 and 1 is centred and not scaled: however rare the 1, its coefficient is a log odds ratio."""
         centre, scale = super()._centre_and_scale(x, weight)
-        return centre, np.where(((x == 0) | (x == 1)).all(0), 1.0, scale)
+        maybe = np.flatnonzero((x[0] == 0) | (x[0] == 1))
+        scale[maybe[((x[:, maybe] == 0) | (x[:, maybe] == 1)).all(0)]] = 1.0
+        return centre, scale
 
     @abc.abstractmethod
     def _model(self, scales, classes, columns) -> LinearClassifier:

@@ -129,7 +129,7 @@ class LinearClassifier(Discriminative):
         count = len(self.classes)
         if t.dtype.kind not in "biuf" or not np.isin(t, np.arange(count)).all():
             raise ValueError(f"t must hold class codes 0..{count - 1}, got {listed(sorted(set(t.tolist()), key=str))}")
-        if len(x) and (np.abs(x).max(0) > _LARGEST).any():
+        if x.size and max(x.max(), -x.min()) > _LARGEST:
             raise self._too_large(int(np.abs(x).max(0).argmax()))
         return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
 
@@ -244,6 +244,7 @@ class LinearClassifier(Discriminative):
         the value, which is mostly the next step's: then a step is one pass.
         """
         count, size = len(self.scored), len(precision)
+        ridge = np.diag(np.tile(precision, count))
 
         def design(rows):
             rows = prepared(rows)
@@ -265,8 +266,7 @@ class LinearClassifier(Discriminative):
             value = 0.5 * (precision * weights**2).sum() + found.value
             if not derivatives:
                 return value
-            hessian = found.hessian + np.diag(np.tile(precision, count))
-            return value, found.gradient + (precision * weights).ravel(), hessian
+            return value, found.gradient + (precision * weights).ravel(), found.hessian + ridge
 
         v, decrement = minimise(function, start, tolerance=tolerance)
         return v.reshape(count, size), decrement

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 TOLERANCE = 1e-18
 CLOSE = 1e-10  # a decrement that will do: 1e-5 of a posterior standard deviation
@@ -67,7 +67,7 @@ def _solve(hessian, gradient):
     scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(float).tiny))
     hessian, ridge = hessian / scale / scale[:, None], 0.0
     while True:
-        try:
-            return cho_solve(cho_factor(hessian + ridge * np.eye(len(scale))), gradient / scale) / scale
-        except LinAlgError:
-            ridge = max(10 * ridge, 1e-14)
+        _, step, failed = dposv(hessian + ridge * np.eye(len(scale)), gradient / scale)
+        if not failed:
+            return step / scale
+        ridge = max(10 * ridge, 1e-14)
