@@ -26,7 +26,14 @@ from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.moments import Moments
 from bayesgen.numerics.patterns import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
-from bayesgen.numerics.student import Whitener, log_density_with_gaps, tail_with_gaps, write_log_density
+from bayesgen.numerics.student import (
+    SharedWhitener,
+    Whitener,
+    log_density_with_gaps,
+    tail_with_gaps,
+    write_log_density,
+    write_shared_log_density,
+)
 from bayesgen.numerics.sums import finite
 from bayesgen.numerics.triangles import triangular_inverse
 from bayesgen.program import is_abstract, static
@@ -217,7 +224,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         x = self.shaped(x)
         if finite(x):
             density = np.empty((len(self._means), len(x)))
-            write_log_density(density, x, self._means, self._whole)
+            if self._once is None or not write_shared_log_density(density, x, self._once):
+                write_log_density(density, x, self._means, self._whole)
         else:
             missing = np.isnan(x)
             filled = np.where(missing, 0.0, x)
@@ -258,6 +266,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
         own = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
         return Whitener(own.matrix.reshape(-1, dim, dim), own.level.reshape(-1), own.power.reshape(-1))
+
+    @functools.cached_property
+    def _once(self):
+        """What whitens rows once for all classes, where these share a covariance."""
+        return SharedWhitener.of(self._means, self._whole) if self.shared and len(self._means) > 1 else None
 
     def _traced_predictive(self, x):
         """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""

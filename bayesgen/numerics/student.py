@@ -17,7 +17,12 @@ from bayesgen.numerics.pieces import as_columns, pieces, product_rows
 from bayesgen.numerics.scaled import log1p_sum_squares
 from bayesgen.numerics.scratch import scratch
 from bayesgen.numerics.special import log_gamma_ratio, student_tail
+from bayesgen.numerics.sums import finite
 from bayesgen.numerics.threads import blas_threads
+
+_APART = (
+    1e5  # squared distance of a centre in standard deviations, halved: 1e-10 of the log density then cancels at most
+)
 
 
 class Whitener(NamedTuple):
@@ -87,6 +92,57 @@ def write_log_density(result, x, mean, whitener: Whitener, bounds=None) -> None:
                     np.matmul(whitener.matrix[p], z[..., run], out=white[..., run])
                 level, power = whitener.level.T.take(of, 1), whitener.power.T.take(of, 1)
             result[:, piece] = level - power * log1p_sum_squares(white, 1)
+
+
+class SharedWhitener(NamedTuple):
+    """What the density of rows is made of where all groups share one scale matrix but for a factor c.
+
+    With z = matrix (x - centre) and a = matrix (m - centre) of a group, whose own matrix is √r times that one,
+    1 + |W (x - m)|² = r |z|² - 2 r a'z + r |a|² + 1: rows are whitened once, whatever the number of groups.
+
+    Attributes
+    ----------
+    centre : array, shape (D,)
+    matrix : array, shape (D, D)
+    products : array, shape (groups, D + 2)
+        What (z, |z|², 1) is multiplied by.
+    level, power : array, shape (groups, 1)
+    """
+
+    centre: np.ndarray
+    matrix: np.ndarray
+    products: np.ndarray
+    level: np.ndarray
+    power: np.ndarray
+
+    @classmethod
+    def of(cls, mean, whitener: Whitener) -> "SharedWhitener | None":
+        """Of groups whose matrices are proportional; None where centres are so far apart that digits would cancel."""
+        centre, matrix = mean.mean(0), whitener.matrix[0]
+        ratio, a = (whitener.matrix[:, :1, 0] / matrix[0, 0]) ** 2, (mean - centre) @ matrix.T
+        square = (a * a).sum(1, keepdims=True)
+        if not (whitener.power[:, None] * ratio * square < _APART).all():
+            return None
+        products = np.hstack([-2 * ratio * a, ratio, ratio * square + 1])
+        return cls(centre, matrix, products, whitener.level[:, None], whitener.power[:, None])
+
+
+@np.errstate(all="ignore")
+def write_shared_log_density(result, x, whitener: SharedWhitener) -> bool:
+    """Write the log density of rows (n, D) to ``result`` (groups, n); whether no square left float64."""
+    dim, (groups, count) = x.shape[1], result.shape
+    with blas_threads(dim):
+        for piece in pieces(count, groups + 3 * dim, 1 << 17, product_rows(dim * dim)):
+            columns = as_columns(x[piece])
+            centred = np.subtract(columns, whitener.centre[:, None], out=scratch("centred", columns.shape))
+            white = scratch("whitened", (dim + 2, len(columns.T)))
+            z = np.matmul(whitener.matrix, centred, out=white[:dim])
+            np.multiply(z, z, out=centred).sum(0, out=white[dim])
+            white[dim + 1] = 1.0
+            own = np.log(whitener.products @ white)
+            own *= whitener.power
+            np.subtract(whitener.level, own, out=result[:, piece])
+    return finite(result)
 
 
 def log_density_with_gaps(x, seen, mean, scale, dof) -> np.ndarray:
