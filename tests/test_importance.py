@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import bayesgen as bg
@@ -48,6 +49,13 @@ def test_counts_of_one_observation_are_missing_together():
         for classifier, own in ((without, rows[left]), (plain, rows))
     ]
     assert worse["multinomial"].mean() == pytest.approx(losses[0] - losses[1], abs=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_every_dataframe_says_the_same():
+    rows = TABLE[["island", "bill_length_mm"]]
+    want, other = (bg.NaiveBayesClassifier().fit(own, SPECIES) for own in (rows, pl.from_pandas(rows)))
+    np.testing.assert_array_equal(importance(other, pl.from_pandas(rows), SPECIES), importance(want, rows, SPECIES))
 
 
 def test_a_column_that_is_missing_anyway_is_worth_nothing():

@@ -180,7 +180,7 @@ FIT = {
     "shared a word": (GD(shared="yes"), X, Y, None, TypeError, "shared must be True or False, got 'yes'"),
     "infinite weight": (GD(), X, Y, np.full(8, INF), ValueError, "infinity"),
     "no weight at all": (NB(), X, Y, np.zeros(8), ValueError, "0|weight"),
-    "words for weights": (NB(), X, Y, list("abcdefgh"), ValueError, "could not convert|string|dtype"),
+    "words for weights": (NB(), X, Y, list("abcdefgh"), TypeError, "sample_weight must hold numbers"),
     # settings of estimators
     "unknown family": (NB("gauss"), X, Y, None, ValueError, "features must be 'auto'"),
     "families in an array": (

@@ -489,11 +489,18 @@ SPARSE = sparse.csr_array(FRAME.round())
         (bg.GaussianDiscriminantClassifier(), SPARSE, Y, TypeError, "X is sparse"),
         (bg.LogisticClassifier(inference="map"), SPARSE, Y, TypeError, "X is sparse"),
         (bg.NaiveBayesClassifier("poisson"), SPARSE * 1j, Y, ValueError, "Complex data not supported"),
+        (bg.LinearRegressor(), FRAME, Y, ValueError, "y must hold numbers: .*'a'"),
     ],
 )
 def test_refused(make, X, y, error, words):
     with pytest.raises(error, match=words):
         make.fit(X, y)
+
+
+def test_weights_that_are_no_numbers_are_named():
+    for classifier in (bg.NaiveBayesClassifier(), bg.LogisticClassifier(inference="map")):
+        with pytest.raises(TypeError, match="sample_weight must hold numbers"):
+            classifier.fit(FRAME, Y, sample_weight=list("aaaabbbb"))
 
 
 def test_dates_skewed_numbers_and_dropped_columns_by_features():

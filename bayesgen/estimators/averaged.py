@@ -63,7 +63,8 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
         names such values, or refused.
     random_state : int, RandomState or None, default 0
         Source of randomness of folds, starts of components, samples and draws. The same rows, in whatever order, give
-        the same fit under the same int.
+        the same fit under the same int; columns in another order, or classes by other names, are drawn anew, as under
+        another int.
 
     Attributes
     ----------

@@ -142,6 +142,11 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
         y = column_or_1d(y, warn=True)
         if y.dtype.kind in "mM":  # dates would become numbers
             raise TypeError(f"y must hold numbers, got {y.dtype}")
+        if y.dtype.kind in "OSU":
+            try:
+                y = y.astype(float)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"y must hold numbers: {error}") from None
         return check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
 
     def _sum(self, X, y, sample_weight):

@@ -1,10 +1,11 @@
 """What each column is worth to a classifier: how much worse it predicts labelled rows where the column is missing."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.tables.columns import frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def importance(classifier, X, y) -> "pd.DataFrame":
     ----------
     classifier : fitted generative or averaged classifier
         One that takes missing values.
-    X : pandas DataFrame or array, shape (n, columns)
+    X : DataFrame or array, shape (n, columns)
         Rows, best those that the fit did not see: on its own rows every column looks better than it is.
     y : array, shape (n,)
         Their classes.
@@ -49,6 +50,8 @@ def importance(classifier, X, y) -> "pd.DataFrame":
     import pandas as pd
 
     check_is_fitted(classifier)
+    table: Any = None if isinstance(X, pd.DataFrame) else frame_of(X)
+    X = X if table is None else table.to_pandas()
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=classifier.schema_.columns)
     _, codes = class_codes(class_labels(y), classifier.classes_)
     if len(codes) != len(frame):

@@ -30,6 +30,8 @@ def existing(table: Table, y, weight):
         return table, y, None
     if np.ma.is_masked(weight):
         raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
+    if np.asarray(weight).dtype.kind in "OSU":  # scikit-learn does not name what it cannot convert
+        weight = check_weight(weight, len(y), "sample_weight")
     weight = _check_sample_weight(weight, y, ensure_non_negative=True, copy=True)  # what is kept is not the user's
     check_weight(weight, len(y), "sample_weight")
     if not weight.any():  # scikit-learn before 1.9 lets it pass
