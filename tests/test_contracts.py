@@ -207,6 +207,7 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
     ("moments",),
     ("model",),
     ("tree",),
+    ("leaf_program",),
     ("leaf", "posterior"),
     ("models",),
     ("inference", "tables", "boundary"),
