@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
-_posv = get_lapack_funcs("posv", dtype=float)  # solves by a Cholesky factor, and says where there is none
 TOLERANCE = 1e-18
 CLOSE = 1e-10  # a decrement that will do: 1e-5 of a posterior standard deviation
 
@@ -68,7 +67,7 @@ def _solve(hessian, gradient):
     scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(float).tiny))
     hessian, ridge = hessian / scale / scale[:, None], 0.0
     while True:
-        _, step, failed = _posv(hessian + ridge * np.eye(len(scale)), gradient / scale)
+        _, step, failed = dposv(hessian + ridge * np.eye(len(scale)), gradient / scale)
         if not failed:
             return step / scale
         ridge = max(10 * ridge, 1e-14)
