@@ -109,11 +109,7 @@ def object_kind(values, column) -> str:
     """What an array of objects holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
     kinds = set(map(type, _observed(values)))
     for kind in kinds:
-        if kind.__hash__ is None:  # in words that scikit-learn asks for
-            raise TypeError(
-                f"column {column!r} holds {kind.__name__} values; the argument must be a table of strings and numbers"
-            )
-        if issubclass(kind, _REFUSED) and not issubclass(kind, float):
+        if kind.__hash__ is None or (issubclass(kind, _REFUSED) and not issubclass(kind, float)):
             refuse(column, f"{kind.__name__} values")
     if kinds and all(issubclass(k, bool | np.bool_) for k in kinds):
         return "b"
