@@ -165,6 +165,16 @@ def test_units_and_offsets_change_nothing(fitted):
     np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
 
 
+def test_units_change_nothing_where_entries_are_missing():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)), np.arange(60) % 3
+    X[y == 0] += 2
+    X[rng.random(X.shape) < 0.15] = np.nan
+    here = AveragedClassifier().fit(X, y).predict_proba(X)
+    there = AveragedClassifier().fit(X / 8 - 64, y).predict_proba(X / 8 - 64)  # a gap stands at no number's place
+    np.testing.assert_allclose(there, here, atol=1e-8)
+
+
 @pytest.mark.parametrize("components", [True, False])
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows(components):
     X, y = mixed()

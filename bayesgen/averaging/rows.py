@@ -1,7 +1,7 @@
 """Rows in an order of their own: distinct ones, folds of them, a sample of them.
 
 What is drawn by chance (folds, starts of k-means) is drawn over the distinct rows in sorted order, so that neither the
-order of the rows nor the way a weight is written (2, or two rows) changes a fit.
+order of the rows, nor the units of the columns, nor the way a weight is written (2, or two rows) changes a fit.
 """
 
 import numpy as np
@@ -24,9 +24,8 @@ def distinct(columns, codes, weight):
     first : int array, shape (m,)
     total : array, shape (m,)
     """
-    missing = np.isnan(columns)
-    keys = [codes, *np.where(missing, 0.0, columns + 0.0).T]  # -0 is 0
-    keys += [mask for mask in missing.T if mask.any()]
+    # A gap comes before every number, whatever the units; -0 is 0.
+    keys = [codes, *np.where(np.isnan(columns), -np.inf, columns + 0.0).T]
     order = np.lexsort(keys[::-1])
     new = np.zeros(len(codes), bool)
     new[:1] = True
