@@ -1,6 +1,7 @@
 """Every picture beside its baseline, text removed since fonts differ; `python tests/test_pictures.py` draws them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -45,14 +46,10 @@ def boundaries(ax):
 
 
 AVERAGED = bg.AveragedClassifier()
-vars(AVERAGED).update(  # as a fit leaves it, so that the picture follows no fit
-    members_=[
-        ((1, GaussianMember("full", 2.0, 0.1)), None),
-        ((3, GaussianMember("full", 2.0, 0.1)), None),
-        (None, None),
-    ],
-    weights_=np.array([0.5, 0.3, 0.2]),
-    exponents_=np.array([0.8, 0.5, 1.0]),
+AVERAGED.average_ = SimpleNamespace(  # as a fit might leave it
+    names=[((1, GaussianMember("full", 2.0, 0.1)), None), ((3, GaussianMember("full", 2.0, 0.1)), None), (None, None)],
+    weights=np.array([0.5, 0.3, 0.2]),
+    exponents=np.array([0.8, 0.5, 1.0]),
 )
 PICTURES = {
     "beta_densities": lambda ax: plot.beta_densities([(1, 1), (2, 2), (0.5, 0.5), (8, 3)], ax=ax),
