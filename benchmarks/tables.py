@@ -141,12 +141,14 @@ def frames(table, quick):
     asked = {"gaussian": (6, 3), "bernoulli": (10, 5), "categorical": (8, 4)}
     for family, peer, ours in pairs(False):
         x, t = rows(family, 20_000 if quick else 1_000_000, 10, 2)
-        floors = None
-        if family == "categorical":
-            cells = (x + 5 * np.arange(10) + 50 * t[:, None]).ravel()
-            floors = {
-                "fit": lambda: [np.bincount(cells[own], minlength=100) for own in pieces(len(cells), 1, rows=1 << 16)]
-            }
+        member, cells = np.eye(2)[:, t], (x + 5 * np.arange(10) + 50 * t[:, None]).ravel().astype(np.intp)
+        bare = {
+            "bernoulli": lambda: sum(member[:, own] @ x[own] for own in pieces(len(x), 10)),
+            "categorical": lambda: [
+                np.bincount(cells[own], minlength=100) for own in pieces(len(cells), 1, rows=1 << 16)
+            ],
+        }
+        floors = {"fit": bare[family]} if family in bare else None
         compare(table, "DataFrame 1e6 x 10", ours, peer, frame(x), t, asked[family], floors=floors)
 
 
@@ -216,9 +218,18 @@ def gaps(table, quick):
     for dim in (20, 50):
         x, t = rows("gaussian", 5000 if quick else 100_000, dim, 3)
         ours, peer = GaussianDiscriminantClassifier(), QuadraticDiscriminantAnalysis()
+        floors = {"predict": lambda: distances(x, np.tri(dim), np.ones((3, dim, 1)))}
         with threadpool_limits(2):
             cell = f"two threads, 1e5 x {dim}"
-            compare(table, cell, ours, peer, x, t, (1.5,), tasks=("predict",))
+            compare(table, cell, ours, peer, x, t, (1.5,), tasks=("predict",), floors=floors)
+
+
+def distances(x, whiten, centres):
+    """Squared distances of rows from centres, whitened: what prediction with full covariances cannot do without."""
+    for own in pieces(len(x), len(centres) * x.shape[1]):
+        z = whiten @ (x[own].T - centres)
+        z *= z
+        z.sum(1)
 
 
 def student_passes(x):
@@ -320,7 +331,8 @@ def pairs_apart(table, quick):
 FLOORS = (
     "Floors are bare kernels, without any reading or checking. Words: the product that both sides call, and where "
     "MultinomialNB predicts a gamma for each count above 1 too. Gaps: our prediction of complete rows. Categories: one "
-    "`bincount` of entries that are numbers of cells already. float32: the passes of a Student-t over the entries, in "
+    "`bincount` of entries that are numbers of cells already. Bernoulli: the product with the members of the classes. "
+    "Two threads: the whitened distances. float32: the passes of a Student-t over the entries, in "
     "float64. Predictions of a thousand rows: the same densities in bare NumPy; cross-validation and search: behind "
     "scikit-learn's own checks. Logistic mode: Newton's method in bare NumPy."
 )
