@@ -125,6 +125,17 @@ class Bare(ClassifierMixin, BaseEstimator):
         return joint.T
 
 
+def bare_counts(family, x, t):
+    """The bare counts of entries by class, of coins and of five categories: what their fit cannot do without."""
+    if family == "bernoulli":
+        member = np.eye(2)[:, t]
+        return {"fit": lambda: sum(member[:, own] @ x[own] for own in pieces(len(x), 10))}
+    if family == "categorical":
+        cells = (x + 5 * np.arange(10) + 50 * t[:, None]).ravel()
+        return {"fit": lambda: [np.bincount(cells[own], minlength=100) for own in pieces(len(cells), 1, rows=1 << 16)]}
+    return None
+
+
 def frames(table, quick):
     """Arrays and DataFrames of one type, small and large."""
     for kind, of in (("array", np.asarray), ("DataFrame", frame)):
@@ -141,14 +152,7 @@ def frames(table, quick):
     asked = {"gaussian": (6, 3), "bernoulli": (10, 5), "categorical": (8, 4)}
     for family, peer, ours in pairs(False):
         x, t = rows(family, 20_000 if quick else 1_000_000, 10, 2)
-        member, cells = np.eye(2)[:, t], (x + 5 * np.arange(10) + 50 * t[:, None]).ravel().astype(np.intp)
-        bare = {
-            "bernoulli": lambda: sum(member[:, own] @ x[own] for own in pieces(len(x), 10)),
-            "categorical": lambda: [
-                np.bincount(cells[own], minlength=100) for own in pieces(len(cells), 1, rows=1 << 16)
-            ],
-        }
-        floors = {"fit": bare[family]} if family in bare else None
+        floors = bare_counts(family, x, t)
         compare(table, "DataFrame 1e6 x 10", ours, peer, frame(x), t, asked[family], floors=floors)
 
 
@@ -200,6 +204,14 @@ def text(table, quick):
         compare(table, "words 2e4 x 5e4", NaiveBayesClassifier(family), peer, x, t, goals, floors=floors)
 
 
+def distances(x, whiten, centres):
+    """Squared distances of rows from centres, whitened: what prediction with full covariances cannot do without."""
+    for own in pieces(len(x), len(centres) * x.shape[1]):
+        z = whiten @ (x[own].T - centres)
+        z *= z
+        z.sum(1)
+
+
 def gaps(table, quick):
     """Rows with gaps; the floor is our prediction of complete ones. And many columns, with two threads."""
     x, t = rows("gaussian", 5000 if quick else 100_000, 10, 3)
@@ -222,14 +234,6 @@ def gaps(table, quick):
         with threadpool_limits(2):
             cell = f"two threads, 1e5 x {dim}"
             compare(table, cell, ours, peer, x, t, (1.5,), tasks=("predict",), floors=floors)
-
-
-def distances(x, whiten, centres):
-    """Squared distances of rows from centres, whitened: what prediction with full covariances cannot do without."""
-    for own in pieces(len(x), len(centres) * x.shape[1]):
-        z = whiten @ (x[own].T - centres)
-        z *= z
-        z.sum(1)
 
 
 def student_passes(x):
