@@ -9,7 +9,8 @@ from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Schema
 
 WIDEST = 2000  # numeric columns
-_SMALLEST, _LARGEST = 1e-150, 1e150  # squares beyond lose digits, or leave float64
+_SMALLEST, LARGEST = 1e-150, 1e150  # of a fit: squares beyond lose digits, or leave float64
+_FINITE = float(np.finfo(float).max)
 _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
 
@@ -69,11 +70,11 @@ def refuse_far(schema: Schema, blocks) -> None:
         )
 
 
-def arrays(schema: Schema, blocks, left_out=()) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n, D), NaN where missing, and codes of categories (n, F), -1 where missing."""
+def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n, D) up to ``largest``, NaN where missing, and codes of categories (n, F), -1 where missing."""
     x = _numbers(schema, blocks)
-    if not _small(x) and (np.fmin.reduce(x, None) < -_LARGEST or np.fmax.reduce(x, None) > _LARGEST):
-        row, place = np.argwhere(np.abs(x) > _LARGEST)[0]
+    if not _small(x) and (np.fmin.reduce(x, None) < -largest or np.fmax.reduce(x, None) > largest):
+        row, place = np.argwhere(np.abs(x) > largest)[0]
         value = x[row, place]
         what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
         raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} is {what}")

@@ -8,6 +8,9 @@ each centred over the classes; x without its column j has that entry integrated 
 
 import numpy as np
 
+from bayesgen.averaging.average import mixed
+from bayesgen.averaging.temper import log_probability
+
 
 def terms(average, x, c, priors=None) -> np.ndarray:
     """Prior, numeric columns, categorical columns and remainder of each row and class, (n, K, 1 + D + F + 1)."""
@@ -15,9 +18,13 @@ def terms(average, x, c, priors=None) -> np.ndarray:
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + 2))
     result[..., 0] = log_prior
     used = average.weights > 0
-    share = (average.weights * average.exponents)[used]
+    weights, exponents = average.weights[used], average.exponents[used]
+    share = weights * exponents
     for part in average.pieces(len(x)):
-        whole = np.tensordot(share, average.log_density(x[part], c[part], used), 1)
+        density = average.log_density(x[part], c[part], used)
+        whole = np.tensordot(share, density, 1)
+        log_q = log_probability(density, average.log_class_prior, exponents)
+        result[part, :, -1] = mixed(log_q, weights) + log_prior - average.log_class_prior  # finite where p itself is 0
         for j in range(x.shape[1]):
             rest = x[part].copy()
             rest[:, j] = np.nan
@@ -27,5 +34,5 @@ def terms(average, x, c, priors=None) -> np.ndarray:
             rest[:, j] = -1
             term = whole - np.tensordot(share, average.log_density(x[part], rest, used), 1)
             result[part, :, 1 + x.shape[1] + j] = term
-    result[..., -1] = np.log(average.probability(x, c, priors)) - result[..., :-1].sum(2)
+    result[..., -1] -= result[..., :-1].sum(2)
     return result - result.mean(1, keepdims=True)

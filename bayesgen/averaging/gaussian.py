@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.warp import FAR
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.program import Record
 
@@ -92,6 +93,40 @@ def log_density(members, reference: Reference, x, seen=None) -> np.ndarray:
             _shared(part, reference, rho, kappas, u, delta, width, seen)
         else:
             _diagonal(part, reference, rho, kappas, u, delta, seen, structure == "shared diagonal")
+    return result
+
+
+def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
+    """What `log_density` comes to for rows with entries beyond `FAR`, given by their signs and log sizes.
+
+    With z = s u and s that large, log(1 + z'A⁻¹z) is 2 log s + log(1 + u'A⁻¹u) to all digits. So a t of all columns
+    falls by f + D times the log by which the row is drawn in, and each t of one column by f + 1 times its own.
+
+    Parameters
+    ----------
+    members, reference, seen
+        As in `log_density`.
+    sign, size : array, shape (n, D)
+        Of `Warp.polar`.
+
+    Returns
+    -------
+    array, shape (M, n, G)
+    """
+    beyond = np.maximum(size - np.log(FAR), 0.0)
+    farthest = beyond.max(1, keepdims=True)
+    width = np.full(len(size), size.shape[1]) if seen is None else seen.sum(1)
+    alone = np.array(["diagonal" in member.structure for member in members])
+    result = np.empty((len(members), len(size), reference.mean.shape[1]))
+    for places, inward, fall, joined in (
+        (np.flatnonzero(~alone), farthest, farthest, width[:, None]),
+        (np.flatnonzero(alone), beyond, beyond.sum(1, keepdims=True), 1),
+    ):
+        own = [members[m] for m in places]
+        result[places] = log_density(own, reference, sign * np.exp(size - inward), seen)
+        for m, member in zip(places, own, strict=True):
+            n = reference.n.sum(1, keepdims=True) if "shared" in member.structure else reference.n
+            result[m] -= (member.rho + 2 + n + joined) * fall
     return result
 
 

@@ -23,6 +23,7 @@ from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.logistic import LogisticMembers
 from bayesgen.averaging.numbers import FittedView
+from bayesgen.errors import DataError
 from bayesgen.numerics.sums import finite
 
 FOLDS = 10
@@ -160,10 +161,15 @@ def learn(
             learned.x, learned.codes, classes, learned.weight, bend=bend, counts=counts, gaps=gaps, seed=seed
         )
         summed = numbers_of.statistics(views, data.x, data.codes, data.weight)
-        return tuple(
+        result = tuple(
             FittedView(view, members_of(dim, count), own)
             for view, count, own in zip(views, counts, summed, strict=True)
         )
+        if not all(view.near for view in result):
+            raise DataError(
+                "numeric columns hold values that are too far from all others of their column to be squared"
+            )
+        return result
 
     numbers = fit(sample, seeds[-1]) if counts else ()
     categories = CategoryMembers.of(data.c, levels, data.codes, classes, data.weight) if len(levels) else None

@@ -17,9 +17,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from bayesgen.averaging.warp import Warp
+from bayesgen.averaging.warp import Warp, far_rows
 from bayesgen.program import Record
 
+_FARTHEST = 1e250  # of a column: its products with coefficients stay within float64, and hide what is near
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
 
@@ -84,8 +85,19 @@ class LogisticMembers(Record):
 
     def _columns(self, x, c):
         z = (self.warp.forward(x) - self.centre) / self.scale
+        z = np.where(np.isnan(z), 0.0, z)
+        far = far_rows(z)
+        if len(far):
+            z[far] = self._drawn_in(x[far])
         hot = [(c[:, j, None] == np.arange(n)).astype(float) for j, n in enumerate(self.levels)]
-        return np.concatenate([np.ones((len(x), 1)), np.where(np.isnan(z), 0.0, z), *hot], axis=1)
+        return np.concatenate([np.ones((len(x), 1)), z, *hot], axis=1)
+
+    def _drawn_in(self, x):
+        """Standardised columns of far rows, drawn in to `_FARTHEST` where they leave it: one class has all."""
+        sign, size = self.warp.polar(x)
+        size -= np.log(self.scale)
+        size[:, ~self.coefficients[:, :, 1 : 1 + x.shape[1]].any((0, 1))] = -np.inf  # which say nothing, however far
+        return sign * np.exp(size - np.maximum(size.max(1, keepdims=True) - np.log(_FARTHEST), 0.0))
 
 
 def _fit(z, codes, weight, strength, start):

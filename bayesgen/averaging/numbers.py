@@ -10,9 +10,9 @@ import numpy as np
 
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import Filling
-from bayesgen.averaging.gaussian import GaussianMember, log_density
+from bayesgen.averaging.gaussian import GaussianMember, log_density, log_density_far
 from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.warp import Warp
+from bayesgen.averaging.warp import FAR, Warp, far_rows
 from bayesgen.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces
 from bayesgen.program import Record
@@ -60,6 +60,12 @@ class FittedView(Record):
     statistics: Moments
 
     @property
+    def near(self) -> bool:
+        """Whether the squares of all rows that were summed stay within float64."""
+        squares = np.diagonal(self.statistics.scatter, axis1=1, axis2=2)
+        return bool((np.abs(self.statistics.mean) <= FAR).all() and (squares <= FAR**2).all())
+
+    @property
     def count(self) -> int:
         """Components of the class that has most."""
         return int(np.bincount(self.view.owner).max())
@@ -78,7 +84,14 @@ class FittedView(Record):
         groups = len(self.view.owner)
         cells = x.shape[1] * groups if not np.isnan(x).any() else (x.shape[1] + groups) ** 2
         for part in pieces(len(x), cells, _CELLS):
-            result[used, part] = self._classes(members, reference, *self.read(x[part]))
+            y, seen = self.read(x[part])
+            far = far_rows(y)
+            y[far] = 0.0  # they stay among the others, whose sums keep their order
+            result[used, part] = self._classes(reference, log_density(members, reference, y, seen))
+            if len(far):
+                own = None if seen is None else seen[far]
+                density = log_density_far(members, reference, *self.view.warp.polar(x[part][far]), own)
+                result[used[:, None], part.start + far] = self._classes(reference, density)
         return result
 
     def marginal(self, known) -> "FittedView":
@@ -119,7 +132,7 @@ class FittedView(Record):
         for part in pieces(int(large.sum()), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
             here = np.flatnonzero(large)[part]
             rows = y[here], None if seen is None or seen[here].all() else seen[here]
-            result[:, here] = self._classes(self.members, whole_reference, *rows)
+            result[:, here] = self._classes(whole_reference, log_density(self.members, whole_reference, *rows))
         others = np.flatnonzero(~large)
         for part in pieces(len(others), (x.shape[1] + len(self.view.owner)) ** 2, _CELLS):
             here = others[part]
@@ -128,7 +141,8 @@ class FittedView(Record):
                 return statistics([self.view], *anew(here[b]))[0]
 
             reference = Reference.without(self.statistics, whole[here], group[here], removed[here], rest)
-            result[:, here] = self._classes(self.members, reference, y[here], None if seen is None else seen[here])
+            density = log_density(self.members, reference, y[here], None if seen is None else seen[here])
+            result[:, here] = self._classes(reference, density)
         return result
 
     def read(self, x):
@@ -136,9 +150,8 @@ class FittedView(Record):
         seen, y = ~np.isnan(x), self.view.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
 
-    def _classes(self, members, reference, y, seen):
-        """Densities of classes."""
-        density = log_density(members, reference, y, seen)
+    def _classes(self, reference, density):
+        """From log densities of groups to those of classes."""
         owner, n = self.view.owner, reference.n
         member = owner == np.arange(owner[-1] + 1)[:, None]
         return self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]))

@@ -21,6 +21,7 @@ import numpy as np
 from bayesgen.moments import Moments
 from bayesgen.program import Record
 
+FAR = 1e100  # bent: squares of what is nearer, times any precision, stay below 1e250, the border of `gaussian.whiten`
 _GRID = np.linspace(0.0, 2.0, 21)
 
 
@@ -65,8 +66,9 @@ class Warp(Record):
             score[place] = np.maximum(freedom, 0.0) * fit - 2 * (power - 1) ** 2
         return cls(location, scale, _GRID[score.argmax(0)])
 
+    @np.errstate(over="ignore")
     def forward(self, x) -> np.ndarray:
-        """The bent columns."""
+        """The bent columns; infinite where they leave float64, as `polar` does not."""
         z = x - self.location
         z /= self.scale
         bent = np.flatnonzero(self.power != 1)
@@ -74,6 +76,23 @@ class Warp(Record):
             return _bend(z, self.power)
         z[:, bent] = _bend(z[:, bent], self.power[bent])
         return z
+
+    @np.errstate(divide="ignore")
+    def polar(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Sign and log size of the bent columns: -inf where they are 0 or missing."""
+        p = _side(x - self.location, self.power)
+        a = p * self._log_distance(x)
+        size = a + np.log(-np.expm1(-a)) - np.log(p)
+        return np.where(x < self.location, -1.0, 1.0), np.where(np.isnan(x), -np.inf, size)
+
+    @np.errstate(over="ignore", divide="ignore")
+    def _log_distance(self, x):
+        """Log(1 + |z|), also where z leaves float64."""
+        away = np.abs(x - self.location)
+        a = np.log1p(away / self.scale)
+        if (far := np.isinf(a)).any():
+            a = np.where(far, np.log(away) - np.log(self.scale), a)
+        return a
 
     @property
     def straight(self) -> bool:
@@ -92,7 +111,7 @@ class Warp(Record):
 
     def log_slope(self, x) -> np.ndarray:
         """Log of the Jacobian of each row, 0 for what is missing."""
-        slopes = _log_slope((x - self.location) / self.scale, self.power) - np.log(self.scale)
+        slopes = _log_slope(x - self.location, self.power, self._log_distance(x)) - np.log(self.scale)
         return np.where(np.isnan(x), 0.0, slopes).sum(1)
 
     def back(self, y) -> np.ndarray:
@@ -103,6 +122,14 @@ class Warp(Record):
         return self.location + self.scale * np.copysign(np.expm1(a), y)
 
 
+def far_rows(y) -> np.ndarray:
+    """Places of the bent rows with an entry beyond `FAR`; of most tables the sum of squares says that there is none."""
+    flat = y.ravel()
+    with np.errstate(over="ignore"):
+        none = flat @ flat <= FAR**2
+    return np.flatnonzero(np.zeros(0) if none else (np.abs(y) > FAR).any(1))
+
+
 def _mean_and_variance(x, weight, total):
     mean = np.divide((weight * x).sum(0), total, out=np.zeros_like(total), where=total > 0)
     squares = (weight * (x - mean) ** 2).sum(0)
@@ -111,7 +138,7 @@ def _mean_and_variance(x, weight, total):
 
 def _bend(z, power, a=None):
     """The transformation; a = log(1 + |z|), where it is known."""
-    p = np.where(z < 0, np.maximum(2 - power, 1e-300), np.maximum(power, 1e-300))  # at 0 (e^(p a) - 1)/p is a
+    p = _side(z, power)
     y = np.log1p(np.abs(z)) if a is None else a.copy()
     y *= p
     np.expm1(y, out=y)
@@ -119,6 +146,11 @@ def _bend(z, power, a=None):
     return np.copysign(y, z, out=y)
 
 
-def _log_slope(z, power, a=None):
+def _side(z, power):
+    """P of each entry; at 0 (e^(p a) - 1)/p is a."""
+    return np.where(z < 0, np.maximum(2 - power, 1e-300), np.maximum(power, 1e-300))
+
+
+def _log_slope(z, power, a):
     """The log of its slope."""
-    return (np.where(z < 0, 2 - power, power) - 1) * (np.log1p(np.abs(z)) if a is None else a)
+    return (_side(z, power) - 1) * a

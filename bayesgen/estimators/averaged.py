@@ -164,12 +164,12 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
             rows = Rows(
-                *columns.arrays(self.schema_, blocks, self.constant_),
+                *columns.arrays(self.schema_, blocks, self.constant_, columns.LARGEST),
                 codes,
                 np.ones(len(codes)) if weight is None else weight,
             )
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # which the score tells
+                with np.errstate(over="ignore", invalid="ignore"):  # of values too far out, which `learn` refuses
                     self.average_, self.scores_ = learn(
                         rows,
                         columns.levels(self.schema_),
@@ -184,8 +184,6 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
             except (np.linalg.LinAlgError, DataError):
                 columns.refuse_far(self.schema_, blocks)
                 raise
-            if np.isnan(self.scores_["average"]):
-                columns.refuse_far(self.schema_, blocks)
         self._warn()
         return self
 

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import average, columns, draws, explanation
 from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
+from bayesgen.averaging.warp import far_rows
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior import generator
 
@@ -102,10 +103,34 @@ def members(classifier):
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
+def refuse_far(classifier, x, question: str) -> None:
+    """Raise where a number of a row is so far out that only limits of densities are left, which `question` cannot take.
+
+    Parameters
+    ----------
+    classifier : fitted AveragedClassifier
+        Whose bends say how far a number is.
+    x : array, shape (n, D)
+        Numbers, NaN where missing.
+    question : str
+        What is asked, for the message.
+    """
+    for view in classifier.average_.numeric[:1]:
+        y = view.view.warp.forward(x)
+        for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
+            place = np.nanargmax(np.abs(y[row]))
+            name = columns.numbers(classifier.schema_, classifier.constant_)[place]
+            raise ValueError(
+                f"column {name!r}: value {x[row, place]:g} in row {row} is too far from the rows of the fit for "
+                f"{question}: give NaN in its place, or leave the row out"
+            )
+
+
 def averaged_terms(classifier, X):
     """What `explain` says of an averaged classifier: names, and terms (n, K, terms)."""
     priors = None if classifier.priors is None else classifier._known(classifier.priors)
     x, c = classifier._read(X)
+    refuse_far(classifier, x, "explain()")
     terms = explanation.terms(classifier.average_, x, c, priors)
     schema, left_out = classifier.schema_, classifier.constant_
     names = [*columns.numbers(schema, left_out), *columns.categories(schema)]
@@ -116,6 +141,7 @@ def averaged_terms(classifier, X):
 def averaged_draws(classifier, rows, size: int):
     """Yield p(k | x_i, m_s, θ_s) of some rows at a time, (size, rows, K): members drawn by weight, θ by posterior."""
     (x, c), fitted = rows, classifier.average_
+    refuse_far(classifier, x, "draws of class probabilities")
     ratio = 1.0
     if classifier.priors is not None:
         ratio = classifier._known(classifier.priors) / np.exp(fitted.log_class_prior)

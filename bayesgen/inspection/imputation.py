@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.averaging import columns, missing
+from bayesgen.inspection.averaged import refuse_far
 from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
 from bayesgen.inspection.joint import SingleJoint, joint_of
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, select_rows
@@ -70,6 +71,8 @@ def impute(classifier, X, y=None, draws: int = 0):
         raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
     single = isinstance(joint, SingleJoint)
     refuse_totals(joint, "impute()", rows)
+    if not single:
+        refuse_far(classifier, rows["numbers"], "impute()")
     if not draws:
         return _table(classifier, X, (_expected if single else _expected_of_average)(joint, rows, codes), single)
     filled = (_drawn if single else _drawn_of_average)(joint, rows, codes, draws, rng)

@@ -25,6 +25,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from bayesgen.averaging import columns, missing
 from bayesgen.averaging.along import Members, Rows
+from bayesgen.inspection.averaged import refuse_far
 from bayesgen.inspection.gaps import Components, gaps_of, refuse_totals
 from bayesgen.inspection.joint import SingleJoint, joint_of
 from bayesgen.inspection.tempering import tempered
@@ -210,6 +211,7 @@ def _along(score, location, spread, dof):
 def _of_average(joint, rows, losses, result):
     classifier, schema = joint.classifier, joint.classifier.schema_
     (x, c), average = joint.arrays(rows), _heaviest(joint.average)
+    refuse_far(classifier, x, "next_measurement()")
     priors = None if classifier.priors is None else classifier._known(classifier.priors)
     names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
     places, ends = np.array([schema.columns.index(name) for name in names]), missing.reach(average)

@@ -1,0 +1,192 @@
+"""Rows far from those of a fit, under the averaged classifier: densities in 40 digits, at every size of float64."""
+
+import functools
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import gammaln, logsumexp, softmax
+
+from bayesgen import AveragedClassifier, inspection
+from bayesgen.averaging.evidence import posterior
+from bayesgen.averaging.logistic import STRENGTHS
+from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.stack import SOFTMAX
+
+MP = mpmath.mp.clone()
+MP.dps = 40
+SIZES = [1e0, 1e60, 1e99, 1e101, 1e149, 1e200, 1.7e308]
+
+
+def bent(warp, row):
+    """The bent columns of a row, NaN where missing."""
+    result = []
+    for x, location, scale, power in zip(row, warp.location, warp.scale, warp.power, strict=True):
+        z = (MP.mpf(float(x)) - MP.mpf(location)) / MP.mpf(scale)
+        p = MP.mpf(float(2 - power if z < 0 else power))
+        size = MP.log1p(abs(z)) if p == 0 else MP.expm1(p * MP.log1p(abs(z))) / p
+        result.append(MP.sign(z) * size)
+    return result
+
+
+@functools.cache
+def level_of(dof, width, kappa):
+    """Log of the constant of a t of scale matrix (kappa + 1)/(kappa dof) A, but for A."""
+    return gammaln((dof + width) / 2) - gammaln(dof / 2) - width / 2 * np.log(np.pi * (kappa + 1) / kappa)
+
+
+def log_student(z, scale, kappa, dof):
+    """Log density of a t at distance z, which may be any size, from its location."""
+    precision = np.linalg.inv(scale)
+    square = MP.fsum(MP.mpf(precision[i, j]) * z[i] * z[j] for i in range(len(z)) for j in range(len(z)))
+    inside = float(MP.log1p(square * kappa / (kappa + 1)))
+    return level_of(dof, len(z), kappa) - np.linalg.slogdet(scale)[1] / 2 - (dof + len(z)) / 2 * inside
+
+
+def of_numbers(view, member, row):
+    """Log p(x | k) of a row under a member, in the units of the bent columns."""
+    settled, diagonal = posterior(member, Reference.of(view.statistics)), "diagonal" in member.structure
+    seen, y, owner = np.flatnonzero(~np.isnan(row)), bent(view.view.warp, row), view.view.owner
+    groups = np.zeros(len(owner))
+    for g, kappa in enumerate(settled.kappa):
+        h = g if len(settled.scale) > 1 else 0
+        nu, scale, z = settled.nu[h], settled.scale[h], {j: y[j] - MP.mpf(settled.mean[g, j]) for j in seen}
+        if diagonal:
+            groups[g] = sum(log_student([z[j]], scale[[[j]]], kappa, nu) for j in seen)
+        elif len(seen):
+            groups[g] = log_student(list(z.values()), scale[np.ix_(seen, seen)], kappa, nu - len(row) + 1)
+    share, own = view.statistics.n + 1, owner == np.arange(owner[-1] + 1)[:, None]
+    return logsumexp(np.where(own, groups, -np.inf), axis=1, b=share) - np.log(own @ share)
+
+
+def of_softmax(members, strength, row, codes):
+    """Log p(k | x) less the log class frequencies; 0 where nothing is seen."""
+    if np.isnan(row).all() and not codes:
+        return [MP.mpf(0)] * len(members.log_prior)
+    y = bent(members.warp, row)
+    hot = [float(a == b) for a, n in zip(codes, members.levels, strict=True) for b in range(n)]
+    z = [
+        MP.mpf(0) if np.isnan(x) else (v - MP.mpf(m)) / MP.mpf(s)
+        for x, v, m, s in zip(row, y, members.centre, members.scale, strict=True)
+    ]
+    columns = [MP.mpf(1), *z, *hot]
+    scores = [
+        MP.fsum(MP.mpf(b) * v for b, v in zip(own, columns, strict=True))
+        for own in members.coefficients[STRENGTHS.index(strength)]
+    ]
+    return [s - MP.mpf(p) for s, p in zip(scores, members.log_prior, strict=True)]
+
+
+def exact(classifier, row, codes):
+    """P(k | x) and log p(x, k) of a row; categories by the members' own tables, which hold no number."""
+    average = classifier.average_
+    x, c = np.array(row, float)[None], np.array(codes, np.intp)[None]
+    log_prior, categories = average.log_class_prior, {}
+    if average.categorical is not None:
+        categories = dict(zip(average.categorical.members, average.categorical.log_density(c)[:, 0], strict=True))
+    numbers = {(v.count, m): of_numbers(v, m, x[0]) for v, used in used_views(average) for m in used}
+    probability, joint = np.zeros(len(log_prior)), np.full(len(log_prior), -np.inf)
+    members = zip(average.names, average.weights, average.density_weights, average.exponents, strict=True)
+    for (a, b), w, v, tau in members:
+        if a == SOFTMAX and w:
+            scores = [
+                MP.mpf(tau) * f + p
+                for f, p in zip(of_softmax(average.discriminative, b, x[0], codes), log_prior, strict=True)
+            ]
+            probability += (
+                w
+                * np.array([float(MP.exp(f - max(scores))) for f in scores])
+                / float(MP.fsum(MP.exp(f - max(scores)) for f in scores))
+            )
+        elif w or v:
+            density = (0 if a is None else numbers[a]) + (0 if b is None else categories[b]) + np.zeros(len(log_prior))
+            probability += w * softmax(tau * density + log_prior)
+            if v:
+                joint = np.logaddexp(joint, np.log(v) + density + log_prior)
+    slope = MP.mpf(0)
+    for j in np.flatnonzero(~np.isnan(x[0])):
+        warp = average.numeric[0].view.warp
+        z = (MP.mpf(x[0, j]) - MP.mpf(warp.location[j])) / MP.mpf(warp.scale[j])
+        power = MP.mpf(float(2 - warp.power[j] if z < 0 else warp.power[j]))
+        slope += (power - 1) * MP.log1p(abs(z)) - MP.log(MP.mpf(warp.scale[j]))
+    return probability / probability.sum(), joint + float(slope)
+
+
+def used_views(average):
+    """The views, each with the members that have some weight."""
+    used = {a for (a, _), w, v in zip(average.names, average.weights, average.density_weights, strict=True) if w or v}
+    return [(view, [m for m in view.members if (view.count, m) in used]) for view in average.numeric]
+
+
+def table(columns, units=1.0, seed=0, rows=60):
+    """Skewed, correlated columns of three classes of 36, 16 and 8 rows."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], [36, 16, 8])[:rows]
+    hidden = rng.normal(size=(len(y), 1)) + y[:, None]
+    X = hidden + 0.7 * rng.normal(size=(len(y), columns))
+    X[:, ::2] = np.exp(X[:, ::2])
+    X[:, 1::4] = -np.exp(-X[:, 1::4])
+    return X * units, y
+
+
+TABLES = {
+    "one column": (table(1), {"components": False}),
+    "in components": (table(2), {}),
+    "columns as they are": (table(3, seed=1), {"bend": False, "components": False}),
+    "tiny and huge units": (table(3, units=[1e-80, 1e140, 1.0]), {"components": False}),
+}
+
+
+@pytest.mark.parametrize("case", TABLES.values(), ids=TABLES)
+def test_rows_of_any_size_have_their_limit(case):
+    (X, y), options = case
+    classifier = AveragedClassifier(**options).fit(X, y)
+    rng, width = np.random.default_rng(1), X.shape[1]
+    unit = np.median(np.abs(X), 0)
+    rows = []
+    for size in SIZES:
+        for sign in (-1, 1):
+            row = X[rng.integers(len(X))].copy()
+            row[rng.integers(width)] = sign * size
+            rows.append(row)
+        with np.errstate(over="ignore"):  # each column so many of its own units away, to the end of float64
+            far = np.clip(unit * rng.normal(size=width) * size, -1.7e308, 1.7e308)
+        rows += [far, np.where(np.arange(width) == rng.integers(width), np.nan, far)]
+    wanted = [exact(classifier, row, []) for row in rows]
+    np.testing.assert_allclose(classifier.predict_proba(rows), [p for p, _ in wanted], rtol=1e-6, atol=1e-9)
+    joint = classifier.predict_joint_log_proba(rows)
+    np.testing.assert_allclose(joint, [j for _, j in wanted], rtol=1e-9, atol=1e-7)
+
+
+def test_far_rows_with_categories_and_gaps_are_finite():
+    X, y = table(3)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.array(["p", "q"])[(y > 0).astype(int)])
+    classifier = AveragedClassifier(components=False).fit(frame, y)
+    far = frame.iloc[::6].assign(b=-(10.0 ** np.arange(60, 160, 10)))
+    far.iloc[::2, 2] = np.nan
+    probability, joint = classifier.predict_proba(far), classifier.predict_joint_log_proba(far)
+    assert np.isfinite(probability).all() and np.isfinite(joint).all()
+    assert (inspection.typicality(classifier, far, 200).overall < 0.05).all()
+    assert np.isfinite(classifier.sample(20)[0][["a", "b", "c"]].to_numpy()).all()
+    near = frame.iloc[:5]
+    together = classifier.predict_proba(pd.concat([near, far]))
+    np.testing.assert_allclose(together[:5], classifier.predict_proba(near), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "question", [inspection.explain, inspection.impute, inspection.next_measurement, inspection.probability_interval]
+)
+def test_questions_without_a_limit_name_row_and_column(question):
+    X, y = table(2)
+    classifier = AveragedClassifier(bend=False, components=False).fit(X, y)
+    with pytest.raises(ValueError, match=r"column 'x1': value -1e\+149 in row 1 is too far from the rows of the fit"):
+        question(classifier, [[1.0, -1.0], [np.nan, -1e149]])
+
+
+def test_what_columns_add_is_finite_where_a_probability_is_nothing():
+    """An unbalanced class loses by its degrees of freedom: 8 rows against 36, at 1e90."""
+    X, y = table(2)
+    classifier = AveragedClassifier(components=False, discriminative=False, weights="evidence").fit(X, y)
+    row = [[1e90, -1e90]]
+    assert np.isfinite(np.asarray(inspection.explain(classifier, row))).all()
