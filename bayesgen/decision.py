@@ -2,7 +2,8 @@
 
 ``loss[i, j]`` is the loss of taking action j when the truth is class i: rows are truths, columns
 are actions. There may be more actions than classes (take another measurement), and a loss may be
-negative (a gain). The Bayes decision is the action of least expected loss,
+negative (a gain). Rows and columns of a DataFrame are found by their labels, in whatever order they
+stand. The Bayes decision is the action of least expected loss,
 
     a(x) = argmin_j  sum_i p(t = i | x) loss[i, j].
 
@@ -13,28 +14,29 @@ Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong 
 ValueError, and the message names the argument.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from bayesgen.messages import listed
 from bayesgen.numerics.checks import check_level
 from bayesgen.outcomes import (
     ASK,
+    CODE_NAMES,
     NONE_OF_THESE,
     REJECT,
-    Codes,
     Floats,
     Labels,
     action_codes,
-    class_codes,
+    aligned_loss,
+    column_classes,
     finite,
-    loss_matrix,
+    is_table,
     mean,
     named_loss,
     numbers,
     probabilities,
+    truth_and_loss,
     truth_and_probability,
 )
 
@@ -66,20 +68,28 @@ def zero_one(n_classes: int) -> Floats:
     return 1.0 - np.eye(n_classes)
 
 
-def expected_loss(y_proba: ArrayLike, loss: ArrayLike) -> Floats:
+@overload
+def expected_loss(y_proba: ArrayLike, loss: "pd.DataFrame", *, labels: Labels | None = None) -> "pd.DataFrame": ...
+@overload
+def expected_loss(y_proba: ArrayLike, loss: ArrayLike, *, labels: Labels | None = None) -> Floats: ...
+def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None) -> "Floats | pd.DataFrame":
     """Compute the expected loss of every action, sum_i p(t = i | x) loss[i, j].
 
     Parameters
     ----------
-    y_proba : array_like, shape (n, K)
+    y_proba : array_like or DataFrame, shape (n, K)
         Class probabilities; every row sums to 1.
-    loss : array_like, shape (K, A)
-        Finite losses, in a unit of the user's choice (errors, euros, days).
+    loss : array_like or DataFrame, shape (K, A)
+        Finite losses, in a unit of the user's choice (errors, euros, days). The index of a DataFrame holds the classes,
+        in any order, its columns the names of the actions.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns of `y_proba`, as ``classifier.classes_``; needed where `loss` names its
+        rows and `y_proba` does not name its columns.
 
     Returns
     -------
-    ndarray, shape (n, A)
-        In the unit of `loss`.
+    ndarray or DataFrame, shape (n, A)
+        In the unit of `loss`; a DataFrame, whose columns are the actions, where `loss` is one.
 
     Examples
     --------
@@ -88,27 +98,39 @@ def expected_loss(y_proba: ArrayLike, loss: ArrayLike) -> Floats:
     >>> expected_loss([[0.75, 0.25]], loss=[[0, 1], [10, 0]])
     array([[2.5 , 0.75]])
     """
+    losses, actions = _expected(y_proba, loss, labels)
+    if not is_table(loss):
+        return losses
+    import pandas as pd
+
+    return pd.DataFrame(losses, columns=actions, index=y_proba.index if isinstance(y_proba, pd.DataFrame) else None)
+
+
+def _expected(y_proba, loss, labels):
+    """Expected losses (n, A), and the names of the actions, if any."""
     p = probabilities(y_proba)
-    return p @ loss_matrix(loss, n_classes=p.shape[1])
+    matrix, actions = aligned_loss(loss, column_classes(y_proba, labels), p.shape[1])
+    return p @ matrix, actions
 
 
 def decide(
     y_proba: ArrayLike,
-    loss: ArrayLike | None = None,
+    loss: "ArrayLike | pd.DataFrame | None" = None,
     *,
     reject_cost: float | None = None,
     typicality: ArrayLike | None = None,
     none_of_these: float | None = None,
-) -> Codes:
-    """Take the action of least expected loss in every row; ties go to the lowest code.
+    labels: Labels | None = None,
+) -> NDArray[Any]:
+    """Take the action of least expected loss in every row; ties go to the first action.
 
     Parameters
     ----------
-    y_proba : array_like, shape (n, K)
+    y_proba : array_like or DataFrame, shape (n, K)
         Class probabilities; every row sums to 1.
-    loss : array_like, shape (K, A), optional
-        Finite losses. Left out, every mistake costs 1 (`zero_one`): the action is the most probable
-        class, and its expected loss one minus that probability.
+    loss : array_like or DataFrame, shape (K, A), optional
+        Finite losses, as of `expected_loss`. Left out, every mistake costs 1 (`zero_one`): the action is the most
+        probable class, and its expected loss one minus that probability.
     reject_cost : float, optional
         Cost of declining to decide, in the unit of `loss`. A row is rejected where this is strictly
         lower than the expected loss of every action.
@@ -118,12 +140,14 @@ def decide(
         Level, between 0 and 1: a row of a lower typicality is said to be of none of the classes,
         whatever its class probabilities. If the model is right, so is one in 1/level rows of the
         classes. `risk` knows no loss of such rows; leave them out of it.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns of `y_proba`; see `expected_loss`.
 
     Returns
     -------
-    ndarray of int, shape (n,)
-        Action codes 0 to A - 1, `REJECT` (-1) for rejected rows, `NONE_OF_THESE` (-2) for rows
-        that are like no class.
+    ndarray, shape (n,)
+        Action codes 0 to A - 1, `REJECT` (-1) for rejected rows, `NONE_OF_THESE` (-2) for rows that are like no class.
+        Where the columns of `loss` are named, the names of the actions, `ASK` ("ask") and "none of these".
 
     Examples
     --------
@@ -134,28 +158,41 @@ def decide(
     array([ 0, -1])
     >>> decide(y_proba, typicality=[0.4, 0.001], none_of_these=0.01)
     array([ 0, -2])
+
+    Losses with names, in any order:
+
+    >>> import pandas as pd
+    >>> loss = pd.DataFrame({"treat": [0, 1], "wait": [10, 0]}, index=["ill", "well"])
+    >>> decide([[0.95, 0.05], [0.6, 0.4]], loss, labels=["well", "ill"])
+    array(['wait', 'treat'], dtype=object)
     """
+    actions = None
     if loss is None:
         p = probabilities(y_proba)
         action, least = p.argmax(axis=1), 1 - p.max(axis=1)
     else:
-        losses = expected_loss(y_proba, loss)
+        losses, actions = _expected(y_proba, loss, labels)
         action, least = losses.argmin(axis=1), losses.min(axis=1)
     if reject_cost is not None:
         action = np.where(finite(reject_cost) < least, REJECT, action)
-    if typicality is None and none_of_these is None:
+    if typicality is not None or none_of_these is not None:
+        action = np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
+    if actions is None:
         return action
-    return np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
+    names = np.array([*actions, *CODE_NAMES], dtype=object)
+    if clash := set(names[action[action < 0]]) & set(actions):
+        raise ValueError(f"loss has the action {clash.pop()!r}, as rows without an action are called: rename it.")
+    return names[action]
 
 
 def act(
     y_proba: ArrayLike, loss: "pd.DataFrame", classes: Labels, *, reject_cost: float | None = None
 ) -> "pd.DataFrame":
-    """Take the action of least expected loss in every row, by name.
+    """Take the action of least expected loss in every row as `decide`, and say what it is expected to cost.
 
     Parameters
     ----------
-    y_proba : array_like, shape (n, K)
+    y_proba : array_like or DataFrame, shape (n, K)
         Class probabilities; every row sums to 1.
     loss : DataFrame, shape (K, A)
         Finite losses: the index holds the classes, in any order, the columns the names of the actions.
@@ -181,17 +218,11 @@ def act(
     """
     import pandas as pd
 
-    rows = {str(label): place for place, label in enumerate(loss.index)}
-    if sorted(rows) != sorted(map(str, classes)) or len(rows) < len(loss):
-        raise ValueError(
-            f"loss must have one row for each of the classes {listed(classes)}; it has {listed(loss.index)}"
-        )
-    matrix = loss_matrix(loss.to_numpy())[[rows[str(label)] for label in classes]]
-    losses = expected_loss(y_proba, matrix)
-    codes = decide(y_proba, matrix, reject_cost=reject_cost)
-    names = np.array([*map(str, loss.columns), ASK], dtype=object)  # the last is that of the code -1
-    least = losses.min(axis=1) if reject_cost is None else np.minimum(losses.min(axis=1), reject_cost)
-    return pd.DataFrame({"action": names[codes], "expected_loss": least})
+    if not is_table(loss):
+        raise TypeError("loss must be a DataFrame, whose columns name the actions; decide takes an array.")
+    least = expected_loss(y_proba, loss, labels=classes).min(axis=1)
+    action = decide(y_proba, loss, reject_cost=reject_cost, labels=classes)
+    return pd.DataFrame({"action": action, "expected_loss": least.clip(upper=reject_cost)})
 
 
 def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
@@ -210,7 +241,7 @@ def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
     return tail < level
 
 
-def threshold(loss: ArrayLike) -> float:
+def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None) -> float:
     """Probability of class 1 above which to decide for class 1, where there are two classes.
 
     With p = p(t = 1 | x), p loss[1, 1] + (1 - p) loss[0, 1] < p loss[1, 0] + (1 - p) loss[0, 0] if
@@ -219,14 +250,17 @@ def threshold(loss: ArrayLike) -> float:
                                                           miss = loss[1, 0] - loss[1, 1].
 
     At the threshold both actions cost the same, and `decide` takes action 0. If a correct decision
-    costs more than the wrong one, or nothing depends on the decision, it is a ValueError.
+    costs more than the wrong one, or nothing depends on the decision, it is a ValueError. A DataFrame
+    whose rows and columns are named by the classes needs ``labels``, the two classes in their order.
 
     >>> threshold([[0, 1], [9, 0]])
     0.1
     """
-    matrix = loss_matrix(loss, n_classes=2)
-    if matrix.shape[1] != 2:
+    matrix, rows, actions = named_loss(loss, labels, labels)
+    if matrix.shape != (2, 2):
         raise ValueError(f"loss must have shape (2, 2); got {matrix.shape}. Use decide instead.")
+    if labels is None and (rows or actions):
+        raise ValueError("loss names its rows or columns: give labels=, class 0 and class 1, or loss.to_numpy().")
     false_alarm, miss = matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1]
     if min(false_alarm, miss) < 0 or false_alarm + miss == 0:
         raise ValueError(
@@ -239,7 +273,7 @@ def threshold(loss: ArrayLike) -> float:
 def risk(
     y_true: ArrayLike,
     action: ArrayLike,
-    loss: ArrayLike,
+    loss: "ArrayLike | pd.DataFrame",
     *,
     reject_cost: float | None = None,
     labels: Labels | None = None,
@@ -258,7 +292,8 @@ def risk(
         Finite losses.
     labels, actions : sequence, optional
         The classes in the order of the rows of `loss`, and names of its columns, where `action` holds names; default:
-        those of a DataFrame. `ASK` is the name of a rejected row.
+        those of a DataFrame. Where both are given, rows and columns of a DataFrame are found by name, and codes count
+        in the order given; codes of classes need ``labels`` where `loss` names its rows. `ASK` names a rejected row.
     reject_cost : float, optional
         Loss of a rejected row; without it, a rejected row is an error.
     sample_weight : array_like, shape (n,), optional
@@ -271,8 +306,7 @@ def risk(
     >>> risk(["ill", "well"], ["wait", "treat"], [[9, 0], [0, 1]], labels=["ill", "well"], actions=["wait", "treat"])
     5.0
     """
-    matrix, labels, actions = named_loss(loss, labels, actions)
-    t = class_codes("y_true", y_true, matrix.shape[0], labels)
+    t, matrix, _, actions = truth_and_loss(y_true, loss, labels, actions)
     a = action_codes(action, actions, matrix.shape[1], len(t))
     realised, rejected = matrix[t, a], a == REJECT
     if reject_cost is not None:

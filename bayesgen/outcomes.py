@@ -22,6 +22,9 @@ ASK = "ask"
 NONE_OF_THESE = -2
 """The action code by which `bayesgen.decision.decide` says that a row is like no class."""
 
+CODE_NAMES = ["none of these", ASK]
+"""What the codes -2 and -1 are called where actions have names."""
+
 
 def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
     """Class codes (n,) and probabilities (n, K) of rows, from labels, and from one column of two classes as well.
@@ -87,9 +90,9 @@ def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: in
     if names is not None and (a.dtype.kind not in "biu" or not _are_text(names)):
         asked = np.array([value == ASK for value in a.ravel().tolist()]) & (ASK not in list(names))
         if least > REJECT or a.shape != (n_rows,) or not asked.any():
-            return class_codes("action", a, count, names, n_rows)
+            return class_codes("action", a.tolist(), count, names, n_rows)  # numbers beside "ask" are objects
         codes = np.full(n_rows, REJECT, np.intp)
-        codes[~asked] = class_codes("action", a[~asked], count, names) if not asked.all() else 0
+        codes[~asked] = class_codes("action", a[~asked].tolist(), count, names) if not asked.all() else 0
         return codes
     if a.dtype.kind not in "biu":
         raise TypeError(f"action must be integer codes; got dtype {a.dtype}. Give the names of actions as actions=.")
@@ -107,12 +110,84 @@ def _are_text(labels: Labels) -> bool:
     return all(isinstance(label, str) for label in labels)
 
 
-def named_loss(loss, labels: Labels | None, actions: Labels | None):
-    """A loss matrix with the names of its rows and columns: those given, or those of a DataFrame."""
-    if hasattr(loss, "columns") and hasattr(loss, "index"):
-        labels = list(loss.index) if labels is None else labels
-        actions = list(loss.columns) if actions is None else actions
-    return loss_matrix(loss), labels, actions
+def is_table(values) -> bool:
+    """Whether rows and columns are labelled, as those of a DataFrame."""
+    return hasattr(values, "columns") and hasattr(values, "index")
+
+
+def named_loss(loss, labels: Labels | None = None, actions: Labels | None = None):
+    """A loss matrix with the names of its rows and columns, or None for those without names.
+
+    Rows and columns of a DataFrame are found by their labels: they come in the order of ``labels`` and ``actions``
+    where these are given, else in their own. Labels 0, 1, ... in this order, those of a DataFrame made without any, are
+    no names. Labels match by their text, since a file holds nothing else.
+    """
+    matrix = loss_matrix(loss)
+    if is_table(loss):
+        rows, labels = _in_order(loss.index, labels, "one row for each of the classes")
+        columns, actions = _in_order(loss.columns, actions, "one column for each of the actions")
+        matrix = matrix[np.ix_(rows, columns)]
+    return matrix, labels, actions
+
+
+def _in_order(own, wanted: Labels | None, expected: str):
+    """The places of the labels that are wanted, and these; of all labels, if they are names, where none are given."""
+    own = list(own)
+    place = {str(label): code for code, label in enumerate(own)}
+    if len(place) < len(own):
+        raise ValueError(f"loss must have {expected}, of distinct names; it has {listed(own)}")
+    if wanted is None:
+        return range(len(own)), None if own == list(range(len(own))) else own
+    if sorted(place) != sorted(map(str, wanted)):
+        raise ValueError(
+            f"loss must have {expected} {listed(wanted)}; it has {listed(own)}. Name them so, or give an array in this "
+            "order: loss.to_numpy()."
+        )
+    return [place[str(label)] for label in wanted], list(wanted)
+
+
+def aligned_loss(loss, classes: Labels | None, n_classes: int):
+    """A loss matrix whose rows are in the order of ``classes``, and the names of its actions, if any.
+
+    Where rows are named and nothing says which class each column of the probabilities is, it is an error.
+    """
+    matrix, rows, actions = named_loss(loss, classes)
+    if classes is None and rows is not None:
+        raise ValueError(
+            f"loss names its rows {listed(rows)}, and nothing says which column of the probabilities is which: give "
+            "labels=, the classes in the order of the columns, such as classifier.classes_."
+        )
+    return loss_matrix(matrix, n_classes), actions
+
+
+def column_classes(y_proba, labels: Labels | None) -> Labels | None:
+    """The classes in the order of the columns: those given, or what a DataFrame calls its columns, if anything."""
+    own = list(y_proba.columns) if is_table(y_proba) else []
+    if own == list(range(len(own))):
+        return labels
+    if labels is not None and own != list(labels) and sorted(map(str, own)) == sorted(map(str, labels)):
+        raise ValueError(
+            f"labels must be in the order of the columns of y_proba, {listed(own)}; got {listed(labels)}. Leave labels "
+            "out, or give y_proba.to_numpy()."
+        )
+    return own if labels is None else labels
+
+
+def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labels | None):
+    """Class codes of rows, a loss matrix in their order, and the names of its rows and columns, if any."""
+    matrix, rows, actions = named_loss(loss, labels, actions)
+    t = class_codes("y_true", y_true, len(matrix), rows)
+    if labels is None and rows is not None and _are_text(rows) and t.size and np.array_equal(t, y_true):
+        raise ValueError(
+            f"loss names its rows {listed(rows)}, and y_true holds codes: name the classes in y_true, or give labels=, "
+            "the classes in the order of their codes, such as classifier.classes_."
+        )
+    return t, matrix, rows, actions
+
+
+def classes_by_code(y_true: ArrayLike, codes: Codes, count: int) -> Labels:
+    """The classes in the order of their codes, where nobody gave them: the codes, or the distinct values, sorted."""
+    return np.arange(count) if np.array_equal(codes, y_true) else np.unique(np.asarray(y_true))
 
 
 def numbers(name: str, values: ArrayLike) -> Floats:

@@ -1,9 +1,13 @@
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy.optimize import minimize
 from scipy.special import softmax
+from sklearn.datasets import load_iris
 
-from bayesgen import decision
+import bayesgen as bg
+from bayesgen import decision, evaluation, plot
 
 MEDICAL = [[0, 1], [10, 0]]
 
@@ -142,7 +146,66 @@ def test_proper_losses_by_hand():
     assert decision.cross_entropy([1], [[1, 0]]) == [np.inf]
 
 
+CLASSES = np.array(["ash", "fir", "oak"])
+COSTS = pd.DataFrame([[0, 1, 4, 2], [9, 0, 1, 2], [3, 5, 0, 2]], CLASSES, ["fell", "prune", "leave", "ask on"], float)
+SHUFFLED = COSTS.iloc[[2, 0, 1], [1, 3, 0, 2]]
+
+
+@pytest.mark.parametrize("costs", [COSTS, COSTS.iloc[[1, 2, 0]], SHUFFLED], ids=["own", "rows", "both"])
+def test_a_loss_is_found_by_its_labels_in_whatever_order(costs):
+    rng, probability, _ = random_problem(3, n=300)
+    actions = COSTS.columns.to_numpy()
+    codes = decision.decide(probability, COSTS.to_numpy(), reject_cost=1.0)
+    want = np.where(codes < 0, "ask", actions[codes])
+    truth = CLASSES[rng.integers(3, size=300)]
+    named = pd.DataFrame(probability, columns=CLASSES, index=np.arange(300) + 7)
+    for found in (
+        decision.decide(probability, costs, reject_cost=1.0, labels=CLASSES),
+        decision.decide(named, costs, reject_cost=1.0),
+        decision.decide(named[["oak", "ash", "fir"]], costs, reject_cost=1.0),
+        decision.act(probability, costs, CLASSES, reject_cost=1.0)["action"],
+    ):
+        np.testing.assert_array_equal(found, want)
+        by_hand = decision.risk(np.searchsorted(CLASSES, truth), codes, COSTS.to_numpy(), reject_cost=1.0)
+        assert decision.risk(truth, found, costs, reject_cost=1.0) == by_hand
+    assert (want == "ask").any()
+    expected = decision.expected_loss(named, costs)
+    pd.testing.assert_frame_equal(expected[actions], pd.DataFrame(probability @ COSTS.to_numpy(), named.index, actions))
+    coded = np.searchsorted(CLASSES, truth)
+    assert decision.risk(coded, codes, costs, reject_cost=1.0, labels=CLASSES, actions=actions) == by_hand
+    for y, p, labels in ((truth, probability, None), (truth, named, None), (coded, probability, CLASSES)):
+        assert evaluation.realised_loss(y, p, costs, reject_cost=1.0, labels=labels) == by_hand
+    ax = plot.confusion(truth, want, costs, classes=CLASSES, reject_cost=1.0, ax=Figure().subplots())
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(CLASSES)
+
+
+def test_a_measurement_is_worth_the_same_for_a_loss_in_another_order():
+    X, y = load_iris(return_X_y=True)
+    classifier = bg.GaussianDiscriminantClassifier().fit(X, CLASSES[y])
+    row = [[6.0, np.nan, np.nan, np.nan]]
+    worth = bg.inspection.next_measurement(classifier, row, COSTS.to_numpy())
+    np.testing.assert_array_equal(bg.inspection.next_measurement(classifier, row, COSTS.iloc[[2, 0, 1]]), worth)
+    with pytest.raises(ValueError, match="one row for each of the classes"):
+        bg.inspection.next_measurement(classifier, row, COSTS.rename(index={"oak": "elm"}))
+
+
+def test_names_of_a_loss_that_are_numbers():
+    loss = pd.DataFrame([[0, 1], [10, 0]], index=[2, 1], columns=[2, 1])
+    probability = np.array([[0.95, 0.05], [0.04, 0.96], [0.5, 0.5]])  # of classes 1 and 2
+    found = decision.decide(probability, loss, labels=[1, 2], reject_cost=0.41)
+    assert found.tolist() == [1, 2, "ask"]
+    assert decision.risk([1, 1, 2], found, loss, reject_cost=0.41) == pytest.approx((0 + 10 + 0.41) / 3)
+    plain = pd.DataFrame([[0, 1], [10, 0]])  # labels that nobody gave are no names
+    assert decision.decide(probability, plain, reject_cost=0.41).tolist() == [-1, 1, -1]
+    assert decision.threshold(loss, labels=[1, 2]) == pytest.approx(10 / 11)
+    tail = decision.decide(probability, loss, labels=[1, 2], typicality=[0.5, 0.001, 0.5], none_of_these=0.01)
+    assert tail[1] == "none of these"
+
+
 GOOD = [[0.5, 0.5]]
+NAMED = pd.DataFrame(MEDICAL, index=["well", "ill"], columns=["home", "bed"])
+TWICE = NAMED.rename(index={"ill": "well"})
+COLUMNS = pd.DataFrame(GOOD, columns=["ill", "well"])
 ERRORS = [
     (decision.expected_loss, ([0.5, 0.5], MEDICAL), {}, ValueError, "column_stack"),
     (decision.expected_loss, ([["a", "b"]], MEDICAL), {}, TypeError, "y_proba must be an arr"),
@@ -154,6 +217,23 @@ ERRORS = [
     (decision.expected_loss, (GOOD, [0, 1]), {}, ValueError, "loss must have shape"),
     (decision.expected_loss, (GOOD, [[0, np.inf], [1, 0]]), {}, ValueError, "loss must be finite"),
     (decision.decide, (GOOD,), {"reject_cost": np.nan}, ValueError, "reject_cost must be finite"),
+    (decision.decide, (GOOD, NAMED), {}, ValueError, "nothing says which column .* give labels="),
+    (decision.expected_loss, (GOOD, NAMED), {}, ValueError, "nothing says which column .* give labels="),
+    (decision.decide, (GOOD, NAMED), {"labels": ["well", "dead"]}, ValueError, "one row for each of the classes"),
+    (decision.decide, (GOOD, TWICE), {"labels": ["well", "ill"]}, ValueError, "of distinct names"),
+    (decision.decide, (COLUMNS, NAMED), {"labels": ["well", "ill"]}, ValueError, "labels must be in the order of"),
+    (
+        decision.decide,
+        (GOOD, NAMED.rename(columns={"bed": "ask"})),
+        {"labels": ["well", "ill"], "reject_cost": 0.1},
+        ValueError,
+        "loss has the action 'ask'",
+    ),
+    (decision.act, (GOOD, MEDICAL, ["well", "ill"]), {}, TypeError, "loss must be a DataFrame"),
+    (decision.threshold, (NAMED,), {}, ValueError, "loss names its rows or columns: give labels="),
+    (decision.risk, ([0], ["bed"], NAMED), {}, ValueError, "y_true holds codes: name the classes"),
+    (decision.risk, (["ill"], ["bed"], NAMED), {"actions": ["bed", "go"]}, ValueError, "one column for each"),
+    (evaluation.realised_loss, ([0, 1], 2 * GOOD, NAMED), {}, ValueError, "one row for each of the classes"),
     (decision.threshold, ([[0, 1, 2], [1, 0, 2]],), {}, ValueError, r"shape \(2, 2\)"),
     (decision.threshold, ([[1, 0], [0, 5]],), {}, ValueError, "wrong minus correct is -1"),
     (decision.threshold, ([[1, 1], [2, 2]],), {}, ValueError, "is 0 for class 0 and 0"),

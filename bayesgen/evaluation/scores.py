@@ -1,12 +1,24 @@
 """Scores: the mean loss of class probabilities, and of the decisions that they lead to."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, make_scorer
 
 from bayesgen.decision import cross_entropy, decide, risk, squared_loss
-from bayesgen.outcomes import Labels, mean, truth_and_probability, weights
+from bayesgen.outcomes import (
+    Labels,
+    aligned_loss,
+    classes_by_code,
+    column_classes,
+    is_table,
+    mean,
+    truth_and_probability,
+    weights,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def accuracy(
@@ -72,7 +84,7 @@ def brier_score(
 def realised_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
-    loss: ArrayLike,
+    loss: "ArrayLike | pd.DataFrame",
     *,
     reject_cost: float | None = None,
     sample_weight: ArrayLike | None = None,
@@ -84,8 +96,9 @@ def realised_loss(
     ----------
     y_true, y_proba, sample_weight, labels
         As `accuracy`, and so are the errors.
-    loss : array_like, shape (K, A)
-        ``loss[i, j]`` is what action j costs when the truth is class i.
+    loss : array_like or DataFrame, shape (K, A)
+        ``loss[i, j]`` is what action j costs when the truth is class i. The index of a DataFrame holds the classes, in
+        any order.
     reject_cost : float, optional
         Cost of declining to decide; see `bayesgen.decision.decide`.
 
@@ -94,12 +107,17 @@ def realised_loss(
     >>> realised_loss(["ill", "well", "well"], [0.3, 0.95, 0.8], loss=[[0, 10], [1, 0]])
     0.3333333333333333
     """
+    if is_table(loss):
+        labels = column_classes(y_proba, labels)
     t, p = truth_and_probability(y_true, y_proba, labels)
-    action = decide(p, loss, reject_cost=reject_cost)
-    return risk(t, action, loss, reject_cost=reject_cost, sample_weight=sample_weight)
+    matrix, _ = aligned_loss(loss, classes_by_code(y_true, t, p.shape[1]) if labels is None else labels, p.shape[1])
+    action = decide(p, matrix, reject_cost=reject_cost)
+    return risk(t, action, matrix, reject_cost=reject_cost, sample_weight=sample_weight)
 
 
-def loss_scorer(loss: ArrayLike, *, reject_cost: float | None = None, labels: Labels | None = None) -> Any:
+def loss_scorer(
+    loss: "ArrayLike | pd.DataFrame", *, reject_cost: float | None = None, labels: Labels | None = None
+) -> Any:
     """A scorer for scikit-learn: minus the `realised_loss` of a classifier's decisions, so that larger is better.
 
     Parameters

@@ -33,7 +33,7 @@ from bayesgen.messages import listed
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.numerics.pieces import CELLS, count_rows, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.outcomes import loss_matrix
+from bayesgen.outcomes import aligned_loss
 
 _DRAWS = 100  # of the parameters, where the posterior is draws
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
@@ -56,9 +56,9 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
         posterior is asked by 100 of its draws, an average by the members that have 99.5 % of the weight.
     X : DataFrame or array, shape (n, columns)
         Rows; what may be measured is missing.
-    loss : array_like, shape (K, A), optional
-        Losses of actions as of `bayesgen.decision.decide`. Without, the loss is the entropy of the class probabilities,
-        in nats.
+    loss : array_like or DataFrame, shape (K, A), optional
+        Losses of actions as of `bayesgen.decision.decide`; the index of a DataFrame holds the classes.
+        Without, the loss is the entropy of the class probabilities, in nats.
     cost : float, mapping from column to float, or array of shape (columns,), optional
         What measuring costs, in the unit of the loss; 0 for columns that a mapping does not name.
 
@@ -77,7 +77,8 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     array([[ nan, 0.12, 0.53, 0.59]])
     """
     joint = joint_of(classifier, "next_measurement()")
-    losses = None if loss is None else loss_matrix(loss, len(classifier.classes_))
+    classes = classifier.classes_.tolist()
+    losses = None if loss is None else aligned_loss(loss, classes, len(classes))[0]
     names = classifier.schema_.columns
     costs, rows = costs_of(names, cost), joint.read(X)
     result = np.full((count_rows(rows), len(names)), np.nan)

@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.evaluation import reliability_table
-from bayesgen.outcomes import REJECT, Labels, action_codes, class_codes, finite, named_loss, truth_and_probability
+from bayesgen.outcomes import (
+    REJECT,
+    Labels,
+    action_codes,
+    classes_by_code,
+    finite,
+    truth_and_loss,
+    truth_and_probability,
+)
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, VERMILION, axes, legend
 
 if TYPE_CHECKING:
@@ -142,16 +150,15 @@ def confusion(
         Loss of each action under each truth.
     classes, actions : sequence, optional
         The classes in the order of the rows of `loss`, and the actions in that of its columns; default: their codes,
-        and for K actions the classes; of a DataFrame its index and its columns.
+        and for K actions the classes; of a DataFrame its index and its columns, found by name where these are given.
     reject_cost : float, optional
         What a rejected row costs, where there are any.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
-    ax, (matrix, classes, actions) = axes(ax), named_loss(loss, classes, actions)
-    truth = class_codes("y_true", y_true, len(matrix), classes)
+    ax, (truth, matrix, classes, actions) = axes(ax), truth_and_loss(y_true, loss, classes, actions)
     if classes is None:
-        classes = range(len(matrix)) if np.array_equal(truth, y_true) else np.unique(np.asarray(y_true))
+        classes = classes_by_code(y_true, truth, len(matrix))
     if actions is None:
         actions = classes if len(matrix) == matrix.shape[1] else range(matrix.shape[1])
     codes = action_codes(action, actions, matrix.shape[1], len(truth))
