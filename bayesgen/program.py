@@ -74,9 +74,19 @@ def __getattr__(name: str) -> Any:
     global _process
     with _lock:
         _process = _process or os.getpid()
+        _touch()
         globals()[name] = module = importlib.import_module(_MODULES[name])
         _register()
     return module
+
+
+def _touch() -> None:
+    """Load JAX and NumPyro where ArviZ has announced them, as modules that load at the first look at an attribute.
+
+    Where a module of NumPyro is imported before that, the package runs a second time in the midst of its first.
+    """
+    for package in ("jax", "numpyro"):
+        getattr(sys.modules.get(package), "__version__", None)
 
 
 def _register() -> None:
