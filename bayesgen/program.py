@@ -189,18 +189,20 @@ def compiled(lowered, once: bool = False):
     """Compile a program that JAX has lowered; ``once`` is for what is dearer to optimise than to run.
 
     The compiler takes twice as long with its newer emitter of fused loops, and what it makes of these programs of small
-    arrays is no faster; matrix products that it fuses for a library cannot be part of one kernel. A compiler that knows
-    no such choices is left to its own.
+    arrays is no faster; matrix products that it fuses for a library cannot be part of one kernel. A compiler that does
+    not know one of these choices, as that of JAX 0.12, is given the others: without them a kernel fails there.
     """
     options: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_experimental_ynn_fusion_type": ""}
     if once:
         options |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    try:
-        return lowered.compile(compiler_options=options)
-    except sys.modules[__name__].jax.errors.JaxRuntimeError as error:
-        if "No such compile option" not in str(error):
-            raise
-        return lowered.compile()
+    while True:
+        try:
+            return lowered.compile(compiler_options=options)
+        except sys.modules[__name__].jax.errors.JaxRuntimeError as error:
+            known = {k: v for k, v in options.items() if f"No such compile option: '{k}'" not in str(error)}
+            if len(known) == len(options):
+                raise
+            options = known
 
 
 def is_abstract(value) -> bool:

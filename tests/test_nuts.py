@@ -141,3 +141,15 @@ def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):
 def test_rows_laid_over_four_devices_give_the_draws_of_one(case):
     devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     subprocess.run([sys.executable, Path(__file__).with_name("sharded.py"), case], check=True, env=devices)
+
+
+def test_a_compiler_that_lacks_an_option_is_given_the_others():
+    class Lowered:
+        def compile(self, compiler_options):
+            if "xla_cpu_use_fusion_emitters" in compiler_options:
+                raise program.jax.errors.JaxRuntimeError(
+                    "INVALID_ARGUMENT: No such compile option: 'xla_cpu_use_fusion_emitters'"
+                )
+            return compiler_options
+
+    assert program.compiled(Lowered()) == {"xla_cpu_experimental_ynn_fusion_type": ""}
