@@ -69,7 +69,9 @@ def zero_one(n_classes: int) -> Floats:
 
 
 @overload
-def expected_loss(y_proba: ArrayLike, loss: "pd.DataFrame", *, labels: Labels | None = None) -> "pd.DataFrame": ...
+def expected_loss(  # pyright: ignore[reportOverlappingOverload]  # a DataFrame is array-like, too
+    y_proba: ArrayLike, loss: "pd.DataFrame", *, labels: Labels | None = None
+) -> "pd.DataFrame": ...
 @overload
 def expected_loss(y_proba: ArrayLike, loss: ArrayLike, *, labels: Labels | None = None) -> Floats: ...
 def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None) -> "Floats | pd.DataFrame":
