@@ -1,8 +1,13 @@
 """Rows that come in batches teach what they would at once, whatever holds them; what is wrong is told by its place."""
 
 import gzip
+import os
 import pickle
 import re
+import resource
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import numpy as np
@@ -169,7 +174,7 @@ def test_an_interrupt_leaves_the_fit_before_and_a_checkpoint_goes_on(folder, tmp
     with pytest.raises(KeyboardInterrupt):
         fitted.fit_batches(folder, "kind", **options)
     assert vars(fitted) == before and path.exists()
-    with pytest.raises(ValueError, match="of other files, or of a classifier with other settings"):
+    with pytest.raises(ValueError, match=r"of another fit: it read .*1\.parquet, which is not read now"):
         fitted.fit_batches(folder / "0.parquet", "kind", **options)
     done = len(read)
     fitted.fit_batches(folder, "kind", **options)
@@ -363,3 +368,138 @@ def test_the_command_line_predicts_folders_and_merges(folder, tmp_path):
     assert done.exit_code == 0 and "60 rows" in done.output
     found = pd.read_parquet(out)
     np.testing.assert_allclose(found[["p_a", "p_b", "p_c"]], whole.predict_proba(X), rtol=1e-10)
+
+
+# -- files of predictions ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A folder with a table, alone."""
+    (tmp_path / "rows").mkdir()
+    TABLE.to_parquet(tmp_path / "rows" / "rows.parquet")
+    return tmp_path / "rows" / "rows.parquet"
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return NB().fit(TABLE.drop(columns=["kind", "weight"]), Y)
+
+
+KINDS = ["parquet", "csv"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", ["itself", "a link", "a hard link", "another spelling"])
+def test_predictions_never_replace_what_is_read(way, kind, tmp_path, learned):
+    file = tmp_path / f"rows.{kind}"
+    (TABLE.to_csv if kind == "csv" else TABLE.to_parquet)(file, index=False)
+    output, whole = tmp_path / f"p.{kind}", file.read_bytes()
+    if way == "a link":
+        output.symlink_to(file)
+    elif way == "a hard link":
+        output.hardlink_to(file)
+    else:
+        (tmp_path / "sub").mkdir()
+        output = file if way == "itself" else tmp_path / "sub" / ".." / file.name
+    for source in (file, [file], tmp_path / f"*.{kind}"):
+        with pytest.raises(ValueError, match=rf"it is the file that is read, .*\.{kind}; it would be lost"):
+            learned.predict_batches(source, output)
+    assert file.read_bytes() == whole
+
+
+def test_predictions_in_a_folder_that_is_read_are_not_read_again(rows, learned):
+    output = rows.parent / "p.parquet"
+    assert learned.predict_batches(rows.parent, output) == 60
+    before = output.read_bytes()
+    with pytest.raises(ValueError, match=r"its columns are not those|it is the file that is read"):
+        learned.predict_batches(rows.parent, output)
+    assert output.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_keep_links_and_modes(kind, rows, tmp_path, learned):
+    target, link = tmp_path / f"target.{kind}", tmp_path / f"link.{kind}"
+    target.touch()
+    target.chmod(0o600)
+    link.symlink_to(target)
+    assert learned.predict_batches(rows, link) == 60
+    assert link.is_symlink() and stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert len(pd.read_parquet(target) if kind == "parquet" else pd.read_csv(target)) == 60
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_link_that_was_planted_where_predictions_are_made_is_left(kind, rows, tmp_path, learned):
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    (tmp_path / f".p.{kind}.unfinished").symlink_to(mine)
+    learned.predict_batches(rows, tmp_path / f"p.{kind}")
+    assert mine.read_text() == "mine" and (tmp_path / f".p.{kind}.unfinished").is_symlink()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_as_long_as_the_file_system_takes(kind, rows, tmp_path, learned):
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX")
+    output = tmp_path / ("p" * (longest - len(kind) - 1) + f".{kind}")
+    assert learned.predict_batches(rows, output) == 60 and output.exists()
+    with pytest.raises(OSError, match="File name too long"):
+        learned.predict_batches(rows, tmp_path / f"p{output.name}")
+
+
+def test_where_nothing_can_be_written_nothing_is_read(tmp_path, learned):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+
+    def tables():
+        raise AssertionError("a row was read")
+        yield
+
+    for name, message in (
+        ("pipe.csv", "a named pipe"),
+        ("folder.csv", "a folder"),
+        ("none/p.csv", "No such folder"),
+        ("p.txt", "give a name that ends in"),
+    ):
+        with pytest.raises((ValueError, OSError), match=message):
+            learned.predict_batches(tables(), tmp_path / name)
+    assert stat.S_ISFIFO((tmp_path / "pipe.csv").stat().st_mode) and (tmp_path / "folder.csv").is_dir()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_that_predict_to_one_file_leave_one_of_both(kind, tmp_path, learned):
+    """Each is at its second batch before either ends; the file is that of one of them, whole."""
+    output, together = tmp_path / f"p.{kind}", threading.Barrier(2, timeout=60)
+
+    def tables(count):
+        yield TABLE
+        together.wait()
+        yield TABLE[:count]
+        together.wait()
+
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(lambda count: learned.predict_batches(tables(count), output), (10, 20)))
+    assert done == [70, 80]
+    found = pd.read_parquet(output) if kind == "parquet" else pd.read_csv(output)
+    assert found["row"].tolist() in (list(range(70)), list(range(80)))
+    assert [path.name for path in tmp_path.iterdir()] == [output.name]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk_leaves_the_predictions_before(kind, rows, tmp_path, learned):
+    output = tmp_path / f"p.{kind}"
+    learned.predict_batches(rows, output)
+    before, limit = output.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match=rf"p\.{kind}"):
+            learned.predict_batches([TABLE] * 9, output)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert output.read_bytes() == before and sorted(path.name for path in tmp_path.iterdir()) == [output.name, "rows"]
+
+
+def test_predictions_of_a_dask_table_are_written_where_a_file_is_asked_for(tmp_path, learned):
+    dask = pytest.importorskip("dask.dataframe")
+    source = dask.from_pandas(TABLE.drop(columns=["kind", "weight"]).astype({"colour": str}), npartitions=3)
+    assert learned.predict_batches(source, tmp_path / "p.parquet") == 60
+    assert len(pd.read_parquet(tmp_path / "p.parquet")) == 60

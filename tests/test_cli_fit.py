@@ -141,7 +141,7 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("predict model.nc good.csv --output good.csv", "--output good.csv: it is the file that is read"),
         ("predict model.nc good.csv --output model.nc", "--output model.nc: it is the file that is read, model.nc"),
         ("compare link2 --target t --inference exact --output report", "report/predictions.csv: it is the file"),
-        ("fit good.csv --target t --output sub", "--output sub: it is a folder, not a file"),
+        ("fit good.csv --target t --output sub", "--output sub: this is a folder; expected a regular file"),
         ("fit good.csv --target t --output good.csv/deep/m.nc", "--output good.csv: it is a file, not a folder"),
         ("fit twice.csv --target t", "twice.csv: the column 'x' is there twice; rename one"),
         ("fit twice.parquet --target t", "twice.parquet: the column 'x' is there twice; rename one"),

@@ -201,7 +201,7 @@ def test_class_weight_is_refused_with_a_word_on_priors(cls):
 # -- floors ----------------------------------------------------------------------------------------------------------
 
 FLOORS = [  # from the ground up; rooms on one floor do not import each other
-    ("errors", "messages", "program", "data"),
+    ("errors", "messages", "program", "data", "files.atomic"),
     ("numerics",),
     ("hyperparameters", "statistics"),
     ("moments",),
@@ -226,7 +226,7 @@ FLOORS = [  # from the ground up; rooms on one floor do not import each other
 ]
 UPSTAIRS = {  # while it runs, not while it is imported
     ("estimators.base", "estimators.storage"): "an estimator has a method that saves it",
-    ("estimators.batches", "files.checkpoint"): "a fit keeps what it has read in a file",
+    ("estimators.resuming", "files.checkpoint"): "a fit keeps what it has read in a file",
     ("tree", "posterior"): "for the type of an argument alone",
     ("posterior", "inspection.single"): "a posterior has a method that tells ArviZ of its data",
     ("estimators.storage", "__init__"): "a file holds the version of the package",

@@ -54,6 +54,9 @@ def compare(
     with one_line(err):
         if model not in (known := ("all", *MODELS)):
             raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
+        if output:
+            for name in report.FILES:
+                reading.keep_inputs(output / name, file)
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
@@ -65,8 +68,6 @@ def compare(
         schema = replace(whole.schema_, dates=prepared.dates)
         comparison.usable_folds(prepared.y, folds)
         if output:
-            for name in report.FILES:
-                reading.keep_inputs(output / name, read.path)
             output.mkdir(parents=True, exist_ok=True)
         if not json:
             report.tell_table(out, read, target, prepared, schema)

@@ -28,18 +28,19 @@ def explain(
 
     out, err = report.consoles()
     with one_line(err):
+        if output:
+            reading.keep_inputs(output, file, model)
         classifier = storage.load(model)
         if not hasattr(classifier, "schema_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
-        read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal))
+        _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal))
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):
             told = inspection.evidence(classifier, X.iloc[[row]], _label(classifier, label))
         if output:
-            reading.keep_inputs(output, read.path, model)
-            output.parent.mkdir(parents=True, exist_ok=True)
-            report.draw_evidence(output, told)
+            with reading.writing(output) as opened:
+                report.save_figure(report.draw_evidence(told), opened, output)
         if json:
             typer.echo(as_json.dumps(told.to_dict(), indent=2))
             return

@@ -40,8 +40,8 @@ def fit(
     with one_line(err):
         how = reading.inference(inference.strip().lower())
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        reading.keep_inputs(output, file)
         read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
-        reading.keep_inputs(output, read.path)
         with said(out):
             classifier = candidates.estimator(prepared.X, model, how, seed, prepared.features)
             classifier.fit(prepared.X, prepared.y)
@@ -68,11 +68,11 @@ def update(
 
     out, err = report.consoles()
     with one_line(err):
+        reading.keep_inputs(output or model, file)
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
         read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal), [target])
-        reading.keep_inputs(output or model, read.path)
         rows, y = reading.classes(classifier, read.table[target])
         with said(out):
             classifier.partial_fit(X[rows], y)

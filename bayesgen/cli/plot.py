@@ -48,6 +48,7 @@ def plot(
             raise ValueError(f"--of {of} needs FILE, with rows" if needs_rows else f"--of {of} takes no FILE")
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
+        reading.keep_inputs(output, model, file, loss)
         classifier = storage.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
@@ -63,7 +64,6 @@ def plot(
                 if hasattr(classifier, "unseen"):
                     classifier.set_params(unseen="missing")
                 read, X = reading.columns_of_fit(classifier, file, missing, csv, [target])
-                reading.keep_inputs(output, read.path, model)
                 rows, y = reading.classes(classifier, read.table[target])
                 known = classifier.classes_.tolist()
                 if foreign := [label for label in dict.fromkeys(y) if label not in known]:
@@ -74,7 +74,6 @@ def plot(
                 asked = Asked(classifier, chosen, X[rows], y, costs, reject_cost)
                 report.tell_gaps(out, read, X.columns)
             figure = draw(asked)
-        reading.keep_inputs(output, model)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(output, dpi=150)
+        with reading.writing(output) as opened:
+            report.save_figure(figure, opened, output)
         report.say(out, f"Written to {output}" if file is None else f"{counted(len(y), 'row')}; written to {output}")

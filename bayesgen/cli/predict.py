@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,12 @@ def _decided(found, estimator, loss, reject_cost, csv):
     costs = reading.losses(loss, csv, classes)
     probability = found[[f"p_{label}" for label in classes]].to_numpy()
     return found.join(decision.act(probability, costs, classes, reject_cost=reject_cost))
+
+
+def _compression(path: Path) -> Any:
+    """How pandas compresses a file of that name; a file that is open has none that it could look at."""
+    how = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
+    return {"method": "zip", "archive_name": path.stem} if path.suffix == ".zip" else how.get(path.suffix)
 
 
 def predict(
@@ -48,12 +54,13 @@ def predict(
     with one_line(err):
         if unseen not in ("error", "missing"):
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
+        if not piped:
+            reading.keep_inputs(output, file, model, loss)
         estimator = storage.load(model)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
         names = reading.split(id)
         if reading.in_batches(file, output):
-            reading.keep_inputs(output, Path(file), model)
             if names or decided or csv != reading.Csv():
                 raise ValueError(
                     "--id, --sep, --decimal, --loss and --reject-cost are not for folders, patterns, large files or "
@@ -65,8 +72,6 @@ def predict(
             report.say(out, f"{file}: {count} rows; written to {output}")
             return
         read, X = reading.columns_of_fit(estimator, file, missing, csv, names)
-        if not piped:
-            reading.keep_inputs(output, read.path, model)
         with said(out):
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
             found = predictions(estimator, X)
@@ -79,6 +84,6 @@ def predict(
         if piped:
             typer.echo(found.to_csv(index=False), nl=False)
             return
-        output.parent.mkdir(parents=True, exist_ok=True)
-        found.to_csv(output, index=False)
+        with reading.writing(output) as opened:
+            found.to_csv(opened, index=False, compression=_compression(output))
         report.say(out, f"{read.source}: {len(X)} rows; written to {output}: {named(found.columns)}")

@@ -32,16 +32,33 @@ def inference(name: str):
     return INFERENCES[name]()
 
 
-def keep_inputs(output: Path, *inputs: Path) -> None:
-    """Raise where writing would replace what is read, by whatever name, or cannot be."""
-    for path in inputs:
-        if output.exists() and path.exists() and output.samefile(path):
-            raise ValueError(f"--output {output}: it is the file that is read, {path}; it would be lost")
-    if output.is_dir():
-        raise ValueError(f"--output {output}: it is a folder, not a file")
+def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
+    """Raise where writing would replace what is read, by whatever name, or cannot be; asked before anything is read.
+
+    Inputs are files, built-in data sets, folders or patterns; None is nothing.
+    """
+    from bayesgen import data
+    from bayesgen.files import atomic
+
     standing = next((folder for folder in output.parents if folder.exists()), Path())
     if not standing.is_dir():
         raise ValueError(f"--output {standing}: it is a file, not a folder")
+    if not output.parent.is_dir():  # it is made later, and what it will hold is free
+        return
+    read = [str(path) for path in inputs if path is not None]
+    built_in = [data.path(path) for path in read if path in data.names() and not Path(path).is_file()]
+    try:
+        atomic.destination(output, [*read, *built_in])
+    except ValueError as error:
+        raise ValueError(f"--output {error}") from None
+
+
+def writing(output: Path):
+    """Make the folder of an output, and give a file to write to that is there as a whole when all is written."""
+    from bayesgen.files import atomic
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    return atomic.writing(output)
 
 
 def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):

@@ -84,7 +84,8 @@ class Estimator(BaseEstimator, abc.ABC):
         source : path, Arrow stream, LazyFrame, iterable or Dask DataFrame
             As for ``fit_batches``; columns that the fit did not know are not read.
         output : path, optional
-            A Parquet or CSV file to write, by its suffix; one of that name is replaced when all is written.
+            A Parquet or CSV file to write, by its suffix; it is there at once and as a whole when all is written, as by
+            ``save``. A file of that name is replaced, if it is not one of those that are read.
         missing : sequence of str
             What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
         progress : bool, optional
@@ -96,7 +97,8 @@ class Estimator(BaseEstimator, abc.ABC):
         -------
         iterator of DataFrame, or int
             In the order of the rows: "row", "class" and "p_" with each class, or "prediction" and "sd" of a regression;
-            with ``output`` how many rows were written. Of a Dask DataFrame a Dask DataFrame of the same index.
+            with ``output`` how many rows were written. Of a Dask DataFrame without ``output`` a Dask DataFrame of the
+            same index.
 
         Examples
         --------

@@ -1,24 +1,17 @@
-"""Fits of what is larger than memory: what has to be seen of the rows first, their statistics, and a checkpoint."""
+"""Fits of what is larger than memory: what has to be seen of the rows first, and their statistics."""
 
-import contextlib
-import hashlib
-import itertools
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesgen.estimators.passes import added, bar, in_order
-from bayesgen.models.class_statistics import ClassStatistics
+from bayesgen.estimators.resuming import Checkpoint
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import DaskParts, Job, Source, kinds_of, told
 from bayesgen.tables.survey import Survey, Wanted
-
-_KEEP_EVERY = 30.0  # seconds between two writings of a checkpoint
 
 
 def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
@@ -99,11 +92,18 @@ def _merged(a, b):
         return b[0], added(a[1], b[1])
 
 
-def fit_batches(estimator, source: Source, target, weight, schema, classes, checkpoint, progress, workers):
+def fit_batches(estimator, source: Source, target, weight, schema, classes, missing, checkpoint, progress, workers):
     """Do `GenerativeClassifier.fit_batches`, which says what the arguments are."""
     if checkpoint is not None and isinstance(source, DaskParts):
         raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
-    kept = _Checkpoint(checkpoint, estimator, source)
+    arguments = {
+        "target": target,
+        "sample_weight": weight,
+        "schema": schema,
+        "classes": None if classes is None else declared_classes(classes),
+        "missing": sorted({*missing}),
+    }
+    kept = Checkpoint(checkpoint, estimator, source, arguments)
     if kept.total is not None:
         schema, classes = kept.schema, kept.classes
     if schema is not None:
@@ -119,15 +119,15 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, chec
             for batch in job.read():
                 total = added(total, rows.statistics(batch))
                 count += len(batch if target is not None else batch[1])
-        return total, count
+        return total, count, kept.mark(job)
 
     if isinstance(source, DaskParts):
-        kept.add(*source.total(summed, _both))
+        kept.add(*source.total(lambda job: summed(job)[:2], _both))
     else:
         with kept.on_the_way(rows), bar("rows", source.rows, progress) as advance:
             advance(kept.rows)
-            for found, count in in_order(itertools.islice(source.jobs(needed), kept.done, None), summed, workers):
-                kept.add(found, count)
+            for found, count, mark in in_order(kept.left(source.jobs(needed)), summed, workers):
+                kept.add(found, count, mark)
                 advance(count)
     if kept.total is None:
         raise ValueError("the source has no rows: at least one is needed")
@@ -139,59 +139,3 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, chec
 def _both(a, b):
     """Sum two pairs of statistics and a number of rows."""
     return added(a[0], b[0]), a[1] + b[1]
-
-
-class _Checkpoint:
-    """The sum so far, in a file where one is asked for."""
-
-    def __init__(self, path, estimator, source: Source):
-        self.path = None if path is None else Path(path)
-        self.total: ClassStatistics | None = None
-        self.schema, self.classes, self.done, self.rows, self._written = None, None, 0, 0, time.monotonic()
-        settings = repr(sorted((k, repr(v)) for k, v in estimator.get_params(deep=False).items()))
-        self._of = {
-            "estimator": type(estimator).__name__,
-            "settings": hashlib.sha256(settings.encode()).hexdigest(),
-            "source": [list(part) for part in source.identity],
-        }
-        if self.path is not None and self.path.exists():
-            from bayesgen.files import checkpoint
-
-            found = checkpoint.read(self.path)
-            if any(found.get(name) != value for name, value in self._of.items()):
-                raise ValueError(
-                    f"{path}: this checkpoint is of other files, or of a classifier with other settings; remove it to "
-                    "begin anew"
-                )
-            self.total, self.schema, self.classes = found["total"], found["schema"], found["classes"]
-            self.done, self.rows = found["done"], found["rows"]
-
-    def add(self, found: ClassStatistics | None, rows: int) -> None:
-        """Add the statistics of the next part."""
-        self.total = added(self.total, found)
-        self.done, self.rows = self.done + 1, self.rows + rows
-        if self.path is not None and time.monotonic() - self._written > _KEEP_EVERY:
-            self._write()
-
-    @contextlib.contextmanager
-    def on_the_way(self, rows: RowSchema):
-        """Keep what there is where something goes wrong."""
-        self.schema, self.classes = rows.schema, rows.classes
-        try:
-            yield
-        except BaseException:
-            if self.path is not None and self.total is not None:
-                self._write()
-            raise
-
-    def _write(self) -> None:
-        from bayesgen.files import checkpoint
-
-        values = {name: getattr(self, name) for name in ("total", "schema", "classes", "done", "rows")}
-        checkpoint.write(self.path, self._of | values)
-        self._written = time.monotonic()
-
-    def remove(self) -> None:
-        """All was read: there is nothing to go on from."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)

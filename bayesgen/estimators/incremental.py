@@ -185,8 +185,9 @@ class Incremental(Amendable, abc.ABC):
             What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
         checkpoint : path, optional
             File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
-            same source goes on from there. It is removed at the end. A source without files must give the same batches
-            again.
+            same source and arguments goes on from there. Where anything is not the same that changes a sum (a setting,
+            an argument, the list of files, a file's size, time, footer or ends, a batch of a source without files) the
+            checkpoint is refused. It is removed at the end.
         progress : bool, optional
             Whether to show a bar with rows a second; by default where the standard error is a terminal.
         workers : int, optional
@@ -210,7 +211,7 @@ class Incremental(Amendable, abc.ABC):
         >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
         array(['b'], dtype='<U1')
         """
-        rows, how = source_of(source, missing), (checkpoint, progress, workers)
+        rows, how = source_of(source, missing), (missing, checkpoint, progress, workers)
         with self._whole():
             return batches.fit_batches(self, rows, target, sample_weight, schema, classes, *how)
 

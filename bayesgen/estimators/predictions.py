@@ -1,5 +1,7 @@
 """What an estimator says of rows, as a table: of rows in memory, and of those in batches, written to a file or not."""
 
+import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.passes import bar, in_order
+from bayesgen.files import atomic
 from bayesgen.tables.files import PARQUET
 from bayesgen.tables.rows import columns_of
 from bayesgen.tables.sources import DaskParts, Job, kinds_of, source_of, told
@@ -19,7 +22,7 @@ def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
     columns = list(schema.columns if schema else estimator.model_.columns)
     named = hasattr(estimator, "feature_names_in_")
     source = source_of(data, [*missing, *(schema.missing if schema else ())])
-    if isinstance(source, DaskParts) and hasattr(data, "map_partitions"):
+    if isinstance(source, DaskParts) and hasattr(data, "map_partitions") and output is None:
         return data.map_partitions(_of_partition, estimator, columns, named, meta=_none(estimator))
     source.declare(kinds_of(schema) if schema else dict.fromkeys(columns, "f"))
 
@@ -38,7 +41,7 @@ def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
                     advance(len(frame))
                     yield frame
 
-    return numbered() if output is None else _written(numbered(), Path(output))
+    return numbered() if output is None else _written(numbered(), Path(output), source.paths)
 
 
 def predictions(estimator, X):
@@ -71,7 +74,7 @@ def _none(estimator):
     return empty.astype({"class": pd.Series(estimator.classes_[:1]).dtype}) if "class" in names else empty
 
 
-def _written(frames, path: Path) -> int:
+def _written(frames, path: Path, inputs: Iterable) -> int:
     """Write frames to a Parquet or CSV file, batch by batch; it is there as a whole or not at all. How many rows."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -79,22 +82,16 @@ def _written(frames, path: Path) -> int:
     kind = path.suffix.lower()
     if kind not in (*PARQUET, ".csv"):
         raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
-    unfinished, writer, count = path.with_name(f".{path.name}.unfinished"), None, 0
-    try:
-        with unfinished.open("wb") as file:
-            for frame in frames:
-                if kind == ".csv":
-                    frame.to_csv(file, index=False, header=not count)
-                else:
-                    table = pa.Table.from_pandas(frame, preserve_index=False)
-                    writer = writer or parquet.ParquetWriter(file, table.schema)
-                    writer.write_table(table)
-                count += len(frame)
-            if writer is not None:
-                writer.close()
+    writer, count = None, 0
+    with atomic.writing(path, inputs) as file, contextlib.ExitStack() as closing:
+        for frame in frames:
+            if kind == ".csv":
+                frame.to_csv(file, index=False, header=not count)
+            else:
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+                writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer.write_table(table)
+            count += len(frame)
         if not count:
             raise ValueError("the source has no rows: there is nothing to predict")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return count

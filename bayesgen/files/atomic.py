@@ -2,11 +2,14 @@
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -35,11 +38,63 @@ def regular(path) -> os.stat_result | None:
     return found
 
 
-def write(path, parts: Iterable[bytes], private: bool = False) -> None:
-    """Put a file at a path, at once and as a whole; whatever goes wrong before leaves what was there.
+def destination(path, inputs: Iterable = ()) -> os.stat_result | None:
+    """What is known of the file that writing to a path would replace; None where the name is free.
+
+    Asked before any work, it refuses what writing would refuse after it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where a file is to be put.
+    inputs : iterable of paths
+        The files that are read on the way, which writing would destroy.
+
+    Raises
+    ------
+    ValueError
+        If anything else than a regular file is there, or it is one of the inputs, by whatever name.
+    FileNotFoundError
+        If its folder is not there.
+    """
+    found = regular(path)
+    for source in inputs:
+        with contextlib.suppress(OSError):  # what cannot be found is told where it is read
+            if found and os.path.samestat(found, os.stat(source)):
+                raise ValueError(f"{path}: it is the file that is read, {source}; it would be lost: name another")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder; make it first", str(folder))
+    return found
+
+
+@contextlib.contextmanager
+def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.RawIOBase]:
+    """Give a file to write to, which is at a path, at once and as a whole, when the block ends.
 
     The bytes go to a file of a unique name beside it, which is made safe on the disk and then renamed. A link stays a
-    link: its target is replaced. An existing file keeps its mode, and its owner where that is allowed.
+    link: its target is replaced. An existing file keeps its mode, and its owner where that is allowed. Where the block
+    raises, what was there stays.
+
+    Parameters
+    ----------
+    path : str or Path
+        A regular file, or a name that is free; see `destination`, which is asked before the block begins.
+    inputs : iterable of paths
+        The files that the block reads: none of them is replaced.
+    private : bool
+        Whether a new file is for its owner only (0600), rather than as the umask has it.
+    """
+    with _staged(path, inputs, private) as staged:
+        yield staged.file
+        staged.finish()
+        with _named(path):
+            os.replace(staged.unfinished, staged.target)
+    _settle(staged.target.parent)
+
+
+def write(path, parts: Iterable[bytes], private: bool = False) -> None:
+    """Put a file at a path, at once and as a whole, as `writing` does.
 
     Parameters
     ----------
@@ -48,37 +103,130 @@ def write(path, parts: Iterable[bytes], private: bool = False) -> None:
     parts : iterable of bytes
         The content.
     private : bool
-        Whether a new file is for its owner only (0600), rather than as the umask has it.
+        Whether a new file is for its owner only.
     """
-    found = regular(path)
+    with writing(path, private=private) as file:
+        for part in parts:
+            file.write(part)
+
+
+def write_together(contents: Mapping[Path, bytes | None]) -> None:
+    """Put several files in place together: each of them, or where anything fails none.
+
+    All are whole on the disk before the first is renamed; what they replace is kept until the last has been.
+
+    Parameters
+    ----------
+    contents : mapping from path to bytes
+        What to put where; a file whose content is None goes, where there is one.
+    """
+    with contextlib.ExitStack() as cleaning, contextlib.ExitStack() as undoing:
+        moves: list[tuple[Path, Path, Path | None]] = []
+        replaced = []
+        for path, content in contents.items():
+            if content is not None:
+                staged = cleaning.enter_context(_staged(path))
+                staged.file.write(content)
+                staged.finish()
+                moves.append((path, staged.target, staged.unfinished))
+            elif regular(path):
+                moves.append((path, path, None))
+        for path, target, unfinished in moves:
+            with _named(path):
+                if target.exists():
+                    aside = _unique(target.parent)
+                    undoing.callback(_back, aside, target)
+                    os.replace(target, aside)
+                    replaced.append(aside)
+                else:
+                    undoing.callback(target.unlink, missing_ok=True)
+                if unfinished is not None:
+                    os.replace(unfinished, target)
+        undoing.pop_all()
+        for aside in replaced:
+            aside.unlink()
+    for folder in {target.parent for _, target, _ in moves}:
+        _settle(folder)
+
+
+def _back(aside: Path, target: Path) -> None:
+    """Undo a renaming, if it came to it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(aside, target)
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The next content of a path in a file beside it, and what is known of the file that it replaces."""
+
+    file: io.RawIOBase
+    unfinished: Path
+    target: Path
+    found: os.stat_result | None
+    path: Any
+
+    def finish(self) -> None:
+        """Make all that was written safe on the disk, with the mode and owner it is to have."""
+        with _named(self.path):
+            if self.found:
+                _like(self.file.fileno(), self.found)
+            os.fsync(self.file.fileno())
+            self.file.close()
+
+
+@contextlib.contextmanager
+def _staged(path, inputs: Iterable = (), private: bool = False) -> Iterator[_Staged]:
+    """Make a file for the next content of a path; it is gone after the block, if the block has not renamed it."""
+    found = destination(path, inputs)
     target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "No such folder; make it first", str(target.parent))
-    unfinished, number = _create(target.parent, 0o600 if private or found else 0o666)
+    with _named(path):
+        unfinished, number = _create(target.parent, 0o600 if private or found else 0o666)
     try:
-        with os.fdopen(number, "wb") as file:
-            for part in parts:
-                file.write(part)
-            if found:
-                _like(number, found)
-            file.flush()
-            os.fsync(number)
-        os.replace(unfinished, target)
-    except BaseException as error:  # an interrupt too
+        with _Whole(number, path) as file:
+            yield _Staged(file, unfinished, target, found, path)
+    finally:  # after an interrupt too
         unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = str(path)  # what the user knows, which a full disk does not name
+
+
+class _Whole(io.FileIO):
+    """An open file whose `write` writes all of what it is given, and whose errors name a path."""
+
+    def __init__(self, number: int, path):
+        super().__init__(number, "wb")
+        self._path = path
+
+    def write(self, part) -> int:
+        """Write all bytes of a part: to an unbuffered file the system may write fewer."""
+        rest = memoryview(part).cast("B")
+        size = len(rest)
+        with _named(self._path):
+            while len(rest):
+                rest = rest[super().write(rest) :]
+        return size
+
+
+@contextlib.contextmanager
+def _named(path):
+    """Errors of the system name the file that the user knows, which a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
         raise
-    _settle(target.parent)
 
 
 def _create(folder: Path, mode: int) -> tuple[Path, int]:
     """Make a file that was not there before, so that it is ours to remove; its mode feels the umask."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     while True:
-        path = folder / f".bayesgen-{secrets.token_hex(8)}.unfinished"
+        path = _unique(folder)
         with contextlib.suppress(FileExistsError):
             return path, os.open(path, flags, mode)
+
+
+def _unique(folder: Path) -> Path:
+    """A name for a file on its way, no longer for a long name of the file that it becomes."""
+    return folder / f".bayesgen-{secrets.token_hex(8)}.unfinished"
 
 
 def _like(number: int, found: os.stat_result) -> None:

@@ -1,10 +1,14 @@
 """What was read of a long source, kept for the next time; written and read like a saved estimator, no code in it."""
 
+import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from bayesgen.files import atomic, container, known, seal
 from bayesgen.files.values import Reader, Writer
+
+_WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
 
 def write(path, values: dict[str, Any]) -> None:
@@ -24,12 +28,31 @@ def write(path, values: dict[str, Any]) -> None:
     atomic.write(path, (content, seal.seal(content)), private=True)
 
 
-def read(path) -> dict[str, Any]:
-    """Read what `write` wrote; a ValueError where it is anything else."""
+def read(path, leaves: Mapping[str, type]) -> dict[str, Any]:
+    """Read what `write` wrote; a ValueError where it is anything else.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    leaves : mapping from name to class
+        The user's own leaves, where the fit has any.
+    """
     content = seal.unsealed(path)
     try:
         specification, arrays = container.unpack(content)
-        read = Reader(arrays, known.classes(), {}).read
+        read = Reader(arrays, known.classes(), leaves).read
         return {name: read(value) for name, value in specification["values"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: this is no checkpoint of bayesgen: {error}") from error
+    except _WRONG as error:
+        raise ValueError(
+            f"{path}: this is no checkpoint of bayesgen: {error!s:.300}; delete it to begin anew"
+        ) from error
+
+
+def digest(value, place: str) -> str:
+    """Digest of a value as it would be written: equal values have one, and no others in practice."""
+    writer = Writer(known.may_be_saved)
+    found = hashlib.sha256(json.dumps(writer.write(value, place)).encode())
+    for name, array in writer.arrays.items():
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+    return found.hexdigest()

@@ -2,7 +2,7 @@
 
 from bayesgen.report.account import Account
 from bayesgen.report.files import FILES, write
-from bayesgen.report.pictures import draw_evidence
+from bayesgen.report.pictures import draw_evidence, save_figure
 from bayesgen.report.terminal import (
     consoles,
     escape,
@@ -21,6 +21,7 @@ __all__ = [
     "consoles",
     "draw_evidence",
     "escape",
+    "save_figure",
     "say",
     "tell_evidence",
     "tell_gaps",

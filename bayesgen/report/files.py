@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesgen.files import atomic
 from bayesgen.report.account import Account
 from bayesgen.report.page import page
 from bayesgen.report.pictures import pictures
@@ -21,19 +22,22 @@ FILES = (
 
 
 def write(out, folder: Path, account: Account, whole) -> None:
-    """Write the page, its pictures, the predictions, and the posterior of all rows, that of ``whole``."""
-    for file in FILES:
-        (folder / file).unlink(missing_ok=True)  # of an earlier run
-    predictions(account).to_csv(folder / "predictions.csv", index=False)
+    """Write the page, its pictures, the predictions, and the posterior of all rows, that of ``whole``: all or nothing.
+
+    What an earlier run wrote and this one does not goes; where anything fails the files of the earlier run stay.
+    """
     drawn = pictures(account.result, account.models, account.worth)
-    for name, picture in drawn.items():
-        (folder / f"{name}.png").write_bytes(picture.png)
-    (folder / "report.html").write_text(page(account, drawn), encoding="utf-8")
+    contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
+    contents["report.html"] = page(account, drawn).encode()
+    contents["predictions.csv"] = predictions(account).to_csv(index=False).encode()
     try:
-        whole.to_arviz().to_netcdf(folder / "posterior.nc", engine="h5netcdf")
+        tree = whole.to_arviz()
     except ValueError as error:
         say(out, f"posterior.nc is left out: {error}")
-    say(out, f"Written to {folder}: {', '.join(file for file in FILES if (folder / file).exists())}")
+    else:  # made in memory: on a full disk HDF5 ends the whole process
+        contents["posterior.nc"] = bytes(tree.to_netcdf(engine="h5netcdf"))
+    atomic.write_together({folder / name: contents.get(name) for name in FILES})
+    say(out, f"Written to {folder}: {', '.join(name for name in FILES if name in contents)}")
 
 
 def predictions(account: Account):

@@ -27,13 +27,18 @@ def pictures(result, models, worth) -> dict[str, Picture]:
     return found
 
 
-def draw_evidence(path: Path, told) -> None:
+def draw_evidence(told):
     """Draw what each value of a row does to the odds of a class."""
     from bayesgen import plot
 
     figure = make_figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
     plot.evidence(told, ax=figure.subplots())
-    figure.savefig(path, dpi=150)
+    return figure
+
+
+def save_figure(figure, file, path: Path) -> None:
+    """Write a figure to an open file, in the format that the suffix of its path names: PNG where it has none."""
+    figure.savefig(file, dpi=150, format=path.suffix[1:].lower() or "png")
 
 
 def make_figure(width: float, height: float):

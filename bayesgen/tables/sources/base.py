@@ -21,6 +21,10 @@ def told(place: str):
         raise kind(f"{place}: {' '.join(str(error).split())}") from error
 
 
+def _unmarked() -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Job:
     """A part of a source.
@@ -31,10 +35,13 @@ class Job:
         What to call it: "a.parquet, row group 3".
     read : callable () -> iterator of batches
         Reads it.
+    mark : callable () -> str
+        What tells whether it is still the same part, beside what the identity of the source says.
     """
 
     place: str
     read: Callable[[], Iterator[Any]]
+    mark: Callable[[], str] = _unmarked
 
 
 class Source(abc.ABC):
@@ -46,13 +53,13 @@ class Source(abc.ABC):
         Whether it can be read more than once.
     rows : int or None
         How many rows it has, where that is known before they are read.
-    identity : list
-        What tells whether it is still the same source, as far as can be told.
+    paths : sequence of str
+        The files of this machine that it reads.
     """
 
     again: bool = True
     rows: int | None = None
-    identity: Sequence = ()
+    paths: Sequence[str] = ()
 
     @abc.abstractmethod
     def jobs(self, columns: Sequence[str] | None = None) -> Iterator[Job]:
@@ -61,6 +68,10 @@ class Source(abc.ABC):
     def types(self, target, weight) -> Survey | None:
         """Kinds of the columns where types declare them; None where the rows must tell."""
         return None
+
+    def identity(self) -> list[tuple[str, dict[str, Any]]]:
+        """What tells whether it is still the same source: its files in order, with what is known of each."""
+        return []
 
     def declare(self, kinds: dict[str, str]) -> None:  # noqa: B027 - most sources have types
         """Take what columns without a type hold, as in `Survey.kinds`."""

@@ -1,8 +1,10 @@
 """CSV files, whose fields are text: what a column holds is known when all of it has been seen, or by a schema."""
 
 import functools
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bayesgen.tables.fields import column_of, kind_of
@@ -11,6 +13,7 @@ from bayesgen.tables.sources.base import Job, Source, told
 from bayesgen.tables.survey import Survey
 
 _BYTES = 1 << 23  # of a block
+_END = 1 << 16  # bytes of either end of a file, which tell it from others
 
 
 class CsvFiles(Source):
@@ -19,7 +22,7 @@ class CsvFiles(Source):
     def __init__(self, paths: Sequence[str], missing: Sequence[str] = ()):
         from pyarrow import csv
 
-        self.paths, self.missing, self.identity, first = list(paths), set(missing), [], None
+        self.paths, self.missing, first = list(paths), set(missing), None
         self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
         for path in self.paths:
             with told(path):
@@ -30,7 +33,6 @@ class CsvFiles(Source):
                     raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
                 first = first or (path, schema)
                 check_like(schema, *first)
-            self.identity.append([path, os.path.getsize(path)])
         assert first is not None
         self.columns = first[1].names
 
@@ -42,6 +44,10 @@ class CsvFiles(Source):
         how: Any = {"include_columns": columns} if columns else {}
         convert = csv.ConvertOptions(column_types=text, strings_can_be_null=False, **how)
         return csv.ParseOptions(newlines_in_values=False), convert
+
+    def identity(self):
+        """Size and time of each file, and a digest of its two ends."""
+        return [_identity(path) for path in self.paths]
 
     def declare(self, kinds):
         """Take what columns hold: text, or numbers and bools."""
@@ -66,7 +72,7 @@ class CsvFiles(Source):
     def jobs(self, columns=None):
         """A block of a file each, with the columns of their types."""
         for job in self._texts(list(columns) if columns is not None else self.columns):
-            yield Job(job.place, functools.partial(self._typed, job))
+            yield replace(job, read=functools.partial(self._typed, job))
 
     def _typed(self, job):
         import pandas as pd
@@ -98,7 +104,7 @@ class CsvFiles(Source):
                         break
                     if len(batch):
                         place = f"{path}, rows {row} to {row + len(batch) - 1}"
-                        yield Job(place, functools.partial(iter, (batch,)))
+                        yield Job(place, functools.partial(iter, (batch,)), functools.partial(str, len(batch)))
                         row += len(batch)
 
 
@@ -109,6 +115,15 @@ def kinds_of(schema) -> dict[str, str]:
         text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
         kinds |= dict.fromkeys(block.columns, "O" if text else "f")
     return kinds | dict.fromkeys(schema.dates, "O")
+
+
+def _identity(path: str) -> tuple[str, dict[str, Any]]:
+    with told(path), open(path, "rb") as file:
+        found, digest = os.fstat(file.fileno()), hashlib.sha256(file.read(_END))
+        file.seek(max(found.st_size - _END, 0))
+        digest.update(file.read(_END))
+    known = {"size": found.st_size, "time": found.st_mtime_ns, "beginning and end": digest.hexdigest()}
+    return os.path.abspath(path), known
 
 
 def _is_text(field: str, missing) -> bool:

@@ -1,6 +1,10 @@
 """Parquet files, whose columns have types, row group by row group."""
 
 import functools
+import hashlib
+import os
+import struct
+from typing import Any
 
 from bayesgen.messages import listed
 from bayesgen.tables.sources.arrow import check_like, declared, without_index
@@ -13,17 +17,20 @@ class ParquetFiles(Source):
     """Parquet files of one schema, row group by row group; partitions named in their paths are columns."""
 
     def __init__(self, dataset):
-        self.fragments, self.rows, self.identity, first = [], 0, [], None
+        self.fragments, self.rows, first = [], 0, None
         for fragment in dataset.get_fragments():
             with told(str(fragment.path)):
                 schema, groups = fragment.physical_schema, fragment.row_groups
                 first = first or (fragment.path, schema)
                 check_like(schema, *first)
-            count = sum(group.num_rows for group in groups)
-            self.rows += count
-            self.identity.append([str(fragment.path), count])
+            self.rows += sum(group.num_rows for group in groups)
             self.fragments.append(fragment)
         self.schema = dataset.schema
+        self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
+
+    def identity(self):
+        """Size and time of each file, and its footer, which says where each row group begins and what it holds."""
+        return [_identity(fragment) for fragment in self.fragments]
 
     def types(self, target, weight):
         """Kinds of the columns."""
@@ -40,7 +47,7 @@ class ParquetFiles(Source):
 
     def _read(self, fragment, group, names):
         import pyarrow as pa
-        from pyarrow import dataset, fs, parquet
+        from pyarrow import dataset, parquet
 
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
         own = [name for name in names if name not in keys]
@@ -49,8 +56,7 @@ class ParquetFiles(Source):
             raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(fragment.physical_schema.names)}")
         with fragment.filesystem.open_input_file(fragment.path) as opened:
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
-            near = isinstance(fragment.filesystem, fs.LocalFileSystem)
-            how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if near else {}
+            how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
             file = parquet.ParquetFile(opened, metadata=fragment.metadata, **how)
             batches = file.iter_batches(ROWS, row_groups=[group], columns=own, use_threads=False)
             try:
@@ -62,6 +68,25 @@ class ParquetFiles(Source):
             except (ValueError, OSError) as error:
                 broken = [name for name in own if not _readable(file, group, name)]
                 raise ValueError(f"columns {listed(broken)} cannot be read: {error}") from error
+
+
+def _near(fragment) -> bool:
+    """Whether a file is one of this machine."""
+    from pyarrow import fs
+
+    return isinstance(fragment.filesystem, fs.LocalFileSystem)
+
+
+def _identity(fragment) -> tuple[str, dict[str, Any]]:
+    path = str(fragment.path)
+    with told(path):
+        found = fragment.filesystem.get_file_info(path)
+        with fragment.filesystem.open_input_file(path) as file:
+            (length,) = struct.unpack("<I", file.read_at(4, found.size - 8))
+            footer = file.read_at(length, max(found.size - 8 - length, 0))
+    parts = repr(([group.id for group in fragment.row_groups], str(fragment.partition_expression)))
+    known = {"size": found.size, "time": found.mtime_ns, "footer": hashlib.sha256(footer).hexdigest(), "parts": parts}
+    return os.path.abspath(path) if _near(fragment) else path, known
 
 
 def _readable(file, group, column) -> bool:

@@ -48,7 +48,7 @@ def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
         return ParquetFiles(data)
     if isinstance(data, dataset.Dataset):
-        return Stream(lambda: source.scanner(batch_size=TABLES).to_reader(), True)
+        return Stream(lambda: source.scanner(batch_size=TABLES).to_reader(), True, paths=getattr(data, "files", ()))
     if isinstance(data, pa.RecordBatchReader):
         return Stream(lambda: data, False)
     if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars

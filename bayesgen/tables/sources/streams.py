@@ -1,8 +1,9 @@
 """Streams of record batches, and iterators of tables."""
 
 import functools
+import hashlib
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bayesgen.messages import named
@@ -16,8 +17,8 @@ TABLES = 1 << 17  # rows of a table in memory
 class Stream(Source):
     """Record batches of pyarrow from a stream, one after the other."""
 
-    def __init__(self, begin: Callable[[], Any], again: bool, rows: int | None = None):
-        self._begin, self.again, self.rows = begin, again, rows
+    def __init__(self, begin: Callable[[], Any], again: bool, rows: int | None = None, paths: Sequence[str] = ()):
+        self._begin, self.again, self.rows, self.paths = begin, again, rows, paths
         self._opened: Any = None  # a reading begun to see the types
 
     def types(self, target, weight):
@@ -36,7 +37,8 @@ class Stream(Source):
             batch = batch.select(names)
             for start in range(0, len(batch), TABLES):
                 part = batch[start : start + TABLES]
-                yield Job(f"rows {row} to {row + len(part) - 1}", functools.partial(_pieces, part))
+                place = f"rows {row} to {row + len(part) - 1}"
+                yield Job(place, functools.partial(_pieces, part), functools.partial(_mark, part))
                 row += len(part)
 
 
@@ -70,4 +72,28 @@ class Tables(Source):
     def jobs(self, columns=None):
         """A table each."""
         for number, table in enumerate(self._tables):
-            yield Job(f"batch {number}", functools.partial(iter, (table,)))
+            yield Job(f"batch {number}", functools.partial(iter, (table,)), functools.partial(_mark, table))
+
+
+def _mark(batch) -> str:
+    """Digest of all that a batch holds."""
+    import joblib
+    import pyarrow as pa
+
+    if isinstance(batch, tuple):
+        return "-".join(map(_mark, batch))
+    try:
+        table = pa.table(batch) if isinstance(batch, dict) or hasattr(batch, "__arrow_c_stream__") else None
+    except (pa.ArrowException, TypeError):  # a column of pandas that holds values of several types
+        table = None
+    if isinstance(batch, pa.RecordBatch):
+        table = pa.Table.from_batches([batch])
+    if table is None:
+        return str(joblib.hash(batch))
+    digest = hashlib.sha256()
+    for part in table.to_batches(ROWS):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:  # with the categories, which no batch alone has
+            stream.write_batch(part)
+        digest.update(sink.getvalue())
+    return digest.hexdigest()

@@ -1,0 +1,229 @@
+"""A checkpoint of a long fit: the sums so far in a file, and what tells whether the fit that goes on is the same."""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from bayesgen.estimators.passes import added
+from bayesgen.files import atomic
+from bayesgen.models.class_statistics import ClassStatistics
+from bayesgen.models.gaps import PatternMoments
+from bayesgen.statistics import Statistics
+from bayesgen.tables.labels import declared_classes
+from bayesgen.tables.rows import RowSchema, nothing
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.sources import Job, Source
+
+_KEEP_EVERY = 30.0  # seconds between two writings
+_AFTER = ("inference", "random_state")  # settings that change what is learned from sums, and no sum
+_ANEW = "give the same again, or delete the checkpoint to begin anew"
+_KEPT = {"of": dict, "schema": Schema, "classes": np.ndarray, "total": ClassStatistics, "done": int, "rows": int}
+_KEPT |= {"marks": str}
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What was summed of a source: one value, so that no interrupt comes between its parts."""
+
+    total: ClassStatistics | None = None
+    done: int = 0
+    rows: int = 0
+    marks: str = ""
+
+
+class Checkpoint:
+    """The sums so far, in a file where one is asked for.
+
+    Parameters
+    ----------
+    path : path or None
+        The file; None where nothing is kept.
+    estimator : estimator
+        Whose fit it is.
+    source : Source
+        What is read.
+    arguments : mapping
+        The arguments that change a sum, by name.
+
+    Attributes
+    ----------
+    schema, classes
+        Of the rows: as the checkpoint has them, where there is one.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is of another fit: what is not the same is named. If it is no checkpoint, or is damaged.
+    """
+
+    def __init__(self, path, estimator, source: Source, arguments: Mapping[str, Any]):
+        self.path = None if path is None else Path(path)
+        self.schema, self.classes, self._sums, self._written = None, None, _Sums(), time.monotonic()
+        self._there = False  # whether the file is this fit's
+        if self.path is None:
+            return
+        from bayesgen.files import checkpoint
+
+        settings = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _AFTER}
+        self._of = {
+            "estimator": type(estimator).__name__,
+            "settings": {name: checkpoint.digest(value, name) for name, value in settings.items()},
+            "arguments": {name: checkpoint.digest(value, name) for name, value in arguments.items()},
+            "source": [[name, known] for name, known in source.identity()],
+        }
+        if atomic.destination(self.path, source.paths) is None:
+            return
+        found = checkpoint.read(self.path, _own_leaves(settings, arguments))
+        self._refuse(found.keys() != _KEPT.keys(), "its parts are not those of a checkpoint")
+        for name, kind in _KEPT.items():
+            self._refuse(type(found[name]) is not kind, f"{name} is a {type(found[name]).__name__}")
+        if changed := list(_changes(found["of"], self._of)):
+            raise ValueError(f"{self.path}: this checkpoint is of another fit: {'; '.join(changed)}; {_ANEW}")
+        self._refuse(found["done"] < 1 or found["rows"] < 0, "it counts less than nothing")
+        self._check(estimator, found["schema"], found["classes"], found["total"], arguments)
+        self.schema, self.classes, self._there = found["schema"], found["classes"], True
+        self._sums = _Sums(*(found[field.name] for field in fields(_Sums)))
+
+    @property
+    def total(self) -> ClassStatistics | None:
+        """The sum so far; None where nothing was summed."""
+        return self._sums.total
+
+    @property
+    def rows(self) -> int:
+        """How many rows were summed."""
+        return self._sums.rows
+
+    def mark(self, job: Job) -> str:
+        """What tells a part from others, where that is to be kept."""
+        return "" if self.path is None else job.mark()
+
+    def left(self, jobs: Iterator[Job]) -> Iterator[Job]:
+        """The jobs that were not summed; a ValueError where those before are not the ones that were."""
+        count, marks = 0, ""
+        for job in itertools.islice(jobs, self._sums.done):
+            count, marks = count + 1, _after(marks, self.mark(job))
+        if count < self._sums.done:
+            raise ValueError(f"{self.path}: this checkpoint has summed {self._sums.done} parts of {count}; {_ANEW}")
+        if marks != self._sums.marks:
+            raise ValueError(
+                f"{self.path}: this checkpoint is of another source: its first {count} parts are not those that were "
+                f"summed; {_ANEW}"
+            )
+        return jobs
+
+    def add(self, found: ClassStatistics | None, rows: int, mark: str = "") -> None:
+        """Add the statistics of the next part."""
+        before = self._sums
+        total, marks = added(before.total, found), _after(before.marks, mark)
+        self._sums = _Sums(total, before.done + 1, before.rows + rows, marks)
+        if self.path is not None and total is not None and time.monotonic() - self._written > _KEEP_EVERY:
+            self._write()
+
+    @contextlib.contextmanager
+    def on_the_way(self, rows: RowSchema):
+        """Keep what there is where something goes wrong."""
+        self.schema, self.classes = rows.schema, rows.classes
+        try:
+            yield
+        except BaseException:
+            if self.path is not None and self.total is not None:
+                self._write()
+            raise
+
+    def remove(self) -> None:
+        """All was read: there is nothing to go on from."""
+        if self.path is not None and self._there:
+            Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        from bayesgen.files import checkpoint
+
+        sums = {field.name: getattr(self._sums, field.name) for field in fields(_Sums)}
+        checkpoint.write(self.path, {"of": self._of, "schema": self.schema, "classes": self.classes} | sums)
+        self._written, self._there = time.monotonic(), True
+
+    def _refuse(self, wrong: bool, why: str) -> None:
+        if wrong:
+            raise ValueError(f"{self.path}: this is no checkpoint of bayesgen: {why}; {_ANEW}")
+
+    def _check(self, estimator, schema, classes, total, arguments) -> None:
+        """Raise where sums are not of the shapes that schema and classes make, as in a file that was made up."""
+        self._refuse(classes.ndim != 1, "classes are no list of labels")
+        try:
+            own: Any = clone(estimator)
+            own.classes_ = declared_classes(classes)
+            rows = RowSchema(schema, own.classes_, own._template(schema), arguments["target"], None)
+            right = np.array_equal(own.classes_, classes) and total.schema == rows.fingerprint
+            right = right and _alike(total, nothing(rows))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+            raise ValueError(f"{self.path}: this is no checkpoint of bayesgen: {error!r:.300}; {_ANEW}") from error
+        self._refuse(not right, "its sums are not those of its columns and classes")
+
+
+def _after(marks: str, mark: str) -> str:
+    """Digest of the marks of parts in their order."""
+    return hashlib.sha256(f"{marks} {mark}".encode()).hexdigest()
+
+
+def _own_leaves(settings, arguments) -> dict[str, type]:
+    """Classes of the user that a checkpoint may name, by name: those of the leaves that the fit is given."""
+    features, schema = settings.get("features"), arguments["schema"]
+    leaves = [*(features.values() if isinstance(features, Mapping) else ())]
+    leaves += [block.leaf for block in schema.blocks] if isinstance(schema, Schema) else []
+    return {type(leaf).__name__: type(leaf) for leaf in leaves if is_dataclass(leaf)}
+
+
+def _changes(before, now) -> Iterator[str]:
+    """What two fits do not have in common."""
+    if before.get("estimator") != now["estimator"]:
+        yield f"of a {before.get('estimator')}, not a {now['estimator']}"
+        return
+    for kind, word in (("settings", "the classifier's"), ("arguments", "the argument")):
+        was = before.get(kind)
+        for name, digest in now[kind].items():
+            if not isinstance(was, dict) or was.get(name) != digest:
+                yield f"{word} {name}= is another"
+    was, files = before.get("source"), now["source"]
+    if was == files:
+        return
+    try:
+        earlier, later = [name for name, _ in was], [name for name, _ in files]
+        yield from (f"it read {name}, which is not read now" for name in earlier if name not in later)
+        yield from (f"it did not read {name}" for name in later if name not in earlier)
+        if {*earlier} != {*later}:
+            return
+        if earlier != later:
+            yield "the files come in another order"
+            return
+        for (name, known), (_, own) in zip(was, files, strict=True):
+            if other := [what for what, value in own.items() if known.get(what) != value]:
+                yield f"{name} has changed ({', '.join(other)})"
+    except (TypeError, ValueError, AttributeError):
+        yield "the source is another"
+
+
+def _alike(found: Any, like: Any) -> bool:
+    """Whether statistics have the types and shapes of others, and finite numbers; patterns of gaps may be any."""
+    if isinstance(found, PatternMoments) and not isinstance(like, PatternMoments):
+        width, known = like.mean.shape[-1], found.patterns
+        named = all(len(pattern) == width and set(pattern) <= {"0", "1"} for pattern in known)
+        many = len(known) == len(set(known)) == len(found.moments.n) > 0
+        return named and many and all(_alike(part, like) for part in found.by_pattern().values())
+    if isinstance(like, Statistics):
+        names = [field.name for field in fields(like)]
+        return type(found) is type(like) and all(_alike(getattr(found, n), getattr(like, n)) for n in names)
+    if isinstance(like, dict):
+        return found.keys() == like.keys() and all(_alike(found[name], value) for name, value in like.items())
+    if isinstance(like, str | bool):
+        return found == like
+    return np.shape(found) == np.shape(like) and bool(np.isfinite(found).all())
