@@ -17,7 +17,7 @@ import pytest
 from test_storage import FEATURES, GD, LINE, LOGIT, NB, forge, put, same, saved, table  # noqa: F401
 
 import bayesgen as bg
-from bayesgen.files import container, seal
+from bayesgen.files import atomic, container, seal
 
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(30, 2)), np.arange(30) % 2
@@ -408,3 +408,61 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
 
 def test_a_forked_child_is_told_rather_than_left_hanging():
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
+
+
+# -- several files together
+
+
+def everything(folder):
+    """What stands in a folder, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_files_that_are_put_together_replace_make_and_remove(tmp_path):
+    old, link = tmp_path / "old", tmp_path / "link"
+    old.write_bytes(b"before")
+    old.chmod(0o640)
+    (tmp_path / "gone").write_bytes(b"before")
+    link.symlink_to("old2")
+    (tmp_path / "old2").write_bytes(b"before")
+    atomic.write_together(
+        {old: b"now", link: b"linked", tmp_path / "new": b"now", tmp_path / "gone": None, tmp_path / "never": None}
+    )
+    assert everything(tmp_path) == {"old": b"now", "old2": b"linked", "link": b"linked", "new": b"now"}
+    assert link.is_symlink() and mode(old) == 0o640
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
+@pytest.mark.parametrize("count", range(6))
+def test_of_files_that_are_put_together_none_is_there_where_one_fails(step, error, count, tmp_path, monkeypatch):
+    for name in ("a", "b", "gone"):
+        (tmp_path / name).write_bytes(b"before")
+    before, calls, real = everything(tmp_path), [], getattr(os, step.removeprefix("os."))
+
+    def fail(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1 + count % (3 if step == "os.fsync" else 6):
+            raise error
+        return real(*arguments)
+
+    monkeypatch.setattr(step, fail)
+    with pytest.raises(type(error)):
+        atomic.write_together({tmp_path / n: b"now" for n in ("a", "new", "b")} | {tmp_path / "gone": None})
+    monkeypatch.undo()
+    assert everything(tmp_path) == before
+
+
+def test_where_one_of_several_files_cannot_be_put_none_is(tmp_path):
+    (tmp_path / "a").write_bytes(b"before")
+    (tmp_path / "folder").mkdir()
+    for last in ("folder", "none/b"):
+        with pytest.raises((ValueError, OSError), match="a folder|No such folder"):
+            atomic.write_together({tmp_path / "a": b"now", tmp_path / last: b"now"})
+        assert (tmp_path / "a").read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_error_of_what_is_read_is_not_said_to_be_of_what_is_written(tmp_path):
+    with pytest.raises(OSError) as told, atomic.writing(tmp_path / "p.csv"):
+        raise OSError(errno.EIO, "Input/output error", "the input")
+    assert told.value.filename == "the input" and not list(tmp_path.iterdir())

@@ -214,7 +214,7 @@ def _changes(before, now) -> Iterator[str]:
 
 def _alike(found: Any, like: Any) -> bool:
     """Whether statistics have the types and shapes of others, and finite numbers; patterns of gaps may be any."""
-    if isinstance(found, PatternMoments) and not isinstance(like, PatternMoments):
+    if isinstance(found, PatternMoments):
         width, known = like.mean.shape[-1], found.patterns
         named = all(len(pattern) == width and set(pattern) <= {"0", "1"} for pattern in known)
         many = len(known) == len(set(known)) == len(found.moments.n) > 0

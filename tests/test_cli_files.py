@@ -1,0 +1,151 @@
+"""What the commands write is there whole or not at all, and never in the place of what they read."""
+
+import os
+import resource
+import stat
+
+import pandas as pd
+import pytest
+import xarray as xr
+from commands import run
+
+import bayesgen as bg
+from bayesgen import data
+
+
+@pytest.fixture
+def birds(tmp_path, monkeypatch):
+    """A folder to work in, with a table and a classifier that learned from it."""
+    table = data.load("penguins")[::4].dropna()
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    bg.NaiveBayesClassifier(random_state=0).fit(table.drop(columns="species"), table["species"]).save(
+        tmp_path / "birds.nc"
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+WRITES = {
+    "predict": ("birds.nc", "rows.csv", "--output", "a.csv"),
+    "predict batches": ("birds.nc", "rows.csv", "--output", "a.parquet"),
+    "plot": ("birds.nc", "--output", "a.svg"),
+    "explain": ("birds.nc", "rows.csv", "--output", "a.png"),
+    "fit": ("rows.csv", "--target", "species", "--output", "a.nc"),
+    "merge": ("birds.nc", "birds.nc", "--output", "a.nc"),
+}
+COMPARE = (
+    "rows.csv",
+    "--target",
+    "species",
+    "--model",
+    "nb",
+    "--inference",
+    "exact",
+    "--folds",
+    2,
+    "--output",
+    "report",
+)
+
+
+def command(case):
+    arguments = WRITES[case]
+    return arguments, arguments[-1], case.split()[0]
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """A disk that is full once it holds a kilobyte of a file, as far as one can fill it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+
+    yield fill
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_links_and_modes_stay(case, birds):
+    arguments, name, how = command(case)
+    (birds / "target").touch()
+    (birds / "target").chmod(0o600)
+    (birds / name).symlink_to("target")
+    code, _, err = run(*arguments, command=how)
+    assert (code, err) == (0, "") and os.readlink(birds / name) == "target"
+    assert stat.S_IMODE((birds / "target").stat().st_mode) == 0o600 and (birds / "target").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_a_full_disk_leaves_what_was_there(case, birds, full):
+    arguments, name, how = command(case)
+    assert run(*arguments, command=how)[0] == 0
+    before = {path.name: path.read_bytes() for path in birds.iterdir()}
+    full()
+    code, _, err = run(*arguments, command=how)
+    assert code == 2 and err.startswith("Error: ") and name in err
+    assert {path.name: path.read_bytes() for path in birds.iterdir()} == before
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_nothing_is_read_where_nothing_can_be_written(case, birds):
+    arguments, name, how = command(case)
+    os.mkfifo(birds / name)
+    code, _, err = run(*("nowhere" if a.endswith("csv") and a != name else a for a in arguments), command=how)
+    assert code == 2 and f"--output {name}: this is a named pipe" in err
+    assert stat.S_ISFIFO((birds / name).stat().st_mode)
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "csv.xz", "csv.zip"])
+def test_predictions_are_compressed_as_their_name_says(suffix, birds):
+    assert run("birds.nc", "rows.csv", "--output", f"p.{suffix}", command="predict")[0] == 0
+    assert run("birds.nc", "rows.csv", "--output", "p.csv", command="predict")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_csv(f"p.{suffix}"), pd.read_csv("p.csv"))
+
+
+def test_a_file_of_costs_is_not_replaced(birds):
+    costs = "species,count\nGentoo,5\nAdelie,0\nChinstrap,1\n"
+    (birds / "costs.csv").write_text(costs)
+    given = ("--loss", "costs.csv", "--output", "costs.csv")
+    code, _, err = run("birds.nc", "rows.csv", *given, command="predict")
+    assert code == 2 and "it is the file that is read, costs.csv" in err
+    assert (birds / "costs.csv").read_text() == costs
+
+
+def test_a_report_is_there_whole_or_the_one_before_is(birds, full):
+    code, out, err = run(*COMPARE)
+    assert (code, err) == (0, "") and "report.html" in out
+    mine = birds / "report" / "mine.txt"
+    mine.write_text("mine")
+    (birds / "report" / "models.png").write_bytes(b"of an earlier run")
+    before = {path.name: path.read_bytes() for path in (birds / "report").iterdir()}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    full()
+    code, _, err = run(*COMPARE)
+    assert code == 2 and "Error: " in err and "report" in err
+    assert {path.name: path.read_bytes() for path in (birds / "report").iterdir()} == before
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert run(*COMPARE)[0] == 0
+    assert not (birds / "report" / "models.png").exists() and mine.read_text() == "mine"
+    with xr.open_datatree(birds / "report" / "posterior.nc", engine="h5netcdf") as tree:
+        assert "posterior" in tree
+
+
+def test_a_page_that_cannot_be_made_leaves_the_report_before(birds, monkeypatch):
+    from bayesgen.report import files
+
+    def fail(*arguments):
+        raise KeyboardInterrupt
+
+    assert run(*COMPARE)[0] == 0
+    before = {path.name: path.read_bytes() for path in (birds / "report").iterdir()}
+    monkeypatch.setattr(files, "page", fail)
+    assert run(*COMPARE)[0] == 130
+    assert {path.name: path.read_bytes() for path in (birds / "report").iterdir()} == before
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_read(birds):
+    (birds / "report").mkdir()
+    os.mkfifo(birds / "report" / "calibration.png")
+    code, _, err = run("nowhere.csv", *COMPARE[1:])
+    assert code == 2 and "calibration.png: this is a named pipe" in err
