@@ -457,7 +457,7 @@ def test_where_one_of_several_files_cannot_be_put_none_is(tmp_path):
     (tmp_path / "a").write_bytes(b"before")
     (tmp_path / "folder").mkdir()
     for last in ("folder", "none/b"):
-        with pytest.raises((ValueError, OSError), match="a folder|No such folder"):
+        with pytest.raises((ValueError, OSError), match=r"a folder|No such folder"):
             atomic.write_together({tmp_path / "a": b"now", tmp_path / last: b"now"})
         assert (tmp_path / "a").read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 2
 
