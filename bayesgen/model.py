@@ -85,8 +85,15 @@ class Model(Hyperparameters, abc.ABC):
         return self, statistics, lambda params: params
 
     def near(self, statistics) -> "Conjugate | None":
-        """A conjugate model whose draws are where chains begin, if the density has modes that are not to be found."""
+        """A conjugate model whose draws are where chains and searches begin, at its scale: the posterior or close to it.
+
+        None where there is none: they begin at draws of the prior, and look for the mode from there.
+        """
         return None
+
+    def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
+        """Draws of some sites to begin at, where no model is `near`; the other sites are drawn from the program."""
+        return {}
 
     def log_abs_det_jacobian(self, params: Params) -> Any:
         """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
@@ -133,6 +140,17 @@ class Conjugate(Model):
 
         The array is the caller's, who may write to it.
         """
+
+    def near(self, statistics) -> "Conjugate | None":
+        """The posterior; None of gaps under a full covariance, or classes that are not known."""
+        try:
+            return self.update(statistics)
+        except ValueError:
+            return None
+
+    def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
+        """Exact draws of the prior."""
+        return self.sample_parameters(rng, size)
 
     @abc.abstractmethod
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from bayesgen.model import Model, Params, is_conjugate
+from bayesgen.model import Conjugate, Model, Params, is_conjugate
 from bayesgen.models.function import FunctionModel
 from bayesgen.posterior import Posterior, distance
 from bayesgen.statistics import Statistics
@@ -43,12 +43,7 @@ def distance_from_exact(model: Model, statistics: Any, samples: Params) -> dict[
 
 def exact_posterior(model: Model, statistics: Any) -> Any:
     """The posterior of a conjugate model in closed form; None where there is none."""
-    if not is_conjugate(model):
-        return None
-    try:
-        return model.update(statistics)
-    except ValueError:  # gaps under a full covariance, or classes that are not known
-        return None
+    return Conjugate.near(model, statistics) if is_conjugate(model) else None
 
 
 def register(name: str) -> Callable[[type[_I]], type[_I]]:

@@ -29,13 +29,13 @@ def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
     model, statistics = fresh(model, statistics)
     statistics = over_devices(statistics) if shard_rows else statistics
     kernel, near = (num_warmup, target_accept), model.near(statistics)
-    correlated = may_correlate(model, statistics, near)
+    correlated = may_correlate(model, near)
 
     def begin(*arguments):
         return _kernel(*kernel, *arguments)[0]
 
     def make():
-        origin, variance = start = starter(model, statistics)(0)
+        origin, variance = start = starter(model, statistics, near)(0)
         count, dense = len(variance), is_dense(correlated, len(variance))
         chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
         begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)

@@ -11,7 +11,6 @@ import contextlib
 import numpy as np
 
 from bayesgen import program
-from bayesgen.inference.base import exact_posterior
 from bayesgen.inference.compiled import kept, shapes, starter
 from bayesgen.inference.mode import potential, search, unraveled
 from bayesgen.numerics.threads import one_blas_thread
@@ -27,13 +26,13 @@ def displacement(v, chart):
     return root @ v if root.ndim == 2 else root * v
 
 
-def may_correlate(model, statistics, near) -> bool:
+def may_correlate(model, near) -> bool:
     """Whether the root of a model with a few latents is to be a matrix; of others it is their scales alone, (L,).
 
-    Where there is an exact posterior, latents do not correlate, or are whitened (`Model.whitened`), and a first fit
-    should not wait for the search to be compiled; the chains of a model ``near`` begin at its scales.
+    Where there is an exact posterior, latents do not correlate, or are whitened (`Model.whitened`), and chains begin at
+    the scales of its draws; so do those of another model ``near``.
     """
-    return model.smooth and near is None and exact_posterior(model, statistics) is None
+    return model.smooth and near is None
 
 
 def is_dense(correlated: bool, count: int) -> bool:

@@ -1,4 +1,4 @@
-"""What sampler and optimiser share: programs compiled once per shape, and a start with the scale of the prior."""
+"""What sampler and optimiser share: programs compiled once per shape, and a start with the scale of draws."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from bayesgen import program
-from bayesgen.model import is_conjugate
 from bayesgen.statistics import Rows
 
-_PRIOR_DRAWS = 100  # that a start and a first scale are taken from
+_DRAWS = 100  # that a start and a first scale are taken from
 _KEPT = 32  # compiled programs; a small model's takes some megabytes
 
 _programs: OrderedDict = OrderedDict()
@@ -64,12 +63,11 @@ def starter(model, statistics, near=None):
     is not shrunk towards a fixed 1e-3, so that the units of a column do not matter: with spreads of 1e-3 and 1e2 side
     by side a draw costs 124 leapfrog steps without, 7 with.
     """
-    jax, source = program.jax, model if near is None else near
+    jax = program.jax
 
     def values(seed):
-        if not is_conjugate(source):
-            return {}
-        return dict(source.sample_parameters(np.random.default_rng(seed), (_PRIOR_DRAWS,)))
+        rng, size = np.random.default_rng(seed), (_DRAWS,)
+        return dict(model.starting_draws(statistics, rng, size) if near is None else near.sample_parameters(rng, size))
 
     def make():
         return program.build(_start, jax.random.PRNGKey(0), values(0), model, statistics, once=True)
@@ -90,7 +88,7 @@ def _start(key, values, model, statistics):
         sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
         return {name: biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
 
-    z = jax.vmap(unconstrained)(jax.random.split(key, _PRIOR_DRAWS), values)
+    z = jax.vmap(unconstrained)(jax.random.split(key, _DRAWS), values)
     ravel = jax.flatten_util.ravel_pytree
     flat = jax.vmap(lambda z: ravel(z)[0])(z)
     _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], z))

@@ -60,7 +60,7 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
     """
     from scipy.optimize import minimize
 
-    origin, spread = starter(model, statistics)(seed)
+    origin, spread = starter(model, statistics, model.near(statistics))(seed)
     scale = np.sqrt(np.asarray(spread))
     largest = max(np.size(a) for a in (scale, *program.jax.tree_util.tree_leaves(statistics)))
     check_memory(f"a Hessian of {len(scale)} parameters", 3 * 8 * len(scale) * largest, "use 'nuts'")

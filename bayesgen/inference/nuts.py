@@ -18,9 +18,12 @@ import numpy as np
 from bayesgen import program
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.blocks import BLOCK, blocks
-from bayesgen.model import Model
+from bayesgen.model import Model, is_conjugate
+from bayesgen.models.function import FunctionModel
 from bayesgen.numerics.checks import check_level
 from bayesgen.posterior import ParameterDraws, generator
+
+_FEW = 20  # draws: so many are not all rejected where the density is as it should be
 
 
 @register("nuts")
@@ -116,6 +119,7 @@ class NUTS:
         run = {"sampling_time": time.perf_counter() - begun, "tuning_steps": self.num_warmup}
         (sites, stats, z), warmup = _stack(chains), None
         sites = restore(sites)
+        _require_draws(model, sites, stats, z)
         if self.keep_warmup:
             early, late = slice(self.num_warmup), slice(self.num_warmup, None)
             before, told = ({k: v[:, early] for k, v in part.items()} for part in (sites, stats))
@@ -133,6 +137,25 @@ def _stack(chains):
     """Stack the results of chains, cut to the shortest, which an interrupt leaves."""
     least = min(len(z) for *_, z in chains)
     return program.jax.tree_util.tree_map(lambda *parts: np.stack([p[:least] for p in parts]), *chains)
+
+
+def _require_draws(model, sites, stats, z) -> None:
+    """Raise where draws are not finite, or a chain never moved."""
+    advice = (
+        "use 'exact'" if is_conjugate(model) else "give priors that keep to what float64 can hold, or scale the data"
+    )
+    parts = {"their log density": stats["lp"], "their coordinates": z}
+    if not isinstance(model, FunctionModel):  # whose deterministic sites may be anything
+        parts |= {f"site {name!r}": values for name, values in sites.items()}
+    for name, values in parts.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"NUTS: draws are not finite ({name}); {advice}")
+    still = (z == z[:, :1]).all((1, 2))
+    if z.shape[2] and z.shape[1] >= _FEW and still.any():
+        raise ValueError(
+            f"NUTS: {still.sum()} of {len(z)} chains never moved: the density is not finite, or has no slope, where they "
+            f"began; {advice}"
+        )
 
 
 def _warn(problem):

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayesgen.errors import DataError
 from bayesgen.leaf import ExponentialFamily
-from bayesgen.model import Conjugate, Params
+from bayesgen.model import Conjugate, Params, is_conjugate
 from bayesgen.models.class_program import ClassProgram
 from bayesgen.models.class_statistics import ClassStatistics
 from bayesgen.models.unlabelled import PartlyLabelled
@@ -98,18 +98,28 @@ class ClassConditional(ClassProgram, Conjugate):
         """The same posterior in better coordinates, leaf by leaf; see `Model.whitened`."""
         if isinstance(statistics, PartlyLabelled):  # rows that are kept stay in their own
             return super().whitened(statistics)
-        parts = {name: leaf.whitened(statistics.leaves[name]) for name, leaf in self.leaves.items()}
+        classes, counts, of_classes = self.classes.whitened(statistics.classes)
+        parts = self._leafwise(lambda name, leaf: leaf.whitened(statistics.leaves[name]))
         leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
+        leaves = {n: leaf if leaf is self.leaves[n] else leaf.marked_per_class() for n, leaf in leaves.items()}
 
         def restore(params):
             own = {name: back[name](self.site(params, name)) for name in back}
-            return self._join(self.site(params, self.CLASSES), own)
+            return self._join(of_classes(self.site(params, self.CLASSES)), own)
 
-        return self.with_leaves(self.classes, leaves), replace(statistics, leaves=sums), restore
+        return self.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
 
     def near(self, statistics: ClassStatistics | PartlyLabelled):
-        """The posterior near the mode that the labels told lead to, where some are missing or may be wrong."""
-        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) and self.conjugate else None
+        """The posterior; where labels are missing or may be wrong, near the mode that the labels told lead to."""
+        if not self.conjugate:
+            return None
+        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().near(statistics)
+
+    def starting_draws(self, statistics, rng, size):
+        """Leaf by leaf: of the posterior where a leaf has one, else of its prior where that can be drawn from exactly."""
+        known = {name: leaf.near(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
+        leaves = {n: leaf.sample_parameters(rng, size) for n, leaf in known.items() if is_conjugate(leaf)}
+        return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
 
     def check(self, x) -> Mapping[str, Any]:
         """Return the rows by leaf, checked, or raise what is wrong with them."""

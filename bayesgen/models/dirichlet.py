@@ -12,6 +12,7 @@ from bayesgen import program
 from bayesgen.errors import DataError, first
 from bayesgen.hyperparameters import Hyperparameter, check_total
 from bayesgen.leaf import ConjugateFamily, log_or_floor
+from bayesgen.numerics.gammas import log_gammas
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 
 
@@ -95,6 +96,12 @@ class DirichletPrior(ConjugateFamily):
         rising = log_gamma_ratio(self.alpha, counts).sum(-1)
         return rising - log_gamma_ratio(self.alpha.sum(-1), counts.sum(-1))
 
+    def whitened(self, statistics):
+        """The same posterior in logarithms of gammas."""
+        from bayesgen.models.coordinates import log_shares
+
+        return log_shares(self, statistics)
+
     def mode(self):
         """(alpha - 1) / (A - V); uniform under a flat prior; none where an alpha is below 1."""
         bad = (self.alpha < 1).any(-1)
@@ -119,9 +126,7 @@ class DirichletPrior(ConjugateFamily):
     @np.errstate(under="ignore")
     def sample_parameters(self, rng, size=()):
         """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
-        shape = (*size, *self.alpha.shape)
-        # Marsaglia and Tsang's boost: G(alpha) = G(alpha + 1) U^(1/alpha)
-        log_gamma = np.log(rng.standard_gamma(self.alpha + 1, shape)) + np.log1p(-rng.random(shape)) / self.alpha
+        log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
         weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
         return {"probability": weights / weights.sum(-1, keepdims=True)}
 

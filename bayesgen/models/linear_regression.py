@@ -96,6 +96,12 @@ class LinearRegression(_ConjugateLine):
         alpha, beta = self.alpha + statistics.n / 2, self.beta + squares / 2
         return replace(self, mean=mean, factor=factor, alpha=alpha, beta=beta)
 
+    def whitened(self, statistics: LineStatistics):
+        """The same posterior in the logarithm of the variance, and in weights that do not correlate."""
+        from bayesgen.models.line_coordinates import straightened
+
+        return straightened(self, statistics)
+
     def log_evidence(self, statistics: LineStatistics):
         """Log p(t | x) = -n log(2π)/2 + log|V_n|/2 - log|V|/2 + a log b - a_n log b_n + log Γ(a_n) - log Γ(a)."""
         _, factor, squares = self.solve(statistics)

@@ -3,11 +3,12 @@ r"""The normal-inverse-Wishart prior as NUTS samples it: of whitened rows, and i
 With Σ⁻¹ = U'U, U lower triangular, U_jj = exp r_jj and U_ij = r_ij below the diagonal,
 
 .. math:: \log p(r) = \sum_j (\nu - D + j)\, r_{jj} - \tfrac12 \mathrm{tr}(U \Psi U'), \quad
-   \log p(\mu \mid r) = \sum_j r_{jj} - \tfrac{\kappa}{2} |U(\mu - m)|^2, \quad j = 1, \dots, D,
+   \log p(u \mid r) = - \tfrac{\kappa}{2} |u/\sqrt{\kappa_n} - Um|^2, \quad j = 1, \dots, D,
 
-both up to a constant: Σ⁻¹ is Wishart(nu, Ψ⁻¹), |dΣ⁻¹/dU| = 2^D Π U_jj^j and dU_jj/dr_jj = U_jj (Muirhead 1982,
-*Aspects of Multivariate Statistical Theory*, theorem 2.1.9, with the columns in reverse order). There are products and
-nothing to solve, so XLA can make one kernel of the leapfrog steps (`bayesgen.inference.compiled.one_kernel`): of 4
+where u = sqrt(κ_n) U μ, of rows whose posterior mean is 0, is N(0, I) a posteriori and independent of r: however little
+is known of a covariance, it makes no funnel of the means. Both are up to a constant: Σ⁻¹ is Wishart(nu, Ψ⁻¹),
+|dΣ⁻¹/dU| = 2^D Π U_jj^j and dU_jj/dr_jj = U_jj (Muirhead 1982, *Aspects of Multivariate Statistical Theory*, theorem
+2.1.9, with the columns in reverse order). There are products and nothing to solve, so XLA can make one kernel of the leapfrog steps (`bayesgen.inference.compiled.one_kernel`): of 4
 columns a step takes a quarter of the time that it takes in the factor of Σ, where NumPyro solves triangular systems, of
 10 a third.
 """
@@ -18,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from bayesgen import program
+from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.coordinates import require_shape
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.moments import Moments
 from bayesgen.numerics.special import namespace
@@ -28,30 +31,40 @@ _SMALL = 20  # columns
 
 @dataclass(frozen=True, eq=False)
 class PrecisionFactor(NormalInverseWishart):
-    """A normal-inverse-Wishart prior whose program has the sites "factor", the vectors of r, and "mean"."""
+    """A normal-inverse-Wishart prior whose program has the sites "factor", the vectors of r, and "offset", u."""
+
+    kappa_n: Hyperparameter = hyperparameter(1.0, positive=True)
 
     def latents(self, groups=None, name=""):
-        """Sample r, of every class or once for all, and the means; "inverse" is U, "log_diagonal" the r_jj."""
+        """Sample r, of every class or once for all, and u; "inverse" is U, "log_diagonal" the r_jj."""
         dim = self.mean.shape[-1]
         once = _flat("factor", dim * (dim + 1) // 2)[None] if self.shared else None
         with self.plates(groups, name):
             factor = _flat("factor", dim * (dim + 1) // 2) if once is None else once
-            params = {"mean": _flat("mean", dim), **_unfolded(factor, dim)}
+            params = {"offset": _flat("offset", dim), **_unfolded(factor, dim)}
         powers = self.nu[..., None] - dim + np.arange(1.0, dim + 1)
         density = (params["log_diagonal"] * powers).sum() - 0.5 * _traces(params, self.scale).sum()
-        means = params["log_diagonal"].sum(-1) - 0.5 * self.kappa * _squares(params, self.mean)
+        means = -0.5 * self.kappa * self._squares(params, self.mean)
         program.numpyro.factor("prior", density + means.sum())
         return params
 
     def log_likelihood(self, params, statistics):
         """Log p(all rows | params), from their `Moments`, but for the constant (2π)^(-nD/2)."""
-        rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * _squares(params, statistics.mean))
+        rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * self._squares(params, statistics.mean))
         return rows.sum() - 0.5 * _traces(params, self.tie(statistics.scatter)).sum()
+
+    def _squares(self, params, point):
+        """|U(mean - point)|² of every mean."""
+        z = params["offset"] / self.kappa_n[..., None] ** 0.5 - (params["inverse"] @ point[..., None])[..., 0]
+        return (z * z).sum(-1)
 
     def sample_parameters(self, rng, size=()):
         """Exact draws of the two sites."""
         params = super().sample_parameters(rng, size)
-        return {"mean": params["mean"], "factor": _folded(triangular_inverse(params["cholesky"]))}
+        inverse = triangular_inverse(params["cholesky"])
+        every = inverse[..., None, :, :] if self.shared else inverse
+        offset = self.kappa_n[..., None] ** 0.5 * (every @ params["mean"][..., None])[..., 0]
+        return {"offset": offset, "factor": _folded(inverse)}
 
     def factors(self, params):
         """Cholesky factors of the covariance, of draws of the two sites."""
@@ -65,6 +78,7 @@ def whitened(model: NormalInverseWishart, statistics: Moments):
     from 15 leapfrog steps a draw to 7.
     """
     posterior = model.update(statistics)
+    require_shape("covariance", posterior.dof / 2, ("class",) if posterior.shared else ())
     centre, factor = posterior.mean, np.linalg.cholesky(posterior.scale / posterior.nu[..., None, None])
     inverse = np.tril(np.linalg.inv(factor))
 
@@ -76,14 +90,21 @@ def whitened(model: NormalInverseWishart, statistics: Moments):
         return (both + both.mT) / 2
 
     def restore(params):
-        cholesky = model.squeeze(factor) @ sampled.factors(params)
-        mean = centre + (factor @ params["mean"][..., None])[..., 0]
+        root = sampled.factors(params)
+        cholesky, every = model.squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
+        mean = centre + (factor @ every @ params["offset"][..., None])[..., 0] / posterior.kappa[..., None] ** 0.5
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
     grouped = centre.ndim > model.mean.ndim and not model.per_class
     prior = model.for_classes(len(centre)) if grouped else model
     own = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
-    kept = {"kappa": prior.kappa, "nu": prior.nu, "shared": prior.shared, "per_class": prior.per_class}
+    kept = {
+        "kappa": prior.kappa,
+        "nu": prior.nu,
+        "shared": prior.shared,
+        "per_class": prior.per_class,
+        "kappa_n": posterior.kappa,
+    }
     sampled = PrecisionFactor(moved(prior.mean), scale=turned(prior.scale), **kept)
     return sampled, own, restore
 
@@ -143,9 +164,3 @@ def _product(inverse, matrix):
     if inverse.shape[-1] <= _SMALL:
         return (inverse[..., None] * matrix[..., None, :, :]).sum(-2)
     return inverse @ matrix
-
-
-def _squares(params, point):
-    """|U(mean - point)|² of every mean."""
-    z = (params["inverse"] @ (params["mean"] - point)[..., None])[..., 0]
-    return (z * z).sum(-1)

@@ -65,6 +65,12 @@ class SemiConjugateLinearRegression(NormalWeights):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         return self.weights(1.0) | {"variance": variance}
 
+    def whitened(self, statistics):
+        """The same posterior in the logarithm of the variance, and in weights that do not correlate at the mode."""
+        from bayesgen.models.line_coordinates import straightened
+
+        return straightened(self, statistics, noise=float(self.map(statistics)["variance"]) ** 0.5)
+
     def map(self, statistics):
         """Joint mode of weights and variance; see the module."""
         rows, power = self.rows_of(statistics), self.alpha + 1 + statistics.n / 2

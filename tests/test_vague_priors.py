@@ -1,0 +1,185 @@
+"""NUTS and Laplace under vague conjugate priors: against the exact posterior, refused, or an error; never silent."""
+
+import warnings
+
+import jax.numpy as jnp
+import laws
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy.special import softmax
+
+from bayesgen import NUTS, Laplace, SamplerWarning, fit
+from bayesgen.models import (
+    BetaBernoulli,
+    BetaBinomial,
+    DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
+    GaussianDiscriminant,
+    LinearRegression,
+    LogNormal,
+    NaiveBayes,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    NormalKnownMean,
+    SemiConjugateLinearRegression,
+)
+
+RNG = np.random.default_rng(0)
+T = np.arange(40) % 2
+X = RNG.normal(size=(40, 3)) + T[:, None]
+COUNTS, DIE = RNG.poisson(2, 40), RNG.integers(3, size=(40, 2))
+Y = X @ [1.0, 2.0, 3.0] + RNG.normal(size=40)
+TINY = 1e-3
+CLASSES, THREE = DirichletCategorical(TINY, 2), np.zeros(3)
+VECTOR = NormalInverseWishart(THREE, TINY, 2.05, TINY * np.eye(3))
+COLUMNS = NormalInverseGamma(THREE, TINY, TINY, TINY)
+
+CASES = {
+    "poisson": (GammaPoisson(TINY, TINY), [0, 1, 0, 3]),
+    "coin": (BetaBernoulli(0.01, 0.01), [0, 1, 1, 1]),
+    "tosses": (BetaBinomial(0.01, 0.01, trials=10), [3, 4, 9]),
+    "die": (DirichletCategorical(TINY, 3), [0, 1, 2, 1]),
+    "words": (DirichletMultinomial(TINY, 3), [[3, 4, 1]]),
+    "gaussian": (NormalInverseGamma(0, TINY, TINY, TINY), [1.0, 2.0, 4.0]),
+    "gaussian far away": (NormalInverseGamma(0, TINY, TINY, TINY), [1e6, 1e6 + 1, 1e6 + 3]),
+    "log normal": (LogNormal(0, TINY, TINY, TINY), [1.0, 2.0, 4.0]),
+    "known mean": (NormalKnownMean(0, TINY, TINY), [1.0, 2.0, 4.0]),
+    "vector": (VECTOR, X),
+    "vector of one row": (NormalInverseWishart(THREE, TINY, 2.1, TINY * np.eye(3)), X[:1]),
+    "line": (LinearRegression(np.zeros(4), 30 * np.eye(4), TINY, TINY), (X, Y)),
+    "line through 0": (LinearRegression(THREE, 1e4 * np.eye(3), TINY, TINY, intercept=False), (X * 1e-3 + 5, 1e3 * Y)),
+    "full": (GaussianDiscriminant(CLASSES, VECTOR), (X, T)),
+    "full, shared": (GaussianDiscriminant(CLASSES, VECTOR, shared=True), (X, T)),
+    "diagonal": (GaussianDiscriminant(CLASSES, COLUMNS, "diagonal"), (X, T)),
+    "diagonal, shared": (GaussianDiscriminant(CLASSES, COLUMNS, "diagonal", shared=True), (X, T)),
+    "isotropic": (GaussianDiscriminant(CLASSES, COLUMNS, "isotropic"), (X, T)),
+    "isotropic, shared": (GaussianDiscriminant(CLASSES, COLUMNS, "isotropic", shared=True), (X, T)),
+    "naive Bayes": (
+        NaiveBayes(
+            CLASSES,
+            {
+                "coin": BetaBernoulli(0.01, 0.01),
+                "counts": GammaPoisson(TINY, TINY),
+                "die": DirichletCategorical(np.full((2, 3), TINY)),
+                "number": NormalInverseGamma(0, TINY, TINY, TINY),
+                "money": LogNormal(0, TINY, TINY, TINY),
+            },
+        ),
+        ({"coin": DIE[:, 0] > 0, "counts": COUNTS, "die": DIE, "number": X[:, 0], "money": np.exp(X[:, 1])}, T),
+    ),
+}
+
+
+def shares_below(draws, exact):
+    """Standard scores of how many draws are below the quantiles of 20,000 exact ones, which no heavy tail disturbs."""
+    varying = exact.std(0) > 0
+    for level in (0.1, 0.5, 0.9):
+        below = draws <= np.quantile(exact, level, axis=0)
+        yield laws.z_scores(below[..., varying] * 1.0, level, level * (1 - level) / len(exact))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:NUTS")
+def test_a_vague_prior_with_data_agrees_with_the_exact_posterior(case):
+    model, data = CASES[case]
+    statistics = model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
+    exact = model.update(statistics).sample_parameters(np.random.default_rng(1), (20_000,))
+    for seed in range(3):
+        found = NUTS(1000, 500, 4)(model, statistics, seed=seed)
+        assert found.samples.keys() == exact.keys()
+        for site, values in exact.items():
+            for z in shares_below(found.samples[site], values):
+                assert (np.abs(z) < 5).all(), (site, seed)
+
+
+def gibbs(model, statistics, count):
+    """Draws of both full conditionals of `SemiConjugateLinearRegression` in turn (Hoff 2009, section 9.2.1)."""
+    rng, variance, rows, found = np.random.default_rng(2), 1.0, model.rows_of(statistics), []
+    for _ in range(count):
+        mean, root, _ = model.solve(statistics, variance**0.5)
+        weights = mean + root @ rng.normal(size=len(mean))
+        squares = ((rows[:, -1] - rows[:, :-1] @ weights) ** 2).sum()
+        variance = (model.beta + squares / 2) / rng.gamma(model.alpha + statistics.n / 2)
+        found.append(np.append(weights, variance))
+    return np.array(found)[count // 10 :]
+
+
+def test_a_vague_semi_conjugate_line_agrees_with_gibbs_sampling():
+    model = SemiConjugateLinearRegression(np.zeros(4), 30 * np.eye(4), TINY, TINY)
+    statistics = model.statistics(X, Y)
+    exact = gibbs(model, statistics, 5000)
+    for seed in range(3):
+        samples = NUTS(1000, 500, 4)(model, statistics, seed=seed).samples
+        parts = [samples["intercept"][..., None], samples["coefficients"], samples["variance"][..., None]]
+        for z in shares_below(np.concatenate(parts, -1), exact):
+            assert (np.abs(z) < 5).all(), seed
+
+
+@pytest.mark.parametrize(
+    ("prior", "covariance"),
+    [
+        (NormalInverseGamma(np.zeros(4), 0.01, 0.01, 0.01), "diagonal"),
+        (NormalInverseWishart(np.zeros(4), TINY, 4.0, np.eye(4)), "full"),
+    ],
+)
+def test_probabilities_under_a_vague_prior_are_those_of_the_exact_posterior(prior, covariance):
+    rng = np.random.default_rng(3)
+    t = np.arange(60) % 2
+    x = rng.normal(size=(60, 4)) + 0.5 * t[:, None]
+    model = GaussianDiscriminant(DirichletCategorical(1.0, 2), prior, covariance)
+    joint = (fit(model, (x, t), way, seed=0).log_predictive(x) for way in (NUTS(1000, 500, 4), "exact"))
+    own, exact = (softmax(each, axis=1) for each in joint)
+    np.testing.assert_allclose(own, exact, atol=0.01)  # from draws of the prior they were .5 apart
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "words"),
+    [
+        (GammaPoisson(TINY, TINY), [0, 0], r"'mean'.*shape of 0.001.*'exact'"),
+        (BetaBernoulli(0.01, 0.01), [1, 1], "'probability'.*shape of 0.01.*'exact'"),
+        (DirichletCategorical(TINY, 3), [0, 1, 1], "'probability'.*shape of 0.001.*'exact'"),
+        (NormalInverseGamma(0, 1, TINY, 1), [np.nan], "'variance'.*shape of 0.001.*'exact'"),
+        (NormalKnownMean(0, TINY, 1), [np.nan], "'variance'.*shape of 0.001.*'exact'"),
+        (GaussianDiscriminant(DirichletCategorical(1.0, ["a", "b"]), COLUMNS, "diagonal", columns={"gaussian": ["p", "q", "r"]}),
+         (np.where(T[:, None] > 0, X, [1.0, np.nan, 1.0]), T), "class 'a', column 'q'.*'variance'"),
+        (GaussianDiscriminant(DirichletCategorical(1.0, ["a", "b"]), NormalInverseWishart(THREE, 1, 2.001, np.eye(3))),
+         (X, 0 * T), "class 'b'.*'covariance'"),
+        (GaussianDiscriminant(DirichletCategorical(TINY, ["a", "b"]), COLUMNS, "isotropic"), (X, 0 * T), "'probability'"),
+    ],
+)  # fmt: skip
+def test_a_posterior_that_float64_cannot_hold_is_refused_by_site_and_class(model, data, words):
+    with pytest.raises(ValueError, match=words):
+        fit(model, data, NUTS(10, 10, 1))
+
+
+def nowhere_finite(x):
+    place = numpyro.sample("place", dist.Normal(0.0, 1.0))
+    numpyro.factor("density", jnp.where(place > 100, 0.0, jnp.nan) + 0 * x)
+
+
+def steps(x):
+    """A density that is 0 almost everywhere, so that no chain moves."""
+    place = numpyro.sample("place", dist.Normal(0.0, 1.0))
+    numpyro.factor("density", -1e300 * jnp.abs(place - x))
+
+
+@pytest.mark.parametrize(("density", "words"), [(nowhere_finite, "not finite"), (steps, "never moved|not finite")])
+def test_draws_that_are_not_finite_and_chains_that_never_moved_are_errors(density, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=words):
+            fit(density, 0.123, NUTS(100, 100, 2), seed=0)
+
+
+@pytest.mark.parametrize("case", ["gaussian", "gaussian far away", "known mean", "poisson", "diagonal", "line"])
+def test_laplace_starts_where_the_posterior_is(case):
+    model, data = CASES[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplerWarning)
+        found = fit(model, data, Laplace(), seed=0)
+    if found.run["pareto_k"] < 0.5:
+        assert found.log_evidence == pytest.approx(float(fit(model, data).log_evidence), abs=0.1)
+        assert max(found.distance.values()) < 0.2
