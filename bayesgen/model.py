@@ -85,7 +85,7 @@ class Model(Hyperparameters, abc.ABC):
         return self, statistics, lambda params: params
 
     def near(self, statistics) -> "Conjugate | None":
-        """A conjugate model whose draws are where chains and searches begin, at its scale: the posterior or close to it.
+        """A conjugate model whose draws are where chains and searches begin: the posterior, or close to it.
 
         None where there is none: they begin at draws of the prior, and look for the mode from there.
         """

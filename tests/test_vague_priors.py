@@ -37,6 +37,8 @@ CLASSES, THREE = DirichletCategorical(TINY, 2), np.zeros(3)
 VECTOR = NormalInverseWishart(THREE, TINY, 2.05, TINY * np.eye(3))
 COLUMNS = NormalInverseGamma(THREE, TINY, TINY, TINY)
 
+LABELS = DirichletCategorical(1.0, ["a", "b"])
+
 CASES = {
     "poisson": (GammaPoisson(TINY, TINY), [0, 1, 0, 3]),
     "coin": (BetaBernoulli(0.01, 0.01), [0, 1, 1, 1]),
@@ -143,11 +145,11 @@ def test_probabilities_under_a_vague_prior_are_those_of_the_exact_posterior(prio
         (DirichletCategorical(TINY, 3), [0, 1, 1], "'probability'.*shape of 0.001.*'exact'"),
         (NormalInverseGamma(0, 1, TINY, 1), [np.nan], "'variance'.*shape of 0.001.*'exact'"),
         (NormalKnownMean(0, TINY, 1), [np.nan], "'variance'.*shape of 0.001.*'exact'"),
-        (GaussianDiscriminant(DirichletCategorical(1.0, ["a", "b"]), COLUMNS, "diagonal", columns={"gaussian": ["p", "q", "r"]}),
+        (GaussianDiscriminant(LABELS, COLUMNS, "diagonal", columns={"gaussian": ["p", "q", "r"]}),
          (np.where(T[:, None] > 0, X, [1.0, np.nan, 1.0]), T), "class 'a', column 'q'.*'variance'"),
-        (GaussianDiscriminant(DirichletCategorical(1.0, ["a", "b"]), NormalInverseWishart(THREE, 1, 2.001, np.eye(3))),
+        (GaussianDiscriminant(LABELS, NormalInverseWishart(THREE, 1, 2.001, np.eye(3))),
          (X, 0 * T), "class 'b'.*'covariance'"),
-        (GaussianDiscriminant(DirichletCategorical(TINY, ["a", "b"]), COLUMNS, "isotropic"), (X, 0 * T), "'probability'"),
+        (GaussianDiscriminant(CLASSES, COLUMNS, "isotropic"), (X, 0 * T), "'probability'"),
     ],
 )  # fmt: skip
 def test_a_posterior_that_float64_cannot_hold_is_refused_by_site_and_class(model, data, words):
@@ -172,6 +174,13 @@ def test_draws_that_are_not_finite_and_chains_that_never_moved_are_errors(densit
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match=words):
             fit(density, 0.123, NUTS(100, 100, 2), seed=0)
+
+
+def test_laplace_of_a_vague_semi_conjugate_line_agrees_with_nuts():
+    model = SemiConjugateLinearRegression(np.zeros(4), 30 * np.eye(4), TINY, TINY)
+    one, two = (fit(model, (X, Y), way, seed=0).samples for way in (Laplace(), NUTS(1000, 500, 2)))
+    for site in ("coefficients", "variance"):
+        assert (np.abs(one[site].mean((0, 1)) - two[site].mean((0, 1))) < 0.2 * two[site].std((0, 1))).all()
 
 
 @pytest.mark.parametrize("case", ["gaussian", "gaussian far away", "known mean", "poisson", "diagonal", "line"])

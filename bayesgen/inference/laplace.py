@@ -98,7 +98,7 @@ class Laplace:
             )
         if not model.proper:
             raise ValueError(
-                "Laplace starts from draws of the prior, and an improper prior has none: use 'exact' or 'map'"
+                "Laplace needs a prior that is a distribution, and this one is improper: use 'exact' or 'map'"
             )
         statistics, rng, begun = summarise(model, data), generator(seed), time.perf_counter()
         with program.x64():

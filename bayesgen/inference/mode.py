@@ -26,7 +26,7 @@ class Mode:
     energy : float
         Negative log density at the mode.
     scale : array, shape (L,)
-        Spread of each latent under the prior.
+        Spread of each latent in the draws that the search began at.
     curvature : array, shape (L, L)
         Hessian of the negative log density at the mode, in units of ``scale``.
     """
@@ -40,7 +40,7 @@ class Mode:
 
 @one_blas_thread()
 def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int = 0) -> Mode:
-    """Minimise ``energy(step, origin, model, statistics)``, a negative log density, from the prior's median.
+    """Minimise ``energy(step, origin, model, statistics)``, a negative log density, from draws of `Model.near`.
 
     A trust region with the exact Hessian: posteriors here are ill-scaled (a mean is known to a thousandth of its prior
     spread), where L-BFGS needs thousands of steps and Newton a few dozen; under a separation prior on the penguins it
@@ -56,7 +56,7 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
     sought : str
         What the mode is called where there is none.
     seed : int
-        Of the draws of the prior, of which the median is taken.
+        Of the draws of which the median is taken; those of the prior where no model is near.
     """
     from scipy.optimize import minimize
 
@@ -73,7 +73,7 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
 
     @functools.lru_cache(maxsize=1)
     def at(step):
-        """Value, gradient and Hessian at a step, in units of the prior's spread."""
+        """Value, gradient and Hessian at a step, in units of the spread of the draws."""
         value, slope, curvature = density(scale * np.array(step), origin, model, statistics)
         return float(value), scale * np.asarray(slope), np.outer(scale, scale) * np.asarray(curvature)
 

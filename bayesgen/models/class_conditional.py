@@ -116,7 +116,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().near(statistics)
 
     def starting_draws(self, statistics, rng, size):
-        """Leaf by leaf: of the posterior where a leaf has one, else of its prior where that can be drawn from exactly."""
+        """Leaf by leaf: exact draws of its posterior, or of its prior, where it has them."""
         known = {name: leaf.near(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
         leaves = {n: leaf.sample_parameters(rng, size) for n, leaf in known.items() if is_conjugate(leaf)}
         return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)

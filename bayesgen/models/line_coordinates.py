@@ -1,13 +1,13 @@
 r"""Lines with normal weights as NUTS samples them: the logarithm of the noise variance, and uncorrelated weights.
 
-With z = log(σ²/s²), and weights w = m + σ^c F u in units of s, where c is 1 if their prior scales with the noise and 0 if it
-does not, and m and F are location and root of the posterior (`NormalWeights.solve`), both squares are linear in u:
+With z = log(σ²/s²), and weights w = m + σ^c F u, where c is 1 if their prior scales with the noise and 0 if it does
+not, and m and F are location and root of the posterior (`NormalWeights.solve`), both squares are of lines in u:
 
 .. math:: |F_0^{-1} (w - m_0)|^2/\sigma^{2c} = |a\, e^{-cz/2} + A u|^2, \qquad
    |t - Zw|^2/\sigma^2 = |b\, e^{-z/2} - B u\, e^{(c - 1)z/2}|^2
 
-of the prior N(m_0, σ^{2c} F_0 F_0'), and of the rows. Where c is 1, u is N(0, I) a posteriori and independent of z; where
-it is 0, F is the root at the mode of σ, and u is close to that.
+of the prior N(m_0, σ^{2c} F_0 F_0'), and of the rows. Where c is 1, u is N(0, I) a posteriori and independent of z;
+where it is 0, F is the root at the mode of σ, and u is close to that.
 """
 
 from dataclasses import dataclass

@@ -8,9 +8,9 @@ With Σ⁻¹ = U'U, U lower triangular, U_jj = exp r_jj and U_ij = r_ij below th
 where u = sqrt(κ_n) U μ, of rows whose posterior mean is 0, is N(0, I) a posteriori and independent of r: however little
 is known of a covariance, it makes no funnel of the means. Both are up to a constant: Σ⁻¹ is Wishart(nu, Ψ⁻¹),
 |dΣ⁻¹/dU| = 2^D Π U_jj^j and dU_jj/dr_jj = U_jj (Muirhead 1982, *Aspects of Multivariate Statistical Theory*, theorem
-2.1.9, with the columns in reverse order). There are products and nothing to solve, so XLA can make one kernel of the leapfrog steps (`bayesgen.inference.compiled.one_kernel`): of 4
-columns a step takes a quarter of the time that it takes in the factor of Σ, where NumPyro solves triangular systems, of
-10 a third.
+2.1.9, with the columns in reverse order). There are products and nothing to solve, so XLA can make one kernel of the
+leapfrog steps (`bayesgen.inference.compiled.one_kernel`): of 4 columns a step takes a quarter of the time that it takes
+in the factor of Σ, where NumPyro solves triangular systems, of 10 a third.
 """
 
 from dataclasses import dataclass

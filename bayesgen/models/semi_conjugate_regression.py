@@ -20,6 +20,7 @@ from scipy.optimize import minimize_scalar
 
 from bayesgen import program
 from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.linear_regression import LinearRegression
 from bayesgen.models.normal_weights import NormalWeights
 from bayesgen.program import static
 
@@ -69,7 +70,18 @@ class SemiConjugateLinearRegression(NormalWeights):
         """The same posterior in the logarithm of the variance, and in weights that do not correlate at the mode."""
         from bayesgen.models.line_coordinates import straightened
 
-        return straightened(self, statistics, noise=float(self.map(statistics)["variance"]) ** 0.5)
+        return straightened(self, statistics, noise=self._noise(statistics))
+
+    def near(self, statistics):
+        """The posterior of `LinearRegression` whose prior is the same at the mode of the variance."""
+        factor = self.factor / self._noise(statistics)
+        return LinearRegression(
+            self.mean, factor, self.alpha, self.beta, self.columns, intercept=self.intercept
+        ).update(statistics)
+
+    def _noise(self, statistics) -> float:
+        """The standard deviation of the noise at the mode."""
+        return float(self.map(statistics)["variance"]) ** 0.5
 
     def map(self, statistics):
         """Joint mode of weights and variance; see the module."""
