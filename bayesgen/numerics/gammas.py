@@ -5,5 +5,4 @@ import numpy as np
 
 def log_gammas(rng, shape_parameter, size) -> np.ndarray:
     """Draw logarithms of Gamma(shape, 1) by Marsaglia and Tsang's boost: G(a) = G(a + 1) U^(1/a)."""
-    boost = np.log1p(-rng.random(size)) / shape_parameter
-    return np.log(rng.standard_gamma(shape_parameter + 1, size)) + boost
+    return np.log(rng.standard_gamma(shape_parameter + 1, size)) + np.log1p(-rng.random(size)) / shape_parameter
