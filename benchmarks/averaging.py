@@ -27,7 +27,7 @@ def by_solves(params, x):
 
 def by_vmap(params, x):
     """NumPyro's density under every draw by `jax.vmap`, float64; returns a function that runs it compiled."""
-    from bayesgen import program
+    from bayesgen.core import program
 
     jax, jnp, dist = program.jax, program.jnp, program.dist
     with program.x64():

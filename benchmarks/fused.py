@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from threadpoolctl import threadpool_limits
 
 from bayesgen.models import NormalInverseGamma
-from bayesgen.moments import moments
+from bayesgen.models.moments import moments
 from benchmarks.fit import rows
 from benchmarks.timing import Table, agree, medians
 

@@ -16,10 +16,11 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC
 from numpyro.infer import NUTS as Kernel
 
-from bayesgen import NUTS, program
+from bayesgen import NUTS
+from bayesgen.core import program
 from bayesgen.inference.charts import charted, displacement
-from bayesgen.inference.compiled import fresh, one_kernel
-from bayesgen.inference.mode import potential
+from bayesgen.inference.point import potential
+from bayesgen.posterior.compiled import fresh, one_kernel
 from benchmarks.fit import as_rows, model, rows
 from benchmarks.peers import ABSENT, CONTENDERS, GOALS, INSTALLED, SITES
 from benchmarks.timing import Table, medians, told

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 
 import bayesgen as bg
-from bayesgen import program
-from bayesgen.inference.compiled import over_devices, starter
-from bayesgen.inference.mode import potential
+from bayesgen.core import program
+from bayesgen.inference.point import potential
+from bayesgen.posterior.compiled import over_devices, starter
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(301, 3))  # no multiple of four

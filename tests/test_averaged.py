@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, inspection, load, plot
 from bayesgen.averaging import average, draws, evidence, learning, numbers
 from bayesgen.averaging.reference import Reference
-from bayesgen.program import same
+from bayesgen.core.program import same
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 FIT, TEST = slice(None, None, 5), slice(2, None, 5)

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
 import bayesgen as bg
-from bayesgen.boundary import discriminant, parameter_count
+from bayesgen.inspection.boundary import discriminant, parameter_count
 
 X, Y = load_iris(return_X_y=True)
 STRUCTURES = [(c, s) for c in ("full", "diagonal", "isotropic") for s in (False, True)]
@@ -81,7 +81,7 @@ def test_unequal_class_probabilities_move_the_bisector_away_from_the_likelier_cl
 
 def test_the_conic_and_its_kind():
     def between(first, second, means=((0.0, 0.0), (1.0, 0.0))):
-        from bayesgen.boundary import Discriminant
+        from bayesgen.inspection.boundary import Discriminant
 
         precision = np.linalg.inv(np.array([first, second], float))
         mean = np.array(means)

@@ -23,7 +23,7 @@ from bayesgen.models import (
     NormalInverseWishart,
     NormalKnownVariance,
 )
-from bayesgen.numerics.uniformity import band, uniformity
+from bayesgen.numerics.draws import band, uniformity
 from bayesgen.plot import calibration
 
 LEVEL = 1e-3  # at which a right posterior fails once in a thousand seeds; these have theirs

@@ -132,7 +132,7 @@ def test_a_report_is_there_whole_or_the_one_before_is(birds, full):
 
 
 def test_a_page_that_cannot_be_made_leaves_the_report_before(birds, monkeypatch):
-    from bayesgen.report import files
+    from bayesgen.cli.report import files
 
     def fail(*arguments):
         raise KeyboardInterrupt

@@ -86,7 +86,7 @@ def test_the_page_escapes_what_a_file_holds(tmp_path):
 
 
 def test_how_to_cite_is_what_the_repository_says():
-    from bayesgen.report.page import _citation
+    from bayesgen.cli.report.page import _citation
 
     stated = (Path(__file__).parent.parent / "CITATION.cff").read_text()
     said = _citation()

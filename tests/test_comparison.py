@@ -8,9 +8,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from bayesgen import NUTS, Exact, compare_models, data, evaluation, plot
+from bayesgen.cli.prepare import prepare
 from bayesgen.comparison import compare, usable_folds
 from bayesgen.comparison.candidates import CANDIDATES
-from bayesgen.tables.cleaning import prepare
 
 
 def mixed(n=60):
@@ -284,7 +284,7 @@ def test_errors_of_models(models, words):
 def test_rows_that_rest_on_few_draws_are_counted_and_reported():
     from rich.console import Console
 
-    from bayesgen import report
+    from bayesgen.cli import report
 
     table = data.load("penguins")[["bill_length_mm", "species"]].iloc[::30]
     ready = prepare(table, "species")

@@ -14,15 +14,15 @@ import pytest
 from sklearn.base import clone
 
 import bayesgen as bg
-from bayesgen import program
+from bayesgen.core import program
+from bayesgen.core.program import Record
+from bayesgen.core.statistics import Statistics
 from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
-from bayesgen.hyperparameters import Hyperparameters
-from bayesgen.leaf import ConjugateFamily, ExponentialFamily
-from bayesgen.model import Conjugate, Model, Params, is_conjugate
 from bayesgen.models import BetaBernoulli
+from bayesgen.models.hyperparameters import Hyperparameters
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily
+from bayesgen.models.model import Conjugate, Model, Params, is_conjugate
 from bayesgen.posterior import ParameterDraws, Posterior
-from bayesgen.program import Record
-from bayesgen.statistics import Statistics
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,7 +12,8 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
-from bayesgen import NaiveBayesClassifier, program
+from bayesgen import NaiveBayesClassifier
+from bayesgen.core import program
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesgen.tables.fields import column_of
 from bayesgen.tables.files import read
+from bayesgen.tables.text import column_of
 
 TELLING = {  # a field among many whole numbers -> what the column is, and what that field is
     "7": ("i", 7),

@@ -17,7 +17,7 @@ import pytest
 from test_storage import FEATURES, GD, LINE, LOGIT, NB, forge, put, same, saved, table  # noqa: F401
 
 import bayesgen as bg
-from bayesgen.files import atomic, container, seal
+from bayesgen.files import container, disk, seal
 
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(30, 2)), np.arange(30) % 2
@@ -425,7 +425,7 @@ def test_files_that_are_put_together_replace_make_and_remove(tmp_path):
     (tmp_path / "gone").write_bytes(b"before")
     link.symlink_to("old2")
     (tmp_path / "old2").write_bytes(b"before")
-    atomic.write_together(
+    disk.write_together(
         {old: b"now", link: b"linked", tmp_path / "new": b"now", tmp_path / "gone": None, tmp_path / "never": None}
     )
     assert everything(tmp_path) == {"old": b"now", "old2": b"linked", "link": b"linked", "new": b"now"}
@@ -448,7 +448,7 @@ def test_of_files_that_are_put_together_none_is_there_where_one_fails(step, erro
 
     monkeypatch.setattr(step, fail)
     with pytest.raises(type(error)):
-        atomic.write_together({tmp_path / n: b"now" for n in ("a", "new", "b")} | {tmp_path / "gone": None})
+        disk.write_together({tmp_path / n: b"now" for n in ("a", "new", "b")} | {tmp_path / "gone": None})
     monkeypatch.undo()
     assert everything(tmp_path) == before
 
@@ -458,11 +458,11 @@ def test_where_one_of_several_files_cannot_be_put_none_is(tmp_path):
     (tmp_path / "folder").mkdir()
     for last in ("folder", "none/b"):
         with pytest.raises((ValueError, OSError), match=r"a folder|No such folder"):
-            atomic.write_together({tmp_path / "a": b"now", tmp_path / last: b"now"})
+            disk.write_together({tmp_path / "a": b"now", tmp_path / last: b"now"})
         assert (tmp_path / "a").read_bytes() == b"before" and len(list(tmp_path.iterdir())) == 2
 
 
 def test_an_error_of_what_is_read_is_not_said_to_be_of_what_is_written(tmp_path):
-    with pytest.raises(OSError) as told, atomic.writing(tmp_path / "p.csv"):
+    with pytest.raises(OSError) as told, disk.writing(tmp_path / "p.csv"):
         raise OSError(errno.EIO, "Input/output error", "the input")
     assert told.value.filename == "the input" and not list(tmp_path.iterdir())

@@ -347,7 +347,7 @@ def test_leave_one_out_of_many_rows_in_any_order():
 def test_the_pareto_shape_is_that_of_arviz():
     from arviz_stats.base import array_stats
 
-    from bayesgen.numerics.pareto import pareto_shape
+    from bayesgen.numerics.draws import pareto_shape
 
     log_weight = np.random.default_rng(0).exponential(size=(2000, 4)) * [0.2, 0.5, 0.8, 1.2]
     theirs = array_stats.psislw(-log_weight.T, r_eff=0.7, axis=-1)[1]

@@ -6,7 +6,6 @@ from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 from threadpoolctl import threadpool_info
 
-from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -18,9 +17,10 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
-from bayesgen.models.normal_inverse_gamma import log_product
-from bayesgen.moments import moments
-from bayesgen.numerics.threads import one_blas_thread
+from bayesgen.models.gaussian import log_product
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.moments import moments
+from bayesgen.numerics.pieces import one_blas_thread
 from bayesgen.posterior import log_mean_density
 
 N, D, K = 20_000, 5, 3  # several pieces

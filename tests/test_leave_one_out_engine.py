@@ -14,7 +14,7 @@ from bayesgen.averaging.numbers import FittedView, learn, statistics
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import Warp
 from bayesgen.models import NormalInverseGamma, NormalInverseWishart
-from bayesgen.moments import moments
+from bayesgen.models.moments import moments
 
 MEMBERS = members_of(3, 1)
 

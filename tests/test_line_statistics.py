@@ -8,10 +8,10 @@ from mpmath import matrix, mp
 from scipy import stats
 
 from bayesgen import LinearRegressor
-from bayesgen.files import agreement
+from bayesgen.estimators import consistency
 from bayesgen.models import LinearRegression, LinearRegressionKnownVariance
-from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.moments import Moments
+from bayesgen.models.linear_model import LineStatistics
+from bayesgen.models.moments import Moments
 
 KNOWN = LinearRegressionKnownVariance(np.zeros(4), 2.5e3 * np.eye(4), 0.1, columns=("a", "b", "c"))
 
@@ -258,10 +258,10 @@ def test_student_t_of_a_great_many_rows():
 )
 def test_what_a_file_says_of_rows_fits_the_columns(change, message):
     model = LinearRegressor().fit(*near(1.0))
-    agreement.check(model)
+    consistency.check(model)
     model.statistics_ = replace(model.statistics_, **change)
     with pytest.raises(ValueError, match=message):
-        agreement.check(model)
+        consistency.check(model)
     model.statistics_ = Moments(np.array(1.0), np.zeros(4), np.zeros((4, 4)))
     with pytest.raises(ValueError, match="statistics_ are Moments"):
-        agreement.check(model)
+        consistency.check(model)

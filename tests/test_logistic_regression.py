@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bayesgen import LogisticClassifier, ProbitClassifier, fit
 from bayesgen.models import LogisticRegression, ProbitRegression
-from bayesgen.numerics.existence import check_overlap
+from bayesgen.numerics.newton import check_overlap
 
 ABC = ("a", "b", "c")
 LOGIT = LogisticRegression([2.5, 1.0, 0.7], 2.0)

@@ -51,7 +51,7 @@ def test_the_information_is_that_of_a_grid():
 
 def test_labellings_that_are_drawn_say_the_same(monkeypatch):
     exact = query(coins(), NEW[[0, 1, 2, 3, 0, 1]], 6, size=2000)
-    monkeypatch.setattr("bayesgen.inspection.next_label._LABELLINGS", 32)
+    monkeypatch.setattr("bayesgen.inspection.labelling._LABELLINGS", 32)
     drawn = query(coins(), NEW[[0, 1, 2, 3, 0, 1]], 6, size=2000)
     np.testing.assert_array_equal(drawn.rows[:4], exact.rows[:4])
     np.testing.assert_allclose(drawn.information, exact.information, atol=0.05)

@@ -12,8 +12,8 @@ from scipy import stats
 from scipy.special import gammaln
 
 import bayesgen as bg
-from bayesgen.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
 from bayesgen.models import DirichletCategorical, NaiveBayes, NormalInverseGamma
+from bayesgen.models.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
 
 
 @dataclass(frozen=True, eq=False)

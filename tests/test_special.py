@@ -12,8 +12,13 @@ from scipy import special as scipy_special
 
 from bayesgen.numerics import special
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
-from bayesgen.numerics.scaled import log1p_sum_squares
-from bayesgen.numerics.special import log_gamma_ratio, log_multichoose, multivariate_log_gamma_ratio, namespace
+from bayesgen.numerics.special import (
+    log1p_sum_squares,
+    log_gamma_ratio,
+    log_multichoose,
+    multivariate_log_gamma_ratio,
+    namespace,
+)
 
 mp = mpmath.mp.clone()
 mp.dps = 60

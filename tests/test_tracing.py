@@ -16,7 +16,7 @@ from numpyro.infer.util import log_density
 from scipy import integrate, stats
 from scipy.optimize import approx_fprime
 
-from bayesgen import program
+from bayesgen.core import program
 from bayesgen.models import BetaBernoulli, GammaPoisson, NormalInverseGamma
 
 OWN = "linear, known noise"  # slow elsewhere, but its algebra is its own; else of two lines that run the same code, one

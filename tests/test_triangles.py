@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.numerics.triangles import triangular_inverse
+from bayesgen.numerics.student import triangular_inverse
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 7, 10])

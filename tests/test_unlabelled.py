@@ -12,10 +12,10 @@ from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import bayesgen as bg
-from bayesgen import program
+from bayesgen.core import program
 from bayesgen.inspection import unlabelled_weight
 from bayesgen.models import BetaBernoulli, LabelNoise
-from bayesgen.models.unlabelled import PartlyLabelled
+from bayesgen.models.unknown_labels import PartlyLabelled
 
 X, Y = load_iris(return_X_y=True)
 GD, NB = bg.GaussianDiscriminantClassifier, bg.NaiveBayesClassifier

@@ -20,8 +20,8 @@ from bayesgen.averaging.logistic import STRENGTHS, LogisticMembers
 from bayesgen.averaging.numbers import FittedView
 from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
 from bayesgen.averaging.temper import log_probability
+from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
-from bayesgen.program import Record
 
 _CELLS = 1 << 22  # densities held at a time: 32 MB
 

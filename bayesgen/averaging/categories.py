@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from bayesgen.program import Record
+from bayesgen.core.program import Record
 
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
 _CELLS = 1 << 20

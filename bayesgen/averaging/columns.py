@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from bayesgen.messages import listed
+from bayesgen.core.errors import listed
 from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Schema
 

@@ -13,7 +13,7 @@ from bayesgen.averaging.logistic import STRENGTHS
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.stack import SOFTMAX
 from bayesgen.numerics.pieces import pieces
-from bayesgen.numerics.triangles import triangular_inverse
+from bayesgen.numerics.student import triangular_inverse
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.averaging.reference import Reference
-from bayesgen.moments import Moments, moments
+from bayesgen.core.program import Record
+from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
-from bayesgen.program import Record
 
 _STEPS = 6
 WIDE = 100  # columns: beyond, they are taken as independent, each completed by its mean

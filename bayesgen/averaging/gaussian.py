@@ -29,8 +29,8 @@ import numpy as np
 
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import FAR
+from bayesgen.core.program import Record
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.program import Record
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
 

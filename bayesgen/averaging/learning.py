@@ -23,7 +23,7 @@ from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.logistic import LogisticMembers
 from bayesgen.averaging.numbers import FittedView
-from bayesgen.errors import DataError
+from bayesgen.core.errors import DataError
 from bayesgen.numerics.sums import finite
 
 FOLDS = 10

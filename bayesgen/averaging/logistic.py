@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from bayesgen.averaging.warp import Warp, far_rows
-from bayesgen.program import Record
+from bayesgen.core.program import Record
 
 _FARTHEST = 1e250  # of a column: its products with coefficients stay within float64, and hide what is near
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient

@@ -10,9 +10,8 @@ from scipy.special import softmax
 
 from bayesgen.averaging import draws
 from bayesgen.averaging.along import Members, Rows
-from bayesgen.models.conditional import fill_normal
-from bayesgen.numerics.patterns import patterns
-from bayesgen.numerics.pieces import pieces
+from bayesgen.models.gaps import fill_normal
+from bayesgen.numerics.pieces import patterns, pieces
 
 _COARSE, _FINE = 32, 32  # nodes
 _REACH = 8.0  # standard deviations of a group's column that the grid reaches out

@@ -13,9 +13,9 @@ from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember, log_density, log_density_far
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import FAR, Warp, far_rows
-from bayesgen.moments import Moments, moments
+from bayesgen.core.program import Record
+from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces
-from bayesgen.program import Record
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out

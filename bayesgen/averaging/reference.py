@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen.moments import Moments
+from bayesgen.models.moments import Moments
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
 _LOST = 1e-5  # of the squares must be left, or five digits are gone

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen.moments import Moments
-from bayesgen.program import Record
+from bayesgen.core.program import Record
+from bayesgen.models.moments import Moments
 
 FAR = 1e100  # bent: squares of what is nearer, times any precision, stay below 1e250, the border of `gaussian.whiten`
 _GRID = np.linspace(0.0, 2.0, 21)

@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from bayesgen import report
+from bayesgen.cli import report
+from bayesgen.cli.ask import explain, predict
 from bayesgen.cli.compare import compare
-from bayesgen.cli.explain import explain
-from bayesgen.cli.learn import fit, update
-from bayesgen.cli.merge import merge
+from bayesgen.cli.learn import fit, merge, update
 from bayesgen.cli.plot import plot
-from bayesgen.cli.predict import predict
 
 _INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
 

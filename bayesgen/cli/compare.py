@@ -9,15 +9,14 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from bayesgen import report
-from bayesgen.cli import options, reading
+from bayesgen.cli import reading, report, shell
 from bayesgen.cli.shell import command_line, one_line
 
 
 def compare(
     context: typer.Context,
-    file: options.File,
-    target: options.Target,
+    file: shell.File,
+    target: shell.Target,
     model: Annotated[
         str,
         typer.Option(
@@ -32,23 +31,23 @@ def compare(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
     ] = None,
-    drop: options.Drop = None,
-    id: options.Id = None,
-    categorical: options.Categorical = None,
-    count: options.Count = None,
-    bernoulli: options.Bernoulli = None,
-    log: options.Log = None,
-    date: options.Date = None,
-    missing: options.Missing = None,
-    sep: options.Sep = ",",
-    decimal: options.Decimal = ".",
-    seed: options.Seed = 0,
-    json: options.Json = False,
+    drop: shell.Drop = None,
+    id: shell.Id = None,
+    categorical: shell.Categorical = None,
+    count: shell.Count = None,
+    bernoulli: shell.Bernoulli = None,
+    log: shell.Log = None,
+    date: shell.Date = None,
+    missing: shell.Missing = None,
+    sep: shell.Sep = ",",
+    decimal: shell.Decimal = ".",
+    seed: shell.Seed = 0,
+    json: shell.Json = False,
 ):
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen import comparison
+    from bayesgen.cli.prepare import MODELS
     from bayesgen.comparison import candidates
-    from bayesgen.tables.cleaning import MODELS
 
     out, err = report.consoles()
     with one_line(err):

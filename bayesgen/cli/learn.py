@@ -1,19 +1,23 @@
-"""`bayesgen fit` and `bayesgen update`: learn from a table, and from more rows."""
+"""`bayesgen fit` and `bayesgen update`: learn from a table, and from more rows.
 
+`bayesgen merge`: saved models that learned apart, as one.
+"""
+
+import functools
+import operator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bayesgen import report
-from bayesgen.cli import options, reading
+from bayesgen.cli import reading, report, shell
 from bayesgen.cli.shell import one_line, said
 
 
 def fit(
-    file: options.File,
-    target: options.Target,
+    file: shell.File,
+    target: shell.Target,
     model: Annotated[
         str, typer.Option(help="nb: naive Bayes on all columns; gda: Gaussian discriminant on the numbers.")
     ] = "nb",
@@ -21,17 +25,17 @@ def fit(
     output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
         "model.nc"
     ),
-    drop: options.Drop = None,
-    id: options.Id = None,
-    categorical: options.Categorical = None,
-    count: options.Count = None,
-    bernoulli: options.Bernoulli = None,
-    log: options.Log = None,
-    date: options.Date = None,
-    missing: options.Missing = None,
-    sep: options.Sep = ",",
-    decimal: options.Decimal = ".",
-    seed: options.Seed = 0,
+    drop: shell.Drop = None,
+    id: shell.Id = None,
+    categorical: shell.Categorical = None,
+    count: shell.Count = None,
+    bernoulli: shell.Bernoulli = None,
+    log: shell.Log = None,
+    date: shell.Date = None,
+    missing: shell.Missing = None,
+    sep: shell.Sep = ",",
+    decimal: shell.Decimal = ".",
+    seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
     from bayesgen.comparison import candidates
@@ -55,16 +59,16 @@ def fit(
 
 def update(
     model: Annotated[Path, typer.Argument(help="File of a classifier, saved by `bayesgen fit`.")],
-    file: options.Rows,
-    target: options.Target,
+    file: shell.Rows,
+    target: shell.Target,
     output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
-    missing: options.Missing = None,
-    sep: options.Sep = ",",
-    decimal: options.Decimal = ".",
+    missing: shell.Missing = None,
+    sep: shell.Sep = ",",
+    decimal: shell.Decimal = ".",
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
-    from bayesgen.estimators import storage
-    from bayesgen.messages import counted
+    from bayesgen.core.errors import counted
+    from bayesgen.files import storage
 
     out, err = report.consoles()
     with one_line(err):
@@ -83,3 +87,28 @@ def update(
         total = f"{classifier.statistics_.classes.sums.sum():g}"
         left_out = f"; {counted((~rows).sum(), 'row')} left out: no {target}" if not rows.all() else ""
         report.say(out, f"{counted(rows.sum(), 'row')} more, {total} in all{left_out}; written to {destination}")
+
+
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Files of saved models of one kind, columns and classes.")],
+    output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.nc"),
+):
+    """Merge saved models into one that has learned from the rows of all."""
+    from bayesgen.core.errors import counted
+    from bayesgen.files import storage
+
+    out, err = report.consoles()
+    with one_line(err):
+        reading.keep_inputs(output, *models)
+        loaded = [storage.load(path) for path in models]
+        if any(not hasattr(one, "forget") for one in loaded):
+            raise ValueError(
+                "only naive Bayes, Gaussian discriminants and linear regressions merge: their statistics add"
+            )
+        if len({type(one) for one in loaded}) > 1:
+            raise ValueError("these models are of several kinds; merge those of one")
+        merged = functools.reduce(operator.add, loaded)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        merged.save(output)
+        count, rows = counted(len(models), "model"), f"rows of total weight {merged.total_weight_:g}"
+        report.say(out, f"{count}, {rows}; written to {output}")

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesgen import report
-from bayesgen.cli import options, reading
+from bayesgen.cli import reading, report, shell
 from bayesgen.cli.shell import one_line, said
 
 
@@ -27,16 +26,16 @@ def plot(
     columns: Annotated[
         list[str] | None, typer.Option(help="Which columns to draw: for regions the two of the picture.")
     ] = None,
-    loss: options.Loss = None,
-    reject_cost: options.RejectCost = None,
-    missing: options.Missing = None,
-    sep: options.Sep = ",",
-    decimal: options.Decimal = ".",
+    loss: shell.Loss = None,
+    reject_cost: shell.RejectCost = None,
+    missing: shell.Missing = None,
+    sep: shell.Sep = ",",
+    decimal: shell.Decimal = ".",
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
-    from bayesgen.estimators import storage
-    from bayesgen.messages import counted, listed, named
-    from bayesgen.report.gallery import GALLERY, Asked
+    from bayesgen.cli.report.gallery import GALLERY, Asked
+    from bayesgen.core.errors import counted, listed, named
+    from bayesgen.files import storage
 
     out, err = report.consoles()
     csv = reading.Csv(sep, decimal)

@@ -38,7 +38,7 @@ def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
     Inputs are files, built-in data sets, folders or patterns; None is nothing.
     """
     from bayesgen import data
-    from bayesgen.files import atomic
+    from bayesgen.files import disk
 
     standing = next((folder for folder in output.parents if folder.exists()), Path())
     if not standing.is_dir():
@@ -48,17 +48,17 @@ def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
     read = [str(path) for path in inputs if path is not None]
     built_in = [data.path(path) for path in read if path in data.names() and not Path(path).is_file()]
     try:
-        atomic.destination(output, [*read, *built_in])
+        disk.destination(output, [*read, *built_in])
     except ValueError as error:
         raise ValueError(f"--output {error}") from None
 
 
 def writing(output: Path):
     """Make the folder of an output, and give a file to write to that is there as a whole when all is written."""
-    from bayesgen.files import atomic
+    from bayesgen.files import disk
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    return atomic.writing(output)
+    return disk.writing(output)
 
 
 def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
@@ -72,21 +72,21 @@ def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
 
 def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, roles: Mapping[str, Values]):
     """The file as it was read, and what a classifier takes of it."""
-    from bayesgen.tables import cleaning
-    from bayesgen.tables.roles import Roles
+    from bayesgen.cli import prepare
+    from bayesgen.cli.prepare import Roles
 
     as_read = {"categorical": "category", "id": "text", "date": "text"} | dict.fromkeys(("count", "log"), "number")
     kinds = {column: kind for role, kind in as_read.items() for column in split(roles[role])} | {target: "label"}
     read = table(file, split(missing), kinds, csv)
     own = Roles.said([column for column in read.table.columns if column != target], roles)
-    return read, cleaning.prepare(read.table, target, model, read.gaps, own)
+    return read, prepare.prepare(read.table, target, model, read.gaps, own)
 
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
     """The file as it was read, the columns of the fit from it, text categories as text, and some ``others``."""
-    from bayesgen.messages import named
+    from bayesgen.core.errors import named
     from bayesgen.tables import dates
-    from bayesgen.tables.fields import with_comma
+    from bayesgen.tables.text import with_comma
 
     schema = getattr(estimator, "schema_", None)
     used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)

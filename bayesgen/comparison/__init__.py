@@ -1,8 +1,16 @@
 """Models and inferences side by side, on the same rows: by cross-validation, and by their evidence. Nothing prints."""
 
-from bayesgen.comparison.cross_validation import compare, compare_models, held_out_importance, usable_folds
+from bayesgen.comparison.cross_validation import (
+    Comparison,
+    ModelComparison,
+    Note,
+    Scores,
+    compare,
+    compare_models,
+    held_out_importance,
+    usable_folds,
+)
 from bayesgen.comparison.evidence import compare_evidence
-from bayesgen.comparison.result import Comparison, ModelComparison, Note, Scores
 
 __all__ = [
     "Comparison",

@@ -17,13 +17,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from bayesgen.cli.prepare import check_model
+from bayesgen.core.errors import named
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
-from bayesgen.estimators.linear_classifiers import LogisticClassifier
+from bayesgen.estimators.linear import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.messages import named
 from bayesgen.models import DirichletCategorical
-from bayesgen.tables.cleaning import check_model
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.inspection.same_rows import by_column, different_rows
+from bayesgen.inspection.leave_one_out import by_column, different_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import inspection
 from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import Rows, learn
-from bayesgen.errors import DataError
+from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inspection.averaged import Averaged
-from bayesgen.messages import listed
 from bayesgen.numerics.checks import check_count, check_flag
-from bayesgen.posterior import generator
+from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
 

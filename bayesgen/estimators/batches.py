@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.estimators.passes import added, bar, in_order
 from bayesgen.estimators.resuming import Checkpoint
+from bayesgen.estimators.workers import added, bar, in_order
+from bayesgen.tables.batches import DaskParts, Job, Source, told
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import DaskParts, Job, Source, kinds_of, told
+from bayesgen.tables.sources import kinds_of
 from bayesgen.tables.survey import Survey, Wanted
 
 

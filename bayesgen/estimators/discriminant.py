@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.boundary import mean_scores
 from bayesgen.estimators.base import DecisionFunction
 from bayesgen.estimators.generative import GenerativeClassifier
-from bayesgen.hyperparameters import Hyperparameters
 from bayesgen.inference import Exact, Inference, named
-from bayesgen.inspection import strength
+from bayesgen.inspection import prior_by_loo
+from bayesgen.inspection.boundary import mean_scores
 from bayesgen.models import GaussianDiscriminant, LabelNoise, SeparationPrior
+from bayesgen.models.hyperparameters import Hyperparameters
 from bayesgen.models.structures import structure
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.schema import Block, Schema
@@ -32,7 +32,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
         SeparationPrior (full, diagonal; by NUTS, Laplace and MAP); "weak" follows the data's own location and scale;
         "loo" (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out says,
-        see `bayesgen.inspection.strength`; "reference" is the improper limit whose predictive densities are the
+        see `bayesgen.inspection.prior_by_loo`; "reference" is the improper limit whose predictive densities are the
         classical ones of QDA and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS
         or Laplace.
     class_concentration : float or array, shape (K,), default 1.0
@@ -68,7 +68,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         two classes those of the second less those of the first.
     intercept_ : array, shape (1,) or (K,)
         The same of log π_k - ½ μ_k'Σ⁻¹μ_k. The class probabilities average over the posterior, and are not a softmax of
-        these scores; see `bayesgen.boundary.mean_scores`.
+        these scores; see `bayesgen.inspection.boundary.mean_scores`.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
                 f"{self.prior!r}"
             )
         if self._by_rows:
-            strength.candidates(self.covariance, bool(self.shared))
+            prior_by_loo.candidates(self.covariance, bool(self.shared))
         if table.sparse:
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
         return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),), library=table.library)
@@ -167,7 +167,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         own = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
         x = table.numbers(table.columns)
         log_class = np.log(template.classes.update(statistics.classes).mean)
-        prior = strength.best_prior(log_class, x, own, self.covariance, bool(self.shared))
+        prior = prior_by_loo.best_prior(log_class, x, own, self.covariance, bool(self.shared))
         return GaussianDiscriminant(template.classes, prior, self.covariance, self.shared, columns=template.columns)
 
     def _temper(self, *rows):

@@ -12,20 +12,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
+from bayesgen.core.errors import listed
 from bayesgen.estimators.base import Evidence, ProbabilityDraws
 from bayesgen.estimators.incremental import Incremental, chosen_by_loo
 from bayesgen.inference import MAP, ML, Inference, Laplace, resolve
-from bayesgen.inspection.draw_reliability import warn_of_few_draws
-from bayesgen.inspection.probabilities import warn_of_lost
-from bayesgen.inspection.tempering import tempered
-from bayesgen.inspection.unlabelled_weight import warn_of_harm
-from bayesgen.messages import listed
+from bayesgen.inspection.labelling import warn_of_harm
+from bayesgen.inspection.leave_one_out import tempered
+from bayesgen.inspection.probabilities import warn_of_few_draws, warn_of_lost
 from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical, LabelNoise
-from bayesgen.models.unlabelled import PartlyLabelled
+from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
-from bayesgen.posterior import Posterior, generator
+from bayesgen.posterior.posterior import Posterior, generator
 from bayesgen.tables.labels import class_codes, existing, some_labels
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import GAUSSIAN

@@ -9,7 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
-from bayesgen.inspection.imputation import impute
+from bayesgen.inspection.missing import impute
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables.table import Table
 

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators import amend, batches
-from bayesgen.estimators.amendable import Amendable
-from bayesgen.messages import listed
+from bayesgen.core.errors import listed
+from bayesgen.estimators import additive, batches
+from bayesgen.estimators.additive import Amendable
 from bayesgen.models import ClassConditional, LabelNoise
-from bayesgen.models.class_statistics import ClassStatistics
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
@@ -250,10 +250,10 @@ class Incremental(Amendable, abc.ABC):
         return self._summarise(self.schema_, table, codes, weight)[1]
 
     def _merged(self, other):
-        return amend.merge(self, other)
+        return additive.merge(self, other)
 
     def _decayed(self, factor) -> None:
-        amend.decay(self, factor)
+        additive.decay(self, factor)
 
     def forget(self, X, y, sample_weight=None) -> Self:
         """Learn as if some rows of the fit had never been there.
@@ -283,7 +283,7 @@ class Incremental(Amendable, abc.ABC):
         """
         check_is_fitted(self)
         with self._whole():
-            return amend.forget(self, X, y, sample_weight)
+            return additive.forget(self, X, y, sample_weight)
 
     @property
     def total_weight_(self) -> float:

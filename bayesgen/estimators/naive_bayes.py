@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from bayesgen import inspection
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.inference import Inference
-from bayesgen.leaf import ExponentialFamily
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -23,7 +22,8 @@ from bayesgen.models import (
     ReferenceGaussian,
     ReferencePoisson,
 )
-from bayesgen.models.weak import WeakGaussian, WeakLogGaussian, WeakPoisson
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_positive
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import SPARSE_FAMILIES

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.passes import bar, in_order
-from bayesgen.files import atomic
+from bayesgen.estimators.workers import bar, in_order
+from bayesgen.files import disk
+from bayesgen.tables.batches import DaskParts, Job, told
 from bayesgen.tables.files import PARQUET
 from bayesgen.tables.rows import columns_of
-from bayesgen.tables.sources import DaskParts, Job, kinds_of, source_of, told
+from bayesgen.tables.sources import kinds_of, source_of
 
 
 def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
@@ -83,7 +84,7 @@ def _written(frames, path: Path, inputs: Iterable) -> int:
     if kind not in (*PARQUET, ".csv"):
         raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
     writer, count = None, 0
-    with atomic.writing(path, inputs) as file, contextlib.ExitStack() as closing:
+    with disk.writing(path, inputs) as file, contextlib.ExitStack() as closing:
         for frame in frames:
             if kind == ".csv":
                 frame.to_csv(file, index=False, header=not count)

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.estimators.passes import added
-from bayesgen.files import atomic
-from bayesgen.models.class_statistics import ClassStatistics
+from bayesgen.core.statistics import Statistics
+from bayesgen.estimators.workers import added
+from bayesgen.files import disk
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.statistics import Statistics
+from bayesgen.tables.batches import Job, Source
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema, nothing
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import Job, Source
 
 _KEEP_EVERY = 30.0  # seconds between two writings
 _AFTER = ("inference", "random_state")  # settings that change what is learned from sums, and no sum
@@ -80,7 +80,7 @@ class Checkpoint:
             "arguments": {name: checkpoint.digest(value, name) for name, value in arguments.items()},
             "source": [[name, known] for name, known in source.identity()],
         }
-        if atomic.destination(self.path, source.paths) is None:
+        if disk.destination(self.path, source.paths) is None:
             return
         found = checkpoint.read(self.path, _own_leaves(settings, arguments))
         self._refuse(found.keys() != _KEPT.keys(), "its parts are not those of a checkpoint")

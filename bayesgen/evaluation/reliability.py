@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 from sklearn.metrics import make_scorer
 
-from bayesgen.decision import decide
-from bayesgen.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
+from bayesgen.decision.losses import decide
+from bayesgen.decision.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
 
 Strategy = Literal["uniform", "quantile"]
 

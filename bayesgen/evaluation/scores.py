@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, make_scorer
 
-from bayesgen.decision import cross_entropy, decide, risk, squared_loss
-from bayesgen.outcomes import (
+from bayesgen.decision.losses import cross_entropy, decide, risk, squared_loss
+from bayesgen.decision.outcomes import (
     Labels,
     aligned_loss,
     classes_by_code,

@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bayesgen.files import atomic, container, known, seal
+from bayesgen.core import registry
+from bayesgen.files import container, disk, seal
 from bayesgen.files.values import Reader, Writer
 
 _WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
@@ -21,11 +22,11 @@ def write(path, values: dict[str, Any]) -> None:
     values : dict
         Numbers, strings, arrays, and records of bayesgen.
     """
-    writer = Writer(known.may_be_saved)
+    writer = Writer(registry.may_be_saved)
     written = {name: writer.write(value, name) for name, value in values.items()}
     text = json.dumps({"values": written, "arrays": container.declared(writer.arrays)})
     content = container.pack(text, writer.arrays, {"format": "bayesgen checkpoint", "format_version": seal.VERSION})
-    atomic.write(path, (content, seal.seal(content)), private=True)
+    disk.write(path, (content, seal.seal(content)), private=True)
 
 
 def read(path, leaves: Mapping[str, type]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def read(path, leaves: Mapping[str, type]) -> dict[str, Any]:
     content = seal.unsealed(path)
     try:
         specification, arrays = container.unpack(content)
-        read = Reader(arrays, known.classes(), leaves).read
+        read = Reader(arrays, registry.classes(), leaves).read
         return {name: read(value) for name, value in specification["values"].items()}
     except _WRONG as error:
         raise ValueError(
@@ -51,7 +52,7 @@ def read(path, leaves: Mapping[str, type]) -> dict[str, Any]:
 
 def digest(value, place: str) -> str:
     """Digest of a value as it would be written: equal values have one, and no others in practice."""
-    writer = Writer(known.may_be_saved)
+    writer = Writer(registry.may_be_saved)
     found = hashlib.sha256(json.dumps(writer.write(value, place)).encode())
     for name, array in writer.arrays.items():
         found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())

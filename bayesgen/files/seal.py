@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 
 from bayesgen.estimators.base import VERSION
-from bayesgen.files.atomic import regular
+from bayesgen.files.disk import regular
 
 _END = struct.Struct("<12sIQ")
 _MAGIC = b"bayesgen end"

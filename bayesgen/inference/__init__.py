@@ -1,7 +1,6 @@
 """Ways of inference: each a small frozen record, called on a model and its data, returning a posterior."""
 
-from bayesgen.inference.base import INFERENCES, Inference, SamplerWarning, fit, named, resolve
-from bayesgen.inference.exact import Exact
+from bayesgen.inference.base import INFERENCES, Exact, Inference, SamplerWarning, fit, named, resolve
 from bayesgen.inference.laplace import Laplace
 from bayesgen.inference.nuts import NUTS
 from bayesgen.inference.point import MAP, ML

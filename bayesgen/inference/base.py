@@ -1,14 +1,18 @@
-"""What an inference is, and the one way from a model's data to its statistics."""
+"""What an inference is, and the one way from a model's data to its statistics.
+
+The conjugate posterior: Bayes' rule by addition.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from bayesgen.model import Conjugate, Model, Params, is_conjugate
+from bayesgen.core.statistics import Statistics
 from bayesgen.models.function import FunctionModel
-from bayesgen.posterior import Posterior, distance
-from bayesgen.statistics import Statistics
+from bayesgen.models.model import Conjugate, Model, Params, is_conjugate
+from bayesgen.posterior.posterior import ExactPosterior, Posterior, distance
 
 
 class Inference(Protocol):
@@ -119,3 +123,19 @@ def fit(
             raise TypeError(f"model must be a model of bayesgen.models or a NumPyro model function, got {model!r}")
         model, data = FunctionModel.of(model, data)
     return resolve(inference)(model, data, seed=seed)
+
+
+@register("exact")
+@dataclass(frozen=True)
+class Exact:
+    """Exact posterior and evidence of a conjugate model."""
+
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ExactPosterior:
+        """Return the `ExactPosterior` posterior; nothing is random."""
+        if not is_conjugate(model):
+            raise TypeError(
+                f"{type(model).__name__} has no exact posterior: not every part is conjugate; "
+                "use inference='map' or 'nuts'"
+            )
+        statistics = summarise(model, data)
+        return ExactPosterior(model.update(statistics), model, statistics)

@@ -10,10 +10,10 @@ import contextlib
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.inference.compiled import kept, shapes, starter
-from bayesgen.inference.mode import potential, search, unraveled
-from bayesgen.numerics.threads import one_blas_thread
+from bayesgen.core import program
+from bayesgen.inference.point import potential, search, unraveled
+from bayesgen.numerics.pieces import one_blas_thread
+from bayesgen.posterior.compiled import kept, shapes, starter
 
 _DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
 _FLATTEST = 1e-3  # curvature in units of the prior; a search may end in a funnel without a mode, where it is negative

@@ -21,15 +21,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from bayesgen import program
+from bayesgen.core import program
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
-from bayesgen.inference.compiled import fresh, kept, shapes
-from bayesgen.inference.mode import Mode, potential, search, sites
-from bayesgen.model import Model
+from bayesgen.inference.point import Mode, potential, search, sites
+from bayesgen.models.model import Model
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.pareto import pareto_shape
+from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES
-from bayesgen.posterior import ParameterDraws, generator
+from bayesgen.posterior.compiled import fresh, kept, shapes
+from bayesgen.posterior.posterior import ParameterDraws, generator
 
 _LARGEST_K = 0.7  # above, the weights of so many draws do not tell what the Gaussian leaves out
 _BATCHES = (8, 1024)  # fewest and most draws whose densities are worked out at a time

@@ -3,26 +3,18 @@
 Each is a function that takes the classifier; estimators have methods that call those of daily use.
 """
 
-from bayesgen.inspection.acquisition import Acquisition, acquire
 from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.averaged import member_posteriors
 from bayesgen.inspection.class_prior import ClassPrior, estimate_class_prior
-from bayesgen.inspection.draw_reliability import DrawReliability, draw_reliability
-from bayesgen.inspection.elpd import loo_given_x
-from bayesgen.inspection.evidence import Evidence, evidence
-from bayesgen.inspection.explanation import explain
-from bayesgen.inspection.given_label import class_given_label
-from bayesgen.inspection.importance import importance
-from bayesgen.inspection.imputation import impute
-from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out
-from bayesgen.inspection.measurement import next_measurement
-from bayesgen.inspection.next_label import Query, query
+from bayesgen.inspection.explain import Evidence, evidence, explain, importance
+from bayesgen.inspection.labelling import Query, UnlabelledWeight, class_given_label, query, unlabelled_weight
+from bayesgen.inspection.leave_one_out import LeaveOneOut, best_exponent, leave_one_out, loo_given_x
+from bayesgen.inspection.measurement import Acquisition, acquire, next_measurement
+from bayesgen.inspection.missing import impute
 from bayesgen.inspection.prediction_set import PredictionSet, predict_set
-from bayesgen.inspection.probabilities import probability_draws, probability_interval
+from bayesgen.inspection.probabilities import DrawReliability, draw_reliability, probability_draws, probability_interval
 from bayesgen.inspection.summary import Summary, summary
-from bayesgen.inspection.tempering import best_exponent
 from bayesgen.inspection.typicality import Typicality, typicality
-from bayesgen.inspection.unlabelled_weight import UnlabelledWeight, unlabelled_weight
 
 __all__ = [
     "Acquisition",

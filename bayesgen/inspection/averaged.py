@@ -10,7 +10,7 @@ from bayesgen.averaging import average, columns, draws, explanation
 from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
 from bayesgen.averaging.warp import far_rows
 from bayesgen.numerics.pieces import DENSITIES
-from bayesgen.posterior import generator
+from bayesgen.posterior.posterior import generator
 
 _LEAST = 0.01  # weight from which a member's posterior is returned
 

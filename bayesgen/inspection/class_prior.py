@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.messages import counted
-from bayesgen.numerics.averages import chain_efficiency
+from bayesgen.core.errors import counted
 from bayesgen.numerics.checks import check_count, check_level, check_positive
+from bayesgen.numerics.draws import chain_efficiency
 from bayesgen.numerics.pieces import pieces
-from bayesgen.posterior import generator
+from bayesgen.posterior.posterior import generator
 
 _CHAINS, _WARMUP = 4, 100
 _STEPS = 20_000  # of EM at most

@@ -1,15 +1,119 @@
-"""How a classifier does on each row of its fit had the row not been there."""
+r"""Whether two sets of statistics can be of the same rows: counts, means and scatters by column and class.
 
-from dataclasses import dataclass
+How a classifier does on each row of its fit had the row not been there.
+
+Leave-one-out of the classes given the columns, from ArviZ's weights for whole rows.
+
+How far the features of a classifier are to be trusted: the exponent that exact leave-one-out chooses.
+
+.. math:: q(k \mid x) \propto p(t = k \mid \text{data}) \, p(x \mid t = k, \text{data})^{\tau}
+
+The predictive of a wrong model is too sure of itself: naive Bayes counts two columns that say the same twice. τ below
+1 takes that back. What comes out is a probability of the class and nothing else: it belongs to no posterior, and to no
+density of x. See `bayesgen.averaging.temper` for what τ maximises.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.inspection.same_rows import by_column, different_rows
-from bayesgen.messages import listed
+from bayesgen.averaging import temper
+from bayesgen.averaging.rows import sample
+from bayesgen.core.errors import listed
+from bayesgen.models.bernoulli import BetaBernoulli
+from bayesgen.models.categorical import Categorical
+from bayesgen.models.gaps import PatternMoments
+from bayesgen.models.moments import Moments
+from bayesgen.models.multinomial import DirichletMultinomial
+from bayesgen.models.poisson import Poisson
 from bayesgen.numerics.pieces import select_rows, split_rows
 from bayesgen.tables.labels import class_codes, class_labels, existing
+
+_PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
+
+
+def different_rows(one, other) -> str | None:
+    """Where two summaries by column differ beyond rounding, in words; None where they may be of the same rows.
+
+    Parameters
+    ----------
+    one, other : dict
+        As `by_column` makes them. Columns, and kinds of sums, that only one of them has are left out.
+    """
+    for column, mine in one.items():
+        theirs = other.get(column, {})
+        for kind in [kind for kind in mine if kind in theirs]:
+            a, b = mine[kind], theirs[kind]
+            if a.shape != b.shape or (np.abs(a - b) > _rounding(kind, mine, theirs)).any():
+                return f"column {column!r} has {_PLURAL[kind]} by class of {_short(a)} and {_short(b)}"
+    return None
+
+
+def _short(values) -> str:
+    return listed(float(f"{value:.9g}") for value in values.ravel())
+
+
+def _rounding(kind, *summaries):
+    """How far two sums of the same rows, added in another order, may be apart."""
+    value = np.maximum(*(np.abs(s[kind]) for s in summaries))
+    known = next((s for s in summaries if "scatter" in s), None)
+    if kind in ("count", "sum") or known is None:
+        return 1e-9 * value
+    n, blur = np.maximum(known["count"], 1.0), 1e-12 * np.abs(known["mean"])
+    if kind == "mean":
+        return blur + 1e-6 * np.sqrt(known["scatter"] / n)
+    return 1e-6 * value + n * blur**2
+
+
+def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
+    """What statistics say of each column that does not depend on its model, by class: arrays (K,), or (K, ...).
+
+    Parameters
+    ----------
+    schema, model, statistics
+        ``schema_``, ``model_`` of a fitted generative classifier, and statistics of rows under them.
+    """
+    result = {}
+    for block in schema.blocks:
+        sums = _sums(model.leaves[block.name], statistics.leaves[block.name])
+        for j, column in enumerate(block.columns):
+            result[column] = {kind: v if kind == "sum" and v.ndim > 2 else v[:, j] for kind, v in sums.items()}
+    return result
+
+
+def _sums(leaf, statistics) -> dict[str, np.ndarray]:
+    """The same of all columns of a block: arrays (K, columns)."""
+    if isinstance(statistics, PatternMoments):
+        statistics = statistics.columns()
+    if isinstance(statistics, Moments):
+        mean, squares, n = statistics.mean, statistics.scatter, statistics.n
+        if statistics.vector:
+            squares = np.diagonal(squares, axis1=-2, axis2=-1)
+        flat = [a.reshape(len(mean), -1) for a in (mean, squares)]
+        n = np.broadcast_to(n.reshape(len(mean), -1), flat[0].shape)
+        return {"count": n, "mean": flat[0], "scatter": flat[1]}
+    total = statistics.total()
+    total = total.reshape(len(total), -1, total.shape[-1])
+    if isinstance(leaf, Poisson):
+        return _counted(total[..., 0], total[..., 1])
+    if isinstance(leaf, BetaBernoulli):
+        return _counted(total.sum(-1), total[..., 1])
+    if isinstance(leaf, DirichletMultinomial):
+        return {"sum": total[:, 0]}
+    if isinstance(leaf, Categorical):
+        labels = leaf.categories
+        if all(isinstance(label, int | float) for label in labels):
+            return _counted(total.sum(-1), total @ np.array(labels, float))
+        return {"count": total.sum(-1)}
+    return {"sum": total}
+
+
+def _counted(n, total):
+    return {"count": n, "mean": np.divide(total, n, out=np.zeros_like(total), where=n > 0)}
+
 
 _FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
 
@@ -137,3 +241,116 @@ class LeaveOneOut:
     def se(self) -> float:
         """Standard error of `elpd`: sqrt(n) times the sd over rows."""
         return float(np.sqrt(len(self.joint)) * self.joint.std(ddof=1))
+
+
+def loo_given_x(data):
+    """Estimate the expected log predictive density of classes given columns, row by row left out.
+
+    A row that is left out takes its columns with it, so the weights of the draws are those of the joint density, which
+    ArviZ smooths (PSIS), and the estimate is the log of Σ w p(x_i, t_i | θ) / Σ w p(x_i | θ): both are averaged before
+    one is divided by the other, as ``predict_proba`` does. Of a discriminative model it is ``arviz_stats.loo``. So the
+    two kinds of model compare: ``arviz_stats.compare`` takes what this returns.
+
+    Parameters
+    ----------
+    data : DataTree
+        What ``to_arviz(X, y)`` of a classifier returned.
+
+    Returns
+    -------
+    arviz_stats.ELPDData
+        With its values by row; the k of Pareto, and so the warnings, are those of the joint.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = GaussianDiscriminantClassifier(random_state=0).fit(X, y)
+    >>> estimate = loo_given_x(classifier.to_arviz(X, y)).elpd
+    >>> bool(abs(estimate - classifier.leave_one_out(X, y).conditional.sum()) < 0.5)
+    True
+    """
+    from arviz_stats import loo  # pyright: ignore[reportPrivateImportUsage]
+
+    whole: Any = loo(data, pointwise=True)
+    if "conditional_log_likelihood" not in data.children:
+        return whole
+    joint = data["log_likelihood"]["joint"]
+    columns = joint - data["conditional_log_likelihood"]["t"]
+
+    def flat(values):
+        return values.transpose("chain", "draw", "obs").values.reshape(-1, values.sizes["obs"])
+
+    def average(density, weight) -> np.ndarray:
+        return np.asarray(logsumexp(weight + flat(density), axis=0))
+
+    weight = flat(whole.log_weights)
+    rows = average(joint, weight) - average(columns, weight)
+    fitted = average(joint, 0.0) - average(columns, 0.0)
+    elpd, spread = float(rows.sum()), float(np.sqrt(len(rows) * rows.var()))
+    return replace(whole, elpd=elpd, se=spread, p=float(fitted.sum()) - elpd, elpd_i=whole.elpd_i.copy(data=rows))
+
+
+_MOST = 1000  # rows that are left out
+
+
+def tempered(log_joint, log_prior, exponent: float):
+    """Log of π_k p(x | k)^τ from log of π_k p(x | k) and of π_k."""
+    if exponent == 1:
+        return log_joint
+    with np.errstate(invalid="ignore"):  # where π_k is 0, so is all
+        return np.where(np.isneginf(log_joint), -np.inf, log_prior + exponent * (log_joint - log_prior))
+
+
+def best_exponent(classifier, X, y, sample_weight=None) -> float:
+    """The exponent τ of the features that maximises the log score of rows left out, and a prior on it.
+
+    Every row is left out by one unit of its weight, so that a weight of 2 is two rows; "weak" priors follow the rows
+    that are left. Of more than 1,000 rows a stratified sample is left out, each class weighted back to its part.
+
+    Parameters
+    ----------
+    classifier : fitted generative classifier
+        With ``inference="exact"``.
+    X, y, sample_weight
+        The rows of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 2
+    >>> x = rng.normal(size=60) + y
+    >>> twice = np.column_stack([x, x])  # one column that is there twice
+    >>> once, both = (NaiveBayesClassifier().fit(X, y) for X in (x[:, None], twice))
+    >>> best_exponent(both, twice, y) < 0.7 * best_exponent(once, x[:, None], y)
+    True
+    """
+    purpose = "an exponent is chosen by exact leave-one-out"
+    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, purpose)
+    weight = np.ones(len(codes)) if weight is None else weight
+    template, nothing = classifier._template(classifier.schema_), classifier._shape(classifier.schema_.nothing())
+
+    def summed(own, weight=weight):
+        return template.statistics(select_rows(rows, own), codes[own], weight[own])
+
+    places = sample(codes, _MOST, np.random.default_rng(0))
+    others = all_but_one(summed, places, summed(np.delete(np.arange(len(codes)), places)))
+    density, log_prior = np.empty((2, len(places), len(classifier.classes_)))
+    for j, (i, rest) in enumerate(zip(places, others, strict=True)):
+        own = slice(i, i + 1)
+        if weight[i] > 1:
+            rest = rest + summed(own, weight - 1)
+        model = template.settled(rest).update(rest)
+        log_prior[j] = model.log_predictive(nothing)[0]
+        density[j] = model.log_predictive(select_rows(rows, own))[0] - log_prior[j]
+    codes, own = codes[places], weight[places]
+    scored = (
+        own
+        * (classifier.statistics_.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
+    )
+    scored *= own.sum() / scored.sum()
+    mode = temper.expected(len(classifier.schema_.columns), scored.sum())
+    return float(temper.exponents(density[None], log_prior, codes, scored, mode)[0])

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.statistics import SumStatistics
 from bayesgen.inspection.leave_one_out import all_but_one, check_rows, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
-from bayesgen.models.class_statistics import ClassStatistics
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows
 from bayesgen.numerics.sums import Grouping
-from bayesgen.statistics import SumStatistics
 from bayesgen.tables.labels import class_codes, class_labels
 
 _SAME = 1e-9  # scores as near as this are ties, which count against the new row: rounding breaks no promise

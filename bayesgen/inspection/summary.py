@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.errors import NoClosedForm
+from bayesgen.core.errors import MOST, NoClosedForm
+from bayesgen.core.program import short
 from bayesgen.inspection.averaged import Averaged, members
-from bayesgen.inspection.same_rows import by_column
-from bayesgen.messages import MOST
-from bayesgen.models.dirichlet_categorical import DirichletCategorical
+from bayesgen.inspection.leave_one_out import by_column
+from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
-from bayesgen.program import short
 from bayesgen.tables.dates import told
 
 if TYPE_CHECKING:

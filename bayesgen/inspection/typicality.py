@@ -17,12 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.inspection.gaps import refuse_totals
-from bayesgen.inspection.joint import Joint, Rows, joint_of
+from bayesgen.inspection.missing import Joint, Rows, joint_of, refuse_totals
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.patterns import patterns
-from bayesgen.numerics.pieces import ROWS, select_rows, split_rows
-from bayesgen.posterior import generator
+from bayesgen.numerics.pieces import ROWS, patterns, select_rows, split_rows
+from bayesgen.posterior.posterior import generator
 
 _SAME = 1e-9  # relative distance of two log densities that are equal but for rounding
 

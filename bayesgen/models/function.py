@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.model import Model
-from bayesgen.program import static
-from bayesgen.statistics import Statistics
+from bayesgen.core import program
+from bayesgen.core.program import static
+from bayesgen.core.statistics import Statistics
+from bayesgen.models.model import Model
 
 
 @dataclass(frozen=True, eq=False)

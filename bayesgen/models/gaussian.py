@@ -2,18 +2,40 @@ r"""Scalar Gaussian features, whatever their prior: T(x), natural parameters, mo
 
 The variance may be tied: one for all classes (a shared covariance), one for all features (isotropic), or both.
 Parameters hold it once, without the tied axes: shape (draws..., K if free over classes, D if free over features).
+
+A Gaussian feature with unknown mean and variance: the diagonal Gaussian of naive Bayes.
+
+.. math:: \sigma^2 \sim \mathrm{InvGamma}(\alpha, \beta), \quad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa), \quad
+   x_i \mid \mu, \sigma^2 \sim N(\mu, \sigma^2)
+
+With n rows of mean x̄ and scatter S: kappa_n = kappa + n, mean_n = (kappa m + n x̄)/kappa_n, alpha_n = alpha + n/2,
+beta_n = beta + S/2 + kappa n (x̄ - m)²/(2 kappa_n). Predictive: Student-t with 2 alpha_n degrees of freedom and squared
+scale beta_n (kappa_n + 1)/(alpha_n kappa_n). Joint mode: mean_n and beta_n/(alpha_n + 3/2); the marginal mode
+of the variance is beta_n/(alpha_n + 1), for no mean is set to its best value with it. (Murphy 2007, section 6.)
+
+Where classes or features share one variance, alpha_n and beta_n sum over all that share it, the mode's 3/2 becomes
+1 + (number of means tied to it)/2, and features that share it are a joint Student-t: integrating the variance couples
+them.
 """
 
+import contextlib
+import functools
 import math
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.errors import DataError, first
-from bayesgen.leaf import ExponentialFamily
-from bayesgen.moments import grouped_moments
-from bayesgen.numerics.special import namespace
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, first
+from bayesgen.core.program import static
+from bayesgen.models.gaps import conditional_student
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, over_rows
+from bayesgen.models.moments import grouped_moments
+from bayesgen.numerics.pieces import as_columns, pieces, scratch
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
+from bayesgen.numerics.sums import finite
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -126,3 +148,269 @@ def beside_rows(value, x):
     """A parameter (lead..., features...) with an axis for the rows ``x``, (lead..., 1, D)."""
     lead = value.shape[: value.ndim - x.ndim + 1]
     return value.reshape(*lead, 1, -1)
+
+
+_LARGE = 1e6  # powers of 1 + u
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(Gaussian, ConjugateFamily):
+    """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
+
+    Parameters
+    ----------
+    mean : float or array, shape (features...)
+        Prior mean of the feature's mean, in the units of x.
+    kappa : float or array
+        Rows the prior mean is worth, > 0.
+    alpha, beta : float or array
+        Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
+    tied : tuple of {"class", "feature"}, keyword
+        What shares one variance, in a `GaussianDiscriminant`, which says so itself. Posterior alpha and beta keep these
+        axes, with length 1.
+
+    Examples
+    --------
+    >>> prior = NormalInverseGamma(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
+    >>> posterior = prior.update(prior.statistics([1.0, 3.0]))
+    >>> round(float(posterior.beta), 3), float(posterior.alpha)
+    (4.333, 3.0)
+    """
+
+    mean: Hyperparameter = hyperparameter()
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    alpha: Hyperparameter = hyperparameter(positive=True)
+    beta: Hyperparameter = hyperparameter(positive=True)
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
+
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """The prior of an expert who guesses mean and sd of the column, and says how many rows the guess is worth, > 0.
+
+        The mean of the variance is sd², and both guesses count as many rows.
+
+        >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
+        NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
+        """
+        return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
+
+    @classmethod
+    def weak(cls, statistics) -> Self:
+        """The default prior: the data's location and within-class scale, worth a hundredth of a row and two rows."""
+        mean, variance, _ = statistics.pooled
+        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
+
+    def parameters(self):
+        """Sample the variance, and the mean given it."""
+        variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
+        mean = program.numpyro.sample("mean", program.dist.Normal(self.mean, (variance / self.kappa) ** 0.5))
+        return {"mean": mean, "variance": variance}
+
+    @property
+    def squared_scale(self):
+        """Squared scale of the predictive Student-t."""
+        return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
+
+    def predictive(self):
+        """Student-t with 2 alpha degrees of freedom."""
+        return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
+
+    def _steps(self, statistics):
+        """What rows add to alpha and beta, and where the mean moves: steps from the prior, so that nothing cancels."""
+        n, delta = statistics.n, statistics.mean - self.mean
+        share = n / (self.kappa + n)
+        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
+        return self.tie(n / 2), self.tie(squares), share * delta
+
+    def update(self, statistics) -> Self:
+        """Return NormalInverseGamma(m_n, kappa_n, alpha_n, beta_n)."""
+        rows, squares, move = self._steps(statistics)
+        kappa = self.kappa + statistics.n
+        return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+
+    def whitened(self, statistics):
+        """The same posterior of rows of mean 0 and variance 1, in coordinates that are independent."""
+        from bayesgen.models.coordinates import standardised
+
+        return standardised(self, statistics)
+
+    def log_evidence_terms(self, statistics):
+        """Log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
+        rows, squares, _ = self._steps(statistics)
+        xp = namespace(squares, self.alpha)
+        means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
+        scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
+        return self.tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+
+    def untied(self):
+        """Return the posterior with a variance for every class, equal ones where they share it."""
+        tied = tuple(name for name in self.tied if name != "class")
+        return self.revised(tied=tied)
+
+    def mean_scores(self):
+        """Means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
+
+        1/σ² is Gamma(alpha, rate beta) with mean P, and μ given σ² has mean m and variance σ²/kappa.
+        """
+        weights = self.alpha / self.beta * self.mean
+        return weights, (weights * self.mean + 1 / self.kappa).sum(-1)
+
+    @functools.cached_property
+    def _normaliser(self):
+        """Log of the density's constant, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
+        square = 2 * self.beta * (1 + 1 / self.kappa)
+        gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
+        return gammas - 0.5 * np.log(np.pi * square), square**-0.5
+
+    @functools.cached_property
+    def _prepared(self) -> dict:
+        """What `log_predictive` needs of each entry of a row, by the shape of rows."""
+        return {}
+
+    def log_predictive(self, x):
+        """Log density of the predictive Student-t; one over all observed features where they share a variance."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.shaped(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        if x.shape[1:] not in self._prepared:
+            normaliser, width = self._normaliser
+            parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
+            power = parts[1] + 0.5
+            alike, many = (power == power[:, :1]).all(), (power > _LARGE).any()
+            self._prepared[x.shape[1:]] = (*parts, parts[3].sum(1), power, bool(alike), bool(many))
+        mean, alpha, width, constant, whole, power, alike, many = self._prepared[x.shape[1:]]
+        joint = "feature" in self.tied
+        rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
+
+        def density(columns, k, seen=None):
+            """Of columns (D, n); ``seen`` says which entries there are, and that squares may overflow."""
+            z = np.subtract(columns, mean[k][:, None], out=scratch("centred", columns.shape))
+            z *= width[k][:, None]
+            if seen is not None:
+                z[~seen] = 0.0
+            level = whole[k] if seen is None else constant[k] @ seen
+            if joint:
+                half, step = alpha[k, 0], (len(z) if seen is None else seen.sum(0)) / 2
+                far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
+                return level + log_gamma_ratio(half, step) - (half + step) * far
+            if seen is not None:
+                return level - power[k] @ log1p_sum_squares(z, ())
+            z *= z
+            far = log_product(z, many) * power[k, 0] if alike else power[k] @ np.log1p(z)
+            return np.subtract(level, far, out=far)
+
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            for piece in pieces(len(rows), mean.shape[1]):
+                columns = as_columns(rows[piece])
+                for k in range(len(mean)):
+                    result[k, piece] = density(columns, k)
+                if not finite(result[:, piece]):  # what is missing, or infinite, or very far
+                    self.check(rows[piece].reshape(-1, *x.shape[1:]))
+                    for k in range(len(mean)):
+                        result[k, piece] = density(columns, k, ~np.isnan(columns))
+        return result.T.reshape(len(x), *groups)
+
+    def student(self, x, params=None):
+        """Of the predictive; entries that share a variance with what is missing tell of it."""
+        if params is not None:
+            return super().student(x, params)
+        parts = np.broadcast_arrays(self.mean, np.sqrt(self.squared_scale), 2 * self.alpha)
+        mean, width, dof = (beside_rows(part, x) for part in parts)
+        if "feature" not in self.tied:
+            return mean, width, dof
+        return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
+
+    def tail_probability(self, x):
+        """Of one feature, or of several that share a variance: δ²/d ~ F(d, 2 alpha) over the d seen; 1 if none is."""
+        x = self.check(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        rows = x.reshape(len(x), -1)
+        if rows.shape[1] > 1 and "feature" not in self.tied:
+            return super().tail_probability(x)
+        mean, width, dof = (over_rows(a, groups, x) for a in (self.mean, self._normaliser[1], 2 * self.alpha))
+        z = np.nan_to_num((rows - mean[:, None]) * width[:, None])
+        seen = (~np.isnan(rows)).sum(1)
+        with np.errstate(over="ignore"):
+            square = (z * z).sum(2)
+        tail = student_tail(square, seen, dof[:, :1])
+        return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
+
+    def expected(self):
+        """Means of mean and variance, the latter beta / (alpha - 1): infinite where alpha <= 1."""
+        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+
+    def mode(self):
+        """Joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
+        means = self.tie(np.ones(self.batch_shape))
+        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+
+    def marginal_mode(self):
+        """Modes of the marginal densities: the variance's, the means integrated out, is beta / (alpha + 1)."""
+        return {
+            **self.mode(),
+            "variance": self.squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
+        }
+
+    def sample_parameters(self, rng, size=()):
+        """Exact draws: inverse gamma, then normal."""
+        shape, once = (*size, *self.batch_shape), list(self.batch_shape)
+        for axis, name in ((-2, "class"), (-1, "feature")):
+            if name in self.tied:
+                once[axis] = 1
+        variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
+        mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
+        return {"mean": mean, "variance": self.squeeze(variance)}
+
+    # -- where classes or features share one variance ----------------------------------------------------------------
+
+    def for_classes(self, groups):
+        """Return the prior with a mean for every class, tied alpha and beta once."""
+        full = super().for_classes(groups)
+        once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
+        return replace(full, alpha=full.alpha[once], beta=full.beta[once]) if self.tied else full
+
+    def latents(self, groups=None, name=""):
+        """Sample each variance once, outside the plates of what shares it, and the means given it."""
+        if not self.tied:
+            return super().latents(groups, name)
+        numpyro, jnp = program.numpyro, program.jnp
+        shape = (groups, *self.features)
+        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
+        labels = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
+        plates = [label for axis, label in labels.items() if axis not in self.tied]
+        with contextlib.ExitStack() as stack:
+            for i, (label, count) in enumerate(plates):
+                stack.enter_context(numpyro.plate(label, count, dim=i - len(plates)))
+            variance = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
+        with self.plates(groups, name):
+            spread = self.expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
+            mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
+        return {"mean": mean, "variance": variance}
+
+
+def log_product(u, many: bool):
+    """Log ∏_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, used up; 32 factors share a logarithm.
+
+    Rounding moves it by 1e-15, which a power of a million makes 1e-9. So with ``many`` degrees of freedom (small u) it
+    is log1p(e), e taken together two by two as e + u + e u, which keeps the digits that 1 + u loses. Far away the
+    product overflows, and so does the result.
+    """
+    count = len(u)
+    if not many:
+        u += 1
+        far = np.zeros(u.shape[1])
+        for j in range(0, count, 32):
+            product = np.multiply.reduce(u[j : j + 32])
+            far += np.log(product, out=product)
+        return far
+    for _ in range(5):
+        half = count // 2
+        e, other = u[:half], u[count - half : count]
+        both = e * other
+        e += other
+        e += both
+        count -= half
+    return np.log1p(u[:count]).sum(0)

@@ -9,14 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.errors import DataError, first
-from bayesgen.leaf import ExponentialFamily
-from bayesgen.models.conditional import conditional_student, fill_normal
-from bayesgen.models.gaps import PatternMoments, em
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, first
+from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_normal
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.moments import Moments, grouped_moments
-from bayesgen.numerics.patterns import patterns
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.moments import Moments, grouped_moments
+from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import finite
 

@@ -18,15 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.discriminative import scores
-from bayesgen.models.gaussian_line import GaussianLine, target
+from bayesgen.core import program
+from bayesgen.core.program import static
+from bayesgen.core.statistics import Rows
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.linear_model import GaussianLine, scores, target
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.special import namespace
-from bayesgen.program import static
-from bayesgen.statistics import Rows
 
 _KINDS = ("normal", "laplace")
 _ZERO = 1e-6  # a coefficient below this, in units of its prior scale, is 0 at the mode

@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.errors import DataError
-from bayesgen.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.messages import listed
-from bayesgen.models.discriminative import Discriminative, scores
-from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.numerics.existence import check_overlap, check_rank
-from bayesgen.numerics.newton import CLOSE, TOLERANCE, minimise
-from bayesgen.numerics.pieces import pieces
-from bayesgen.numerics.scratch import scratch
-from bayesgen.program import is_abstract, static
-from bayesgen.statistics import Rows
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, listed
+from bayesgen.core.program import is_abstract, static
+from bayesgen.core.statistics import Rows
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.linear_model import Discriminative, LineStatistics, scores
+from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap, check_rank, minimise
+from bayesgen.numerics.pieces import pieces, scratch
 
 _LARGEST = 1e150  # of an entry: squares, and sums of them, stay within float64
 _SURE = 1e-12  # a stationary point where every row pulls harder than this is proof that the data are not separable

@@ -1,4 +1,9 @@
-r"""Linear regression: the conjugate discriminative model, with unknown and with known noise.
+r"""Weights of a line with a normal prior: the program of the prior, and the posterior given the noise, by one QR.
+
+The algebra is least squares by a QR factorisation of F⁻¹, V = F F' the prior covariance, above the triangular factor of
+the rows, so that no matrix is squared.
+
+Linear regression: the conjugate discriminative model, with unknown and with known noise.
 
 With a row z = (1, x), x of D columns, and weights w = (intercept, coefficients); without an intercept z = x, and w are
 the coefficients:
@@ -13,24 +18,102 @@ With V = s² I the mode of the coefficients is ridge regression with penalty 1/s
 2012, *Machine Learning*, section 7.6.)
 
 The rows enter as `LineStatistics`, a triangular factor, and V as a triangular root, V = F F'; see
-`bayesgen.models.normal_weights`. A prior of the weights that does not scale with the noise is in
-`bayesgen.models.semi_conjugate_regression`.
+`bayesgen.models.linear_regression`. A prior of the weights that does not scale with the noise is in
+`bayesgen.models.linear_regression`.
+
+Linear regression with priors of weights and noise that are independent: the semi-conjugate one of the lectures.
+
+.. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad w \sim N(m, V), \quad
+   t_i \mid x_i, w, \sigma^2 \sim N(z_i^\top w, \sigma^2)
+
+with z = (1, x) and w = (intercept, coefficients), or z = x and w the coefficients. In `LinearRegression` V is in units
+of the noise variance, so that small noise means small weights; here V is in units of t². Given the noise, and given the
+weights, the posterior of the other is in closed form; that of both is not. NUTS samples it.
+
+Mode: given σ² that of the weights is w(σ²) = m_n of `LinearRegressionKnownVariance`, and given the weights σ² is
+(b + |t - Zw|²/2)/(a + 1 + n/2). The residuals at a mode lie between those of least squares and those at m, so all modes
+have their σ² within two known ends: there the density at (w(σ²), σ²), a function of σ² alone, is searched on a grid of
+its logarithm, and about the best point. (Hoff 2009, *A First Course in Bayesian Statistical Methods*, section 9.2.)
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import linalg
+from scipy.optimize import minimize_scalar
 
-from bayesgen import program
-from bayesgen.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.model import Conjugate
+from bayesgen.core import program
+from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.models.normal_weights import NormalWeights
-from bayesgen.numerics.scaled import log1p_sum_squares
-from bayesgen.numerics.special import log_gamma_ratio, namespace
-from bayesgen.program import static
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.linear_model import GaussianLine, LineStatistics
+from bayesgen.models.model import Conjugate
+from bayesgen.numerics.checks import check_flag
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
+
+
+class NormalWeights(GaussianLine):
+    """A line whose weights are N(mean, F F'), in units of the noise or of the target."""
+
+    mean: Hyperparameter
+    factor: Hyperparameter
+
+    def __post_init__(self):
+        check_flag(f"{type(self).__name__}: intercept", self.intercept)
+        super().__post_init__()
+        size, owner, factor = len(self.mean), type(self).__name__, self.factor
+        if self.mean.ndim != 1 or size < 1 + self.intercept:
+            each = "that of the intercept and of each coefficient" if self.intercept else "that of each coefficient"
+            raise ValueError(f"{owner}: mean must hold {each}, got {self.mean}")
+        known = factor.shape == (size, size) and not is_abstract(factor)
+        wrong = known and (np.triu(factor, 1).any() or not (np.diagonal(factor) > 0).all())
+        if factor.shape != (size, size) or wrong:
+            raise ValueError(
+                f"{owner}: factor must be lower triangular ({size}, {size}) with a positive diagonal: "
+                "np.diag of standard deviations, or np.linalg.cholesky of a covariance matrix"
+            )
+
+    @property
+    def features(self) -> int:
+        """Number of columns D."""
+        return self.mean.shape[-1] - self.intercept
+
+    def weights(self, variance):
+        """Sample intercept and coefficients from N(mean, variance F F'): the intercept, then the others given it."""
+        numpyro, dist, mean, factor = program.numpyro, program.dist, self.mean, self.factor
+        sd = variance**0.5
+        if not self.intercept:
+            intercept = numpyro.deterministic("intercept", program.jnp.zeros(()))
+            coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(mean, scale_tril=sd * factor))
+            return {"intercept": intercept, "coefficients": coefficients}
+        intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
+        location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
+        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
+        return {"intercept": intercept, "coefficients": coefficients}
+
+    def solve(self, statistics: LineStatistics, noise: Any = 1.0):
+        """Posterior mean and root of V, and the squares |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m), by one QR."""
+        xp, size, rows = namespace(self.mean, self.factor, noise), len(self.mean), self.rows_of(statistics)
+        z = xp.concatenate([_invert(self.factor, lower=True), rows[:, :-1] / noise])
+        step = rows[:, -1] - rows[:, :-1] @ self.mean  # from the prior mean, so that offsets do not cancel
+        t = xp.concatenate([xp.zeros(size), step / noise])
+        q, r = xp.linalg.qr(z[:, ::-1])  # columns turned round, so that the root comes out lower triangular
+        inverse = _invert(r)
+        factor = xp.tril(inverse[::-1, ::-1])
+        factor = factor * xp.sign(factor.diagonal())[None]
+        step = _solve_triangular(r, q.T @ t)[::-1]
+        residual = t - z @ step
+        return self.mean + step, factor, residual @ residual
+
+
+def _solve_triangular(matrix, right, lower=False):
+    library = linalg if namespace(matrix, right) is np else program.jax.scipy.linalg
+    return library.solve_triangular(matrix, right, lower=lower)
+
+
+def _invert(matrix, lower=False):
+    return _solve_triangular(matrix, np.eye(len(matrix), dtype=matrix.dtype), lower)
 
 
 class _ConjugateLine(NormalWeights, Conjugate):
@@ -98,7 +181,7 @@ class LinearRegression(_ConjugateLine):
 
     def whitened(self, statistics: LineStatistics):
         """The same posterior in the logarithm of the variance, and in weights that do not correlate."""
-        from bayesgen.models.line_coordinates import straightened
+        from bayesgen.models.coordinates import straightened
 
         return straightened(self, statistics)
 
@@ -238,3 +321,83 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         """Draw the weights exactly; the variance is known."""
         weights = self.mean + rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(weights, np.broadcast_to(self.noise_sd**2, size))
+
+
+_GRID = 60
+
+
+@dataclass(frozen=True, eq=False)
+class SemiConjugateLinearRegression(NormalWeights):
+    """Linear regression whose prior of the weights does not scale with the noise; by NUTS, MAP and Laplace.
+
+    Parameters
+    ----------
+    mean : array, shape (1 + D,), or (D,) without an intercept
+        Prior mean m of intercept and coefficients, in units of t and of t per unit of x.
+    factor : array, shape (1 + D, 1 + D), or (D, D)
+        Lower triangular root F of their prior covariance V = F F', in the same units: ``np.diag`` of standard
+        deviations, or ``np.linalg.cholesky(V)``.
+    alpha, beta : float
+        Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
+    columns : tuple of str, optional
+        Names of the columns.
+    intercept : bool, keyword, default True
+        Whether there is one.
+
+    Examples
+    --------
+    >>> from bayesgen import fit
+    >>> model = SemiConjugateLinearRegression(mean=[0.0], factor=[[10.0]], intercept=False)
+    >>> mode = fit(model, ([[1.0], [2.0], [3.0]], [2.1, 3.9, 6.0]), "map").params
+    >>> mode["coefficients"].round(2), float(mode["variance"].round(2))
+    (array([1.99]), 0.29)
+    """
+
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    beta: Hyperparameter = hyperparameter(1.0, positive=True)
+    columns: tuple[str, ...] = static(default=())
+    intercept: bool = static(default=True, kw_only=True)
+
+    def latents(self):
+        """Sample the noise variance and, independent of it, the weights."""
+        variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
+        return self.weights(1.0) | {"variance": variance}
+
+    def whitened(self, statistics):
+        """The same posterior in the logarithm of the variance, and in weights that do not correlate at the mode."""
+        from bayesgen.models.coordinates import straightened
+
+        return straightened(self, statistics, noise=self._noise(statistics))
+
+    def near(self, statistics):
+        """The posterior of `LinearRegression` whose prior is the same at the mode of the variance."""
+        factor = self.factor / self._noise(statistics)
+        return LinearRegression(
+            self.mean, factor, self.alpha, self.beta, self.columns, intercept=self.intercept
+        ).update(statistics)
+
+    def _noise(self, statistics) -> float:
+        """The standard deviation of the noise at the mode."""
+        return float(self.map(statistics)["variance"]) ** 0.5
+
+    def map(self, statistics):
+        """Joint mode of weights and variance; see the module."""
+        rows, power = self.rows_of(statistics), self.alpha + 1 + statistics.n / 2
+
+        def scale(weights):
+            """Minus the logarithm of the density's part in exp(-./σ²)."""
+            return self.beta + ((rows[:, -1] - rows[:, :-1] @ weights) ** 2).sum() / 2
+
+        def energy(u):
+            squares = self.solve(statistics, np.exp(u / 2))[2]
+            return power * u + self.beta * np.exp(-u) + squares / 2
+
+        least = np.linalg.lstsq(rows[:, :-1], rows[:, -1])[0]
+        low, high = np.log([scale(least) / power, scale(self.mean) / power])
+        grid = np.linspace(low - 0.01, high + 0.01, _GRID)
+        best = int(np.argmin([energy(u) for u in grid]))
+        around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+        u = minimize_scalar(energy, bounds=around, method="bounded", options={"xatol": 1e-12}).x
+        return self.params(self.solve(statistics, np.exp(u / 2))[0], np.exp(u))

@@ -15,14 +15,13 @@ from typing import Self
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.leaf import ConjugateFamily
-from bayesgen.models.gaussian import Gaussian
-from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.numerics.entries import require
+from bayesgen.core import program
+from bayesgen.core.program import static
+from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.numerics.checks import require
 from bayesgen.numerics.special import namespace
-from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)

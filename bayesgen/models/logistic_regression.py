@@ -23,10 +23,10 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import erfcx, expit, softmax
 
-from bayesgen import program
+from bayesgen.core import program
+from bayesgen.core.program import static
 from bayesgen.models.linear_classifier import LinearClassifier
 from bayesgen.numerics.special import log_ndtr, namespace, softplus
-from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,27 +16,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.errors import DataError
-from bayesgen.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.leaf import ConjugateFamily
-from bayesgen.models.conditional import conditional_student
-from bayesgen.models.gaps import PatternMoments, em
+from bayesgen.core import program
+from bayesgen.core.errors import DataError
+from bayesgen.core.program import is_abstract, static
+from bayesgen.models.gaps import PatternMoments, conditional_student, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
-from bayesgen.moments import Moments
-from bayesgen.numerics.patterns import patterns
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.moments import Moments
+from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (
     SharedWhitener,
     Whitener,
     log_density_with_gaps,
     tail_with_gaps,
+    triangular_inverse,
     write_log_density,
     write_shared_log_density,
 )
 from bayesgen.numerics.sums import finite
-from bayesgen.numerics.triangles import triangular_inverse
-from bayesgen.program import is_abstract, static
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ where u = sqrt(κ_n) U μ, of rows whose posterior mean is 0, is N(0, I) a poste
 is known of a covariance, it makes no funnel of the means. Both are up to a constant: Σ⁻¹ is Wishart(nu, Ψ⁻¹),
 |dΣ⁻¹/dU| = 2^D Π U_jj^j and dU_jj/dr_jj = U_jj (Muirhead 1982, *Aspects of Multivariate Statistical Theory*, theorem
 2.1.9, with the columns in reverse order). There are products and nothing to solve, so XLA can make one kernel of the
-leapfrog steps (`bayesgen.inference.compiled.one_kernel`): of 4 columns a step takes a quarter of the time that it takes
+leapfrog steps (`bayesgen.posterior.compiled.one_kernel`): of 4 columns a step takes a quarter of the time that it takes
 in the factor of Σ, where NumPyro solves triangular systems, of 10 a third.
 """
 
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.core import program
 from bayesgen.models.coordinates import require_shape
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.moments import Moments
 from bayesgen.numerics.special import namespace
-from bayesgen.numerics.triangles import triangular_inverse
+from bayesgen.numerics.student import triangular_inverse
 
 _SMALL = 20  # columns
 

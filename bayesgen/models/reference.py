@@ -28,19 +28,17 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.errors import DataError, first
-from bayesgen.leaf import ConjugateFamily
-from bayesgen.models.beta_bernoulli import Bernoulli, BetaBernoulli
-from bayesgen.models.dirichlet import labels
-from bayesgen.models.dirichlet_categorical import Categorical, DirichletCategorical
-from bayesgen.models.gamma_poisson import GammaPoisson, Poisson
+from bayesgen.core.errors import DataError, first
+from bayesgen.core.program import static
+from bayesgen.models.bernoulli import Bernoulli, BetaBernoulli
+from bayesgen.models.categorical import Categorical, DirichletCategorical, labels
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.models.gaussian import Gaussian
+from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
 from bayesgen.models.gaussian_vector import GaussianVector
-from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.moments import Moments
-from bayesgen.program import static
+from bayesgen.models.poisson import GammaPoisson, Poisson
 
 
 @dataclass(frozen=True, eq=False)

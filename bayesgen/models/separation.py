@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import program
-from bayesgen.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
+from bayesgen.core import program
+from bayesgen.core.program import static
 from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.models.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.numerics.special import namespace
-from bayesgen.program import static
 
 
 @dataclass(frozen=True, eq=False)

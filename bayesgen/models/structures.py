@@ -1,4 +1,6 @@
-"""The structures that the covariance of a Gaussian discriminant may have: one value each, in one registry.
+"""Leaves whose prior is to follow the rows: they sum these, and then give the leaf to learn with.
+
+The structures that the covariance of a Gaussian discriminant may have: one value each, in one registry.
 
 A structure says which leaf a prior makes, which prior is weak, and how many parameters a covariance has; what the
 classes share is the leaf's own knowledge. A new structure is a file that makes a `Structure` and puts it into
@@ -9,12 +11,54 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bayesgen.leaf import ExponentialFamily
-from bayesgen.models.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.program import static
+from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
+from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.log_normal import LogGaussian
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.models.poisson import Poisson
 from bayesgen.models.reference import ReferenceGaussian, ReferenceVector
 from bayesgen.models.separation import SeparationDiagonal, SeparationFull, SeparationPrior
-from bayesgen.models.weak import WeakGaussian, WeakGaussianVector, WeakPrior
+
+
+@dataclass(frozen=True, eq=False)
+class WeakPrior(ExponentialFamily):
+    """A family without a prior yet.
+
+    Parameters
+    ----------
+    make : callable (statistics) -> leaf
+        Gives the leaf, its prior that of the statistics' own location and scale, worth a few rows.
+    """
+
+    make: Callable[[Any], ExponentialFamily] = static()
+
+    def parameters(self):
+        """There is nothing to sample them from."""
+        raise NoClosedForm("a weak prior follows the rows: sum them, and take `settled`")
+
+    def settled(self, statistics):
+        """Return the leaf whose prior follows ``statistics``."""
+        return self.make(statistics)
+
+
+class WeakGaussian(WeakPrior, Gaussian):
+    """Gaussian features whose prior follows the data."""
+
+
+class WeakGaussianVector(WeakPrior, GaussianVector):
+    """Gaussian vectors whose prior follows the data."""
+
+
+class WeakPoisson(WeakPrior, Poisson):
+    """Counts whose prior follows the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeakLogGaussian(WeakPrior, LogGaussian):
+    """Features whose shifted logarithm is Gaussian."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ With a >= 10 and d >= 0, log b exceeds 2.3: the first two terms are >= 0, nothin
 does not matter. S alternates and errs by less than its first term left out (A&S 6.1.42): with six terms by less than
 10⁻¹³/156 = 7e-16. Below 10 the plain difference is as good: there log Γ(a) is at most 19 (down to a = 10⁻⁸), and what
 it rounds away is small beside max(1, |difference|).
+
+Sums of squares beyond 1e154, where a square alone overflows.
 """
 
 import functools
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from bayesgen import program
+from bayesgen.core import program
 
 _LARGE = 10.0  # from here on Stirling's series
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # B_2k / (2k (2k - 1)), k = 1..6
@@ -232,3 +234,47 @@ def log_multichoose(a, x):
     6.0
     """
     return elementwise(lambda xp, a, x: -_betaln(xp, a, x + 1) - xp.log(a + x), a, x)
+
+
+@np.errstate(under="ignore")
+def log1p_sum_squares(z, axis: int | tuple[int, ...] = -1):
+    """Log(1 + Σ z²) over an axis: the far end of a Student-t, where it falls off like a power of log z.
+
+    With c = max(1, max |z|) it is 2 log c + log(1/c² + Σ (z/c)²), in which nothing overflows; NumPy takes this way for
+    those sums alone that did.
+
+    Parameters
+    ----------
+    z : array
+        Distances, in units of the scale.
+    axis : int or tuple of int, default -1
+        What to sum over; () for nothing.
+
+    Returns
+    -------
+    array
+        NaN where an entry is, inf where one is infinite.
+
+    Examples
+    --------
+    >>> log1p_sum_squares(np.array([[3.0, 4.0], [1e300, 0.0]])).round(3)  # log 26, 600 log 10
+    array([   3.258, 1381.551])
+    """
+    if namespace(z) is not np:
+        return _scaled(z, axis)
+    with np.errstate(over="ignore"):
+        result = np.asarray(np.log1p(np.square(z).sum(axis)))
+        if np.isinf(result).any():
+            far = np.isinf(result)
+            result[far] = np.asarray(_scaled(z, axis))[far]
+    return result
+
+
+def _scaled(z, axis):
+    xp = namespace(z)
+    size = abs(z).max(axis, keepdims=True, initial=1.0)
+    size = xp.where(xp.isinf(size), 1.0, size)
+    if xp is not np:
+        size = program.jax.lax.stop_gradient(size)  # the value does not depend on it
+    parts, level = z / size, xp.squeeze(size, axis)
+    return 2 * xp.log(level) + xp.log1p((parts * parts).sum(axis) + ((1 / level) ** 2 - 1))

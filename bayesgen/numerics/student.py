@@ -1,4 +1,6 @@
-r"""Densities and tails of D-variate Student-ts, of several groups at once, and of rows with gaps.
+r"""Triangular matrices, many at a time.
+
+Densities and tails of D-variate Student-ts, of several groups at once, and of rows with gaps.
 
 With ν degrees of freedom, centre m and scale matrix S, ν S = c L L' and W = L⁻¹/√c,
 
@@ -12,13 +14,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesgen.numerics.patterns import grouped_patterns, patterns
-from bayesgen.numerics.pieces import as_columns, pieces, product_rows
-from bayesgen.numerics.scaled import log1p_sum_squares
-from bayesgen.numerics.scratch import scratch
-from bayesgen.numerics.special import log_gamma_ratio, student_tail
+from bayesgen.numerics.pieces import as_columns, blas_threads, grouped_patterns, patterns, pieces, product_rows, scratch
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, student_tail
 from bayesgen.numerics.sums import finite
-from bayesgen.numerics.threads import blas_threads
+
+
+def triangular_inverse(lower) -> np.ndarray:
+    """Inverses of lower triangular matrices (..., D, D), by blocks: exactly triangular again.
+
+    The inverse of [[A, 0], [B, C]] is [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]]. Of thousands of matrices of ten columns it takes
+    half the time of `numpy.linalg.inv`, which factorises each by itself, and leaves rounding above the diagonal.
+
+    Examples
+    --------
+    >>> triangular_inverse(np.array([[2.0, 0.0], [1.0, 4.0]]))
+    array([[ 0.5  ,  0.   ],
+           [-0.125,  0.25 ]])
+    """
+    dim = lower.shape[-1]
+    if dim == 1:
+        return 1 / lower
+    one, two = slice(dim // 2), slice(dim // 2, None)
+    result = np.zeros_like(lower)
+    result[..., one, one] = triangular_inverse(lower[..., one, one])
+    result[..., two, two] = triangular_inverse(lower[..., two, two])
+    result[..., two, one] = -result[..., two, two] @ (lower[..., two, one] @ result[..., one, one])
+    return result
+
 
 _APART = (
     1e5  # squared distance of a centre in standard deviations, halved: 1e-10 of the log density then cancels at most

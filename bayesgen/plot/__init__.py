@@ -1,14 +1,17 @@
 """Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported when one is drawn."""
 
-from bayesgen.plot.calibration import calibration
-from bayesgen.plot.coin import beta_densities, coin
-from bayesgen.plot.column import column
-from bayesgen.plot.comparison import importance, models
-from bayesgen.plot.evidence import evidence
-from bayesgen.plot.gaussian import gaussian, mean_and_predictive, predictive_densities
-from bayesgen.plot.members import members
-from bayesgen.plot.prior import prior
-from bayesgen.plot.probability import confusion, learning_curves, probabilities, reliability
+from bayesgen.plot.lectures import (
+    beta_densities,
+    coin,
+    gaussian,
+    mean_and_predictive,
+    predictive_densities,
+    prior,
+    regression,
+    squashing,
+)
+from bayesgen.plot.probability import calibration, confusion, learning_curves, probabilities, reliability
+from bayesgen.plot.questions import column, evidence, importance, members, models
 from bayesgen.plot.regions import (
     agreement,
     along_line,
@@ -17,7 +20,6 @@ from bayesgen.plot.regions import (
     class_probabilities,
     decision_regions,
 )
-from bayesgen.plot.regression import regression, squashing
 
 __all__ = [
     "agreement",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bayesgen.messages import counted, listed, quoted
-from bayesgen.tables.fields import column_of, with_point
+from bayesgen.core.errors import counted, listed, quoted
+from bayesgen.tables.text import column_of, with_point
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.messages import listed
+from bayesgen.core.errors import listed
 from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.table import Table
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.messages import listed, quoted
-from bayesgen.models.class_conditional import ClassConditional
-from bayesgen.models.class_statistics import ClassStatistics
+from bayesgen.core.errors import listed, quoted
+from bayesgen.models.class_program import ClassStatistics
+from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
-from bayesgen.numerics.scratch import scratch
+from bayesgen.numerics.pieces import scratch
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.labels import class_codes, class_labels

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.leaf import ExponentialFamily
-from bayesgen.messages import counted, listed, several
-from bayesgen.models.beta_bernoulli import BetaBernoulli
+from bayesgen.core.errors import counted, listed, several
+from bayesgen.models.bernoulli import BetaBernoulli
+from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
 from bayesgen.tables.table import SPARSE_FAMILIES, Table

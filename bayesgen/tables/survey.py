@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bayesgen.messages import listed
+from bayesgen.core.errors import listed
 from bayesgen.tables.columns import FAMILY, refuse, sorted_levels
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import arrow_of, distinct_labels, split

@@ -8,9 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from bayesgen.messages import listed
+from bayesgen.core.errors import listed
 from bayesgen.tables.columns import (
     FAMILY,
+    Levels,
     array_of,
     block_of,
     check_distinct,
@@ -22,8 +23,7 @@ from bayesgen.tables.columns import (
     to_float,
 )
 from bayesgen.tables.dates import written
-from bayesgen.tables.fields import with_comma
-from bayesgen.tables.levels import Levels
+from bayesgen.tables.text import with_comma
 
 _COUNTS = "seems to number the rows, which says nothing of new rows"
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bayesgen import program
+from bayesgen.core import program
 from laws.helpers import blocks, compiled, log_joint, log_joint_draws, pick, same
 
 

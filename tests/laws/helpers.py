@@ -16,7 +16,8 @@ from arviz_stats import ess
 from numpyro import handlers
 from numpyro.infer import Predictive
 
-from bayesgen import NUTS, fit, program
+from bayesgen import NUTS, fit
+from bayesgen.core import program
 from bayesgen.models import BetaBinomial, ClassConditional, DirichletMultinomial
 
 SAMPLER = NUTS(num_samples=1000, num_warmup=500, num_chains=2)

@@ -6,7 +6,8 @@ from numpyro.distributions import biject_to
 from numpyro.infer.util import constrain_fn
 from scipy.optimize import approx_fprime, minimize
 
-from bayesgen import fit, program
+from bayesgen import fit
+from bayesgen.core import program
 from laws.helpers import compiled, same, sample_sites
 from laws.priors import log_prior
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpyro.infer.util import log_density
 
-from bayesgen import fit, program
+from bayesgen import fit
+from bayesgen.core import program
 from bayesgen.models import ClassConditional
 from laws.helpers import (
     LEAST_ESS,

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 from numpyro import handlers
 
-from bayesgen import program
-from bayesgen.models.class_statistics import ClassStatistics
-from bayesgen.models.line_statistics import LineStatistics
-from bayesgen.statistics import Rows
+from bayesgen.core import program
+from bayesgen.core.statistics import Rows
+from bayesgen.models.class_program import ClassStatistics
+from bayesgen.models.linear_model import LineStatistics
 from laws.helpers import blocks, compiled, log_joint_draws, one, parameters, pick, same
 
 

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 from numpyro.infer.util import log_density
 
-from bayesgen import fit, program
+from bayesgen import fit
+from bayesgen.core import program
 from bayesgen.models import ClassConditional
 from bayesgen.posterior import ParameterDraws
 from laws.helpers import compiled, one, parameters, same, sampled

@@ -9,10 +9,10 @@ import numpyro.distributions as dist
 from numpy.typing import NDArray
 
 import bayesgen as bg
-from bayesgen.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
-from bayesgen.model import Params
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
+from bayesgen.models.model import Params
 from bayesgen.numerics.special import gammaln, namespace
-from bayesgen.statistics import SumStatistics
 
 
 @dataclass(frozen=True, eq=False)

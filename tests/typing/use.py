@@ -7,9 +7,9 @@ import numpy as np
 
 import bayesgen as bg
 from bayesgen.inference import Inference
-from bayesgen.model import Model, Params, is_conjugate
 from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseWishart
-from bayesgen.models.class_conditional import ClassStatistics
+from bayesgen.models.classifier import ClassStatistics
+from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.posterior import Posterior
 
 X, y = [[1.0, 0.3], [1.4, 0.1], [3.1, 0.9], [2.9, 0.7]], ["a", "a", "b", "b"]

@@ -1,0 +1,330 @@
+"""What a user says of the columns of a raw table, where their type does not tell it.
+
+From a raw table to columns and classes that a classifier takes, and an account of what was done to it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.core.errors import counted, listed, named, quoted
+from bayesgen.tables import dates
+from bayesgen.tables.text import GAP_WORDS, counts_of, numbers, with_comma
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns by what they are.
+
+    Attributes
+    ----------
+    drop : tuple of str
+        Those that are left out.
+    id : tuple of str
+        Those that name the rows: left out of the model, and carried into the predictions.
+    categorical, count, bernoulli, log, date : tuple of str
+        Numbers that are categories; counts (Poisson); 0 or 1; positive and skewed numbers, described by their
+        logarithm; dates to be used as numbers of days.
+    """
+
+    drop: tuple[str, ...] = ()
+    id: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    count: tuple[str, ...] = ()
+    bernoulli: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
+
+    @classmethod
+    def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
+        """Roles from what was said on a command line: column names, with commas between where there are several.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            Those of the table.
+        given : mapping from role to iterable of str, or None
+            A value that is the name of a column is that one, commas and all.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or one is named twice.
+        """
+        columns, taken = list(columns), {}
+        result: dict[str, tuple[str, ...]] = {field.name: () for field in fields(cls)}
+        for role, values in given.items():
+            parts = (part for value in values or () for part in ([value] if value in columns else value.split(",")))
+            result[role] = tuple(part.strip() for part in parts if part.strip())
+            for name in result[role]:
+                if name not in columns:
+                    raise ValueError(f"--{role}: no column {name!r}; there are: {named(columns)}")
+                if name in taken:
+                    raise ValueError(f"--{role}: the column {name!r} is named by --{taken[name]} already")
+                taken[name] = role
+        return cls(**result)
+
+
+MODELS = ("nb", "gda")
+_FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
+_SKEWED = 2.0  # third standardised moment, that of an exponential distribution
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Columns and classes that a classifier takes, and what was done to the table.
+
+    Attributes
+    ----------
+    X, y, rows
+        Columns (DataFrame), class labels, and the position in the table of every row that is left.
+    notes : tuple of str
+        What was left out, and what was ambiguous.
+    names : DataFrame
+        The columns that name the rows, with no column where there are none.
+    features : dict from column to str
+        Families of the columns whose type does not tell them, as naive Bayes takes them.
+    dates : tuple of str
+        Columns of numbers that are days since 1970-01-01.
+    """
+
+    X: Any
+    y: np.ndarray
+    rows: np.ndarray
+    notes: tuple[str, ...]
+    names: Any
+    features: dict[str, str]
+    dates: tuple[str, ...]
+
+
+def prepare(
+    table: "pd.DataFrame",
+    target: str,
+    model: str = "nb",
+    gaps: "Mapping[str, pd.Series] | None" = None,
+    roles: Roles | None = None,
+) -> Prepared:
+    """Split a table into columns and classes, leaving out what ``model`` cannot use.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Raw rows.
+    target : str
+        Column of the classes; rows without one are left out.
+    model : {"nb", "gda"}
+        "gda" takes columns of numbers only, and rows without gaps only.
+    gaps : mapping from column to Series, optional
+        How missing entries were spelled in a file, by row; they are counted by it.
+    roles : Roles, optional
+        What the user says of the columns.
+
+    Raises
+    ------
+    ValueError
+        If the target is no column, or holds no two classes, or nothing is left to learn from.
+    """
+    check_model(model)
+    roles = roles or Roles()
+    table = table.set_axis(table.columns.map(str), axis=1)
+    if not table.columns.is_unique:
+        raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
+    if target not in table.columns:
+        raise ValueError(f"no column {target!r}; there are: {named(table.columns)}")
+    if not len(table):
+        raise ValueError("the table is empty: it has columns, but no rows")
+    rows = np.flatnonzero(table[target].notna())
+    notes, told = [], defaultdict(list)
+    if len(rows) < len(table):
+        lost = np.flatnonzero(table[target].isna())
+        notes.append(f"{counted(len(lost), 'row')} left out: no {quoted(target)}{_spelled(gaps, [target], lost)}")
+    X, y = table.iloc[rows].drop(columns=target), np.asarray(table[target].iloc[rows].tolist())
+    if y.dtype.kind == "f":
+        if (y % 1 != 0).any():
+            raise ValueError(f"{quoted(target)} holds {len(np.unique(y))} distinct real numbers, not classes")
+        y = y.astype(int)
+    y = y if y.dtype.kind in "biuU" else y.astype(str)
+    _check_classes(target, y)
+    notes += _doubts_of_classes(target, y)
+    names = X[list(roles.id)]
+    X = X.drop(columns=[*roles.drop, *roles.id])
+    features, said = {}, {name for field in fields(roles) for name in getattr(roles, field.name)}
+    for column in X.columns:
+        X[column], features[column] = _as_said(X[column], column, roles)
+        if why := _unusable(X[column], rows, model):
+            X = X.drop(columns=column)
+            told[f"left out: {why}"].append(column)
+        else:
+            X[column], doubt = _typed(X[column])
+            if doubt and column not in said:
+                told[f"ambiguous: {doubt}"].append(column)
+            elif model == "nb" and column not in said and _skewed(X[column]):
+                told["skewed, mostly small with few large values: --log takes the logarithm"].append(column)
+    notes += [f"{named(columns)} {what}" for what, columns in told.items()]
+    if not X.shape[1]:
+        raise ValueError("; ".join(["no column is left to learn from", *notes]))
+
+    missing = X.isna().to_numpy()
+    if missing.any() and model == "nb":
+        spelled = _spelled(gaps, X.columns, rows)
+        notes.append(f"{counted(missing.sum(), 'missing value')} integrated out{spelled}")
+    if missing.any() and model == "gda":
+        whole = ~missing.any(1)
+        spelled = _spelled(gaps, X.columns, rows)
+        notes.append(f"{counted((~whole).sum(), 'row')} left out: gda compares on rows without gaps{spelled}")
+        X, y, rows, names = X[whole], y[whole], rows[whole], names[whole]
+        _check_classes(target, y)
+    families = {column: family for column, family in features.items() if family and column in X.columns}
+    dated = tuple(column for column in roles.date if column in X.columns)
+    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes), names.reset_index(drop=True), families, dated)
+
+
+def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
+    """A column as the user says that it is, and its family where the type does not tell it."""
+    import pandas as pd
+
+    if column in roles.date:
+        return pd.Series(dates.days(values.to_numpy(dtype=object), column), values.index), ""
+    if column in roles.categorical:
+        return (values.astype("category") if values.dtype.kind in "biuf" else values), ""
+    if column not in (*roles.count, *roles.bernoulli, *roles.log):
+        return values, ""
+    seen = values.dropna()
+    if not _kinds(seen) <= {"number", "bool"}:
+        raise ValueError(f"column {column!r} is to hold numbers, and holds {seen.iloc[0]!r}")
+    if column in roles.count:
+        return values, "poisson"
+    if column in roles.log:
+        return values, "log1p" if (seen == 0).any() else "log"
+    if not seen.isin([0, 1]).all():
+        raise ValueError(f"column {column!r} is to hold 0 and 1, and holds {seen[~seen.isin([0, 1])].iloc[0]:g}")
+    return values.astype("boolean" if values.isna().any() else bool), ""
+
+
+def _skewed(values) -> bool:
+    """Whether numbers are skewed, and their logarithms much less so."""
+    if values.dtype.kind not in "iuf":
+        return False
+    seen = values.dropna().to_numpy(dtype=float)
+    if len(seen) <= _FEW or not (seen >= 0).all() or len(np.unique(seen)) <= 2:
+        return False
+    before, after = (_third_moment(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
+    return before > _SKEWED and abs(after) < before / 2
+
+
+def _third_moment(values) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = (values - values.mean()) / values.std()
+        return float((z**3).mean())
+
+
+def _unusable(column, rows, model) -> str | None:
+    """Why a model cannot use a column, if it cannot."""
+    values = column.dropna()
+    kinds = _kinds(values)
+    if not kinds:
+        return "no observed value"
+    if kinds <= {"date", "datetime", "Timestamp"}:
+        return "dates; --date makes numbers of them"
+    if not kinds <= {"number", "bool", "str"}:
+        return f"values of type {named(sorted(kinds))}, neither numbers nor categories"
+    distinct = values.nunique()
+    if kinds == {"str"} and not hasattr(column, "cat") and dates.written(values.unique()):
+        return "dates; --date makes numbers of them"
+    if kinds == {"str"} and not hasattr(column, "cat") and with_comma(values.unique()):
+        return "numbers with a decimal comma; --decimal ',' reads them"
+    if distinct == 1:
+        return f"constant, always {values.iloc[0]}"
+    if column.dtype.kind in "iu" and len(rows) > _FEW and (np.diff(column) == np.diff(rows)).all():
+        return "a row number, it seems: it counts the rows"
+    if kinds == {"str"} and not hasattr(column, "cat") and distinct >= 0.9 * len(values):
+        return f"an identifier, it seems: {distinct} distinct values in {len(values)} rows"
+    if model == "gda" and (kinds != {"number"} or hasattr(column, "cat")):
+        return "not numbers, and gda takes numbers only"
+    return None
+
+
+def _typed(column) -> tuple[Any, str]:
+    """Return a usable column of one type, and what is doubtful about the type."""
+    import pandas as pd
+
+    values = column.dropna()
+    if hasattr(column, "cat"):  # declared: its levels stay, those without a row too
+        return column, ""
+    kinds = _kinds(values)
+    if kinds == {"number"}:
+        few = values.nunique() <= _FEW and (values % 1 == 0).all()
+        return pd.to_numeric(column), "few distinct whole numbers; --categorical makes categories" if few else ""
+    if kinds == {"bool"}:
+        return column, ""
+    values = values.astype(object).map(str)
+    numbers: Any = pd.to_numeric(values, errors="coerce")  # a Series of a Series, which the stubs do not say
+    words = values[numbers.isna()]
+    but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
+    doubt = f"numbers {but}, taken as categories" if len(words) < 0.5 * len(values) else _gap_words(values)
+    return values.reindex(column.index), doubt
+
+
+def _kinds(values) -> set[str]:
+    """Kinds of observed values: "number", "bool", "str", or the names of other types."""
+    if values.dtype.kind in "iufb" and len(values):
+        return {"bool"} if values.dtype.kind == "b" else {"number"}
+    names = {type(v).__name__ for v in values.tolist()}
+    return {"number" if name in ("int", "float") else name for name in names}
+
+
+def _gap_words(values) -> str:
+    """What is doubtful of text: words such as NA, which some write for a gap, are categories in it."""
+    found = [word for word in sorted(values.unique()) if word.strip().casefold() in GAP_WORDS]
+    count = int(values.isin(found).sum())
+    what = f"{listed(found)} in {counted(count, 'row')}, taken as text like any other; --missing makes it missing"
+    return what if found else ""
+
+
+def _spelled(gaps, columns, rows) -> str:
+    """How the gaps of some columns and rows were spelled, in brackets, where a file said so."""
+    found = [gaps[c] for c in columns if c in gaps] if gaps else []
+    spelled = [word for series in found for word in series[series.index.isin(rows)]]
+    return f" ({counts_of(spelled)})" if spelled else ""
+
+
+def _doubts_of_classes(target, y):
+    """Yield what is doubtful about classes that are text."""
+    import pandas as pd
+
+    if y.dtype.kind != "U":
+        return
+    if doubt := _gap_words(pd.Series(y, dtype=object)):
+        yield f"{quoted(target)} ambiguous: {doubt}"
+    values = defaultdict(list)
+    for label in np.unique(y).tolist():
+        if number := numbers([label]):
+            values[isinstance(number[0], bool), number[0]].append(label)
+    alike = [label for labels in values.values() if len(labels) > 1 for label in labels]
+    if alike:
+        yield f"{quoted(target)} ambiguous: {listed(alike)} stand for one value, taken as classes apart"
+
+
+def _check_classes(target, y):
+    if not len(y):
+        raise ValueError(f"no row is left: all lack {quoted(target)} or, for gda, a number")
+    if (y == y[0]).all():
+        raise ValueError(
+            f"{quoted(target)} holds one class only, {y[0]}, in the {counted(len(y), 'row')} that can be used"
+        )
+    if y.dtype.kind == "U":
+        found = numbers(np.unique(y).tolist()) or []
+        if any(isinstance(number, float) and number % 1 for number in found):
+            raise ValueError(f"{quoted(target)} holds {len(found)} distinct real numbers, not classes")
+
+
+def check_model(model: str) -> None:
+    """Raise where a model has no such short name."""
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")

@@ -1,0 +1,33 @@
+"""What the commands print and write: lines and tables for the terminal, JSON, pictures, and a page of it all."""
+
+from bayesgen.cli.report.account import Account
+from bayesgen.cli.report.files import FILES, write
+from bayesgen.cli.report.pictures import draw_evidence, save_figure
+from bayesgen.cli.report.terminal import (
+    consoles,
+    escape,
+    say,
+    tell_evidence,
+    tell_gaps,
+    tell_importance,
+    tell_models,
+    tell_result,
+    tell_table,
+)
+
+__all__ = [
+    "FILES",
+    "Account",
+    "consoles",
+    "draw_evidence",
+    "escape",
+    "save_figure",
+    "say",
+    "tell_evidence",
+    "tell_gaps",
+    "tell_importance",
+    "tell_models",
+    "tell_result",
+    "tell_table",
+    "write",
+]

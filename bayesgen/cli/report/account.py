@@ -1,0 +1,96 @@
+"""All that a run of `bayesgen compare` found: for the page, for the files, and for programs."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.cli.report.words import families, from_exact
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesgen.comparison import Comparison, ModelComparison
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """What was read, what was compared, and what came of it.
+
+    Attributes
+    ----------
+    read, target, prepared, schema
+        The file as it was read, the column of the classes, what was made of the table, and the families of its columns.
+    model : str
+        The model whose inferences are compared, "nb" or "gda".
+    result : Comparison
+        Its inferences.
+    models : ModelComparison or None
+        Models beside each other, where they were asked for.
+    worth : DataFrame, shape (n, columns)
+        What each column is worth to ``model`` under the exact posterior, on held-out rows.
+    seed : int
+        Of the folds and of NUTS.
+    command : str
+        The command to repeat it.
+    """
+
+    read: Any
+    target: str
+    prepared: Any
+    schema: Any
+    model: str
+    result: "Comparison"
+    models: "ModelComparison | None"
+    worth: "pd.DataFrame"
+    seed: int
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; None in place of what is no number or infinite."""
+        import bayesgen
+
+        labels, counts = np.unique(self.prepared.y, return_counts=True)
+        columns = {column: family for family, own in families(self.schema).items() for column, _ in own}
+        worth = {"importance": self.worth.mean(), "standard_error": self.worth.sem()}
+        found: dict[str, Any] = {
+            "bayesgen": bayesgen.__version__,
+            "command": self.command,
+            "data": {
+                "source": self.read.source,
+                "rows": len(self.read.table),
+                "rows_used": len(self.prepared.y),
+                "target": self.target,
+                "classes": {str(label): int(n) for label, n in zip(labels.tolist(), counts, strict=True)},
+                "columns": columns,
+                "notes": [*self.read.notes, *self.prepared.notes],
+            },
+            "folds": self.result.folds,
+            "seed": self.seed,
+            "model": self.model,
+            "inferences": {name: self._inference(name) for name in self.result.probability},
+            "importance": {c: {what: v[c] for what, v in worth.items()} for c in self.worth.columns},
+            "notes": [vars(note) for note in self.result.notes],
+        }
+        if self.models is not None:
+            found["models"] = self.models.table.to_dict(orient="index")
+            found["best"], found["remarks"] = self.models.best, self.models.remarks
+            found["notes"] += [vars(note) for note in self.models.notes]
+        return {name: _plain(own) for name, own in found.items()}
+
+    def _inference(self, name: str) -> dict[str, Any]:
+        scores, result = vars(self.result.scores(name)), self.result
+        apart = from_exact(result, name)
+        most = {"largest_difference_from_exact": apart.max()} if apart.size else {}
+        few = {"rows_of_few_draws": result.doubtful[name].sum()}
+        return scores | {"seconds": result.seconds[name]} | most | few
+
+
+def _plain(value):
+    """Values as JSON has them."""
+    if isinstance(value, dict):
+        return {str(name): _plain(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,169 @@
+"""One page that holds a whole comparison: no other file, no script and no network is needed to read it."""
+
+import base64
+import html
+import platform
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+
+from bayesgen.cli.report import words
+from bayesgen.cli.report.account import Account
+from bayesgen.cli.report.pictures import Picture
+from bayesgen.core.errors import named, quoted
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
+_STYLE = """
+body { font: 1rem/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 52rem; margin: 0 auto;
+  padding: 1rem; overflow-wrap: anywhere }
+h1, h2 { line-height: 1.2 }
+h2 { margin-top: 2.2rem; border-bottom: 1px solid #ccc }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: .25rem .5rem; text-align: right; vertical-align: bottom; white-space: pre;
+  border-bottom: 1px solid #ddd }
+th:first-child { text-align: left }
+figure { margin: 1.2rem 0 }
+img { max-width: 100%; height: auto }
+figcaption { color: #555; font-size: .9rem }
+pre { background: #f5f5f5; padding: .6rem; white-space: pre-wrap }
+"""
+_READING = {
+    "Log loss": "the mean of -log of the probability that was given to the true class, in nats: 0 is perfect.",
+    "Brier score": "the mean squared distance of the probabilities from the truth, from 0 to 2: 0 is perfect.",
+    "Calibration error": "how far, on average, the probability of the predicted class is from how often it is true.",
+    "Accuracy": "the fraction of rows whose most probable class is the true one.",
+}
+
+
+class _Html(str):
+    """Text that is HTML already; all other text is escaped where it is put into a tag."""
+
+
+def _tag(name: str, *inside: str, **attributes: str) -> _Html:
+    given = "".join(f' {key}="{html.escape(value)}"' for key, value in attributes.items())
+    within = "".join(part if isinstance(part, _Html) else html.escape(part) for part in inside)
+    return _Html(f"<{name}{given}>{within}</{name}>")
+
+
+def page(account: Account, pictures: Mapping[str, Picture]) -> str:
+    """The page of a comparison, as HTML.
+
+    Parameters
+    ----------
+    account : Account
+        What was found.
+    pictures : mapping from name to Picture
+        What `bayesgen.cli.report.pictures.pictures` drew of it.
+    """
+    result, models, prepared = account.result, account.models, account.prepared
+    model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in pictures.items()}
+    first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
+    parts = [
+        _tag("h1", f"{account.target}: class probabilities compared"),
+        *_section("In short", *(_tag("p", text) for text in _in_short(account))),
+        *_section("The data", _tag("p", f"{first}."), _list(lines)),
+    ]
+    if models is not None:
+        table = _table("model", words.model_cells(models))
+        parts += _section("Models", table, _list(words.of_models(models)), shown["models"])
+    parts += _section(
+        "Inferences",
+        _tag("p", f"One model, {model}, learned in several ways from the same rows:"),
+        _table("inference", words.inference_cells(result)),
+        _list(words.of_inferences(result)),
+        shown["probabilities"],
+    )
+    parts += _section("Calibration", shown["calibration"])
+    if "columns" in shown:
+        sentence = f"What each column is worth to {model} under the exact posterior, where all others are known:"
+        parts += _section("What matters", _tag("p", sentence), shown["columns"])
+    reading = [_tag("li", _tag("b", term), f": {text}") for term, text in _READING.items()]
+    parts += _section("How to read the numbers", _tag("ul", *reading))
+    parts += _section("Methods, and how to cite", _tag("p", _methods(account)), _tag("pre", _citation()))
+    parts += _section("To repeat it", _tag("pre", account.command), _tag("p", _versions()))
+    head = _tag("title", f"{account.target}: class probabilities compared") + _tag("style", _Html(_STYLE))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
+        f"style-src 'unsafe-inline'\">{head}</head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+    )
+
+
+def _section(title: str, *parts: _Html) -> list[_Html]:
+    return [_tag("h2", title), *parts]
+
+
+def _list(lines: Iterable[str]) -> _Html:
+    inside = [_tag("li", line) for line in lines]
+    return _tag("ul", *inside) if inside else _Html()
+
+
+def _table(first: str, rows: Mapping[str, Mapping[str, str]]) -> _Html:
+    heads = [first, *next(iter(rows.values()))]
+    lines = [_tag("tr", *(_tag("th", head, scope="col") for head in heads))]
+    for name, cells in rows.items():
+        lines.append(_tag("tr", _tag("th", name, scope="row"), *(_tag("td", cell) for cell in cells.values())))
+    return _tag("div", _tag("table", *lines), **{"class": "wide", "tabindex": "0"})
+
+
+def _figure(picture: Picture) -> _Html:
+    source = f"data:image/png;base64,{base64.b64encode(picture.png).decode()}"
+    image = _Html(f'<img src="{source}" alt="{html.escape(picture.seen)}">')
+    return _tag("figure", image, _tag("figcaption", picture.caption))
+
+
+def _in_short(account: Account) -> list[str]:
+    """Sentences for a reader who reads nothing else."""
+    result, models, worth = account.result, account.models, account.worth
+    target, said = quoted(account.target), []
+    if models is not None:
+        table, best = models.table, models.best
+        top = table.loc[best]
+        said.append(
+            f"Of {len(table)} models, {best} predicts {target} best on rows that it had not seen: its log loss is "
+            f"{top['log_loss']:.3f} ± {top['standard_error']:.3f} a row, and its most probable class is the true one "
+            f"in {top['accuracy']:.1%} of {len(result.y_true)} rows."
+        )
+        sure = 2 * table["difference_error"].to_numpy(float)
+        close = table["difference"].to_numpy(float) <= sure
+        near = [str(name) for name, is_close in zip(table.index, close, strict=True) if is_close and name != best]
+        said.append(
+            f"Not clearly worse, within two standard errors of the difference: {named(near)}."
+            if near
+            else "It is clearly better than all others, by more than two standard errors of the difference."
+        )
+    else:
+        names = [name for name in result.probability if result.learned(name).any()]
+        losses = [f"{result.scores(name).log_loss:.3f} ({name})" for name in names]
+        said.append(
+            f"The log loss of {words.MODELS[account.model]} on rows that it had not seen is {', '.join(losses)} a row."
+        )
+    said.extend(words.of_columns(worth, account.model))
+    return said
+
+
+def _methods(account: Account) -> str:
+    result, model = account.result, words.MODELS[account.model]
+    return (
+        f"Class probabilities of {len(result.y_true)} rows were computed with bayesgen and compared by stratified "
+        f"cross-validation with {result.folds} folds (seed {account.seed}): every row was predicted by models that had "
+        f"learned from the other folds. Inferences of {model}: {', '.join(result.probability)}. Standard errors are "
+        "over rows; rows of different folds share most of what they are predicted from, so the errors are somewhat too "
+        "small, and they say nothing of other rows to learn from."
+    )
+
+
+def _citation() -> str:
+    """How to cite, as CITATION.cff has it, plainly and for BibTeX."""
+    about = metadata.metadata("bayesgen")
+    author, title, version = about["Author"], f"bayesgen: {about['Summary']}", about["Version"]
+    entry = (
+        f"@software{{bayesgen,\n  author = {{{{{author}}}}},\n  title = {{{{{title}}}}},\n  version = {{{version}}}\n}}"
+    )
+    return f"{author}. {title}. Version {version}.\n\n{entry}"
+
+
+def _versions() -> str:
+    installed = [f"{name} {metadata.version(name)}" for name in ("bayesgen", *_PACKAGES)]
+    return f"Python {platform.python_version()}, {', '.join(installed)}."

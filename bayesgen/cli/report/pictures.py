@@ -1,0 +1,152 @@
+"""The pictures that the commands write, drawn without pyplot: no display, and no global state."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bayesgen.core.errors import several
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as PNG, what it is called, and what is seen in it, for those who do not see it."""
+
+    png: bytes
+    caption: str
+    seen: str
+
+
+def pictures(result, models, worth) -> dict[str, Picture]:
+    """Pictures of a comparison by name; those of models and of columns where there are any."""
+    found = {"probabilities": _probabilities(result), "calibration": _calibration(result)}
+    if models is not None:
+        found["models"] = _models(models)
+    if len(worth):
+        found["columns"] = _columns(worth)
+    return found
+
+
+def draw_evidence(told):
+    """Draw what each value of a row does to the odds of a class."""
+    from bayesgen import plot
+
+    figure = make_figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
+    plot.evidence(told, ax=figure.subplots())
+    return figure
+
+
+def save_figure(figure, file, path: Path) -> None:
+    """Write a figure to an open file, in the format that the suffix of its path names: PNG where it has none."""
+    figure.savefig(file, dpi=150, format=path.suffix[1:].lower() or "png")
+
+
+def make_figure(width: float, height: float):
+    """A figure of this many inches that no window shows."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _png(figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=150)
+    return content.getvalue()
+
+
+def panels(count: int):
+    """A figure and as many square panels, two in a row: they can be read on a telephone."""
+    rows, columns = -(-count // 2), min(count, 2)
+    figure = make_figure(3.4 * columns + 0.4, 3.6 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax in axes[count:]:
+        ax.remove()
+    return figure, axes[:count]
+
+
+def _title(result, name, rows) -> str:
+    folds = len(set(result.fold[rows]))
+    return name if folds == result.folds else f"{name}, {folds} of {result.folds} folds"
+
+
+def _probabilities(result) -> Picture:
+    from bayesgen import plot
+
+    names = [name for name in result.probability if result.learned(name).any()]
+    reference = "exact" if "exact" in names and len(names) > 1 else None
+    others = [name for name in names if name != reference]
+    figure, axes = panels(len(others))
+    for name, ax in zip(others, axes, strict=True):
+        rows = result.learned(name) & (result.learned(reference) if reference else True)
+        against = result.probability[reference][rows] if reference else None
+        plot.probabilities(result.y_true[rows], result.probability[name][rows], against, ax=ax)
+        ax.set(xlabel=f"the same under {reference}" if reference else ax.get_xlabel())
+        ax.set_title(_title(result, name, rows), fontsize=10)
+    caption = "The probability that each held-out row gave to its true class"
+    if reference is None:
+        return Picture(_png(figure), f"{caption}.", f"{caption}, in log odds, by rank: {', '.join(others)}.")
+    apart = _listed({name: result.difference(name).max(initial=0.0) for name in others})
+    return Picture(
+        _png(figure),
+        f"{caption}, against that under the exact posterior. Off the diagonal the two differ.",
+        f"{caption}, in log odds, against the same under exact, a panel each for {', '.join(others)}. The largest "
+        f"differences of a class probability: {apart}.",
+    )
+
+
+def _calibration(result) -> Picture:
+    from bayesgen import plot
+
+    names = [name for name in result.probability if result.learned(name).any()]
+    figure, axes = panels(len(names))
+    for name, ax in zip(names, axes, strict=True):
+        rows = result.learned(name)
+        plot.reliability(result.y_true[rows], result.probability[name][rows], ax=ax)
+        ax.set_title(_title(result, name, rows), fontsize=10)
+    low = min(ax.get_xlim()[0] for ax in axes)
+    for ax in axes:  # which are to be compared
+        ax.set(xlim=(low, ax.get_xlim()[1]), ylim=(low, ax.get_ylim()[1]))
+    errors = _listed({name: result.scores(name).calibration_error for name in names})
+    return Picture(
+        _png(figure),
+        "How often the most probable class is the true one, against its probability, in bins. On the dashed diagonal "
+        "both are the same; below it the probabilities are too sure. Bars are 95 % intervals, numbers count rows.",
+        f"Reliability diagrams, a panel each for {', '.join(names)}. Their calibration errors, the mean distances to "
+        f"the diagonal: {errors}.",
+    )
+
+
+def _models(models) -> Picture:
+    from bayesgen import plot
+
+    figure = make_figure(6.4, 0.8 + 0.42 * len(models.probability))
+    plot.models(models, ax=figure.subplots())
+    above = models.table["difference"].drop(index=models.best).dropna()
+    return Picture(
+        _png(figure),
+        f"By how much the log loss of each model is above that of {models.best}, row by row, with two standard errors "
+        "of the difference on either side. Beside the names stand the log losses.",
+        f"Log loss of models above that of {models.best}: {_listed(above.to_dict())}.",
+    )
+
+
+def _columns(worth) -> Picture:
+    from bayesgen import plot
+
+    figure = make_figure(6.4, 1.0 + 0.32 * min(worth.shape[1], 20))
+    plot.importance(worth, ax=figure.subplots())
+    mean = worth.mean().sort_values(ascending=False)
+    return Picture(
+        _png(figure),
+        "By how much the log loss of held-out rows grows where a column is missing, with two standard errors on either "
+        "side: to the right of 0 a column helps beside all the others.",
+        f"Growth of the log loss where a column is missing: {_listed(mean.to_dict())}.",
+    )
+
+
+def _listed(values: Mapping) -> str:
+    """Names with their numbers, the first six."""
+    return several(f"{name} {value:.4f}" for name, value in values.items())

@@ -1,0 +1,103 @@
+"""What the commands print: lines, and tables that no terminal is too narrow for."""
+
+import io
+import sys
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bayesgen.cli.report import words
+from bayesgen.core.errors import counted
+from bayesgen.plot import style as odds_words
+
+
+def escape() -> None:
+    """Make what the terminal's encoding lacks an escape, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def consoles() -> tuple[Console, Console]:
+    """Standard output and standard error."""
+    return Console(), Console(stderr=True)
+
+
+def say(out: Console, text: str, indent: int = 0) -> None:
+    """Print one line, unbroken."""
+    out.print(Text(" " * indent + text), soft_wrap=True)
+
+
+def tell_table(out: Console, read, target, prepared, schema) -> None:
+    """Print what was read: rows, classes, columns by family, and what was left out or is doubtful."""
+    first, *others = words.of_table(read, target, prepared, schema)
+    say(out, first)
+    for line in others:
+        say(out, line, indent=2)
+
+
+def tell_gaps(out: Console, read, columns) -> None:
+    """Print what was taken as missing in the columns that are used."""
+    from bayesgen.tables.text import counts_of
+
+    spelled = [word for column in columns for word in read.gaps[column]]
+    if spelled:
+        say(out, f"{counted(len(spelled), 'missing value')}: {counts_of(spelled)}", indent=2)
+
+
+def tell_result(out: Console, result, folds) -> None:
+    """Print the scores of every inference, side by side where the terminal is wide enough, else below each other."""
+    if result.folds < folds:
+        say(out, f"{result.folds} folds, not {folds}: the smallest class has no more rows", indent=2)
+    _columns(out, "inference", words.inference_cells(result))
+    for line in words.of_inferences(result):
+        out.print(Text(line), overflow="fold")
+
+
+def tell_models(out: Console, models) -> None:
+    """Print the scores of every model, the best first, and what was done for its sake."""
+    _columns(out, "model", words.model_cells(models))
+    for line in words.of_models(models):
+        out.print(Text(line), overflow="fold")
+
+
+def tell_importance(out: Console, worth, model: str) -> None:
+    """Print which columns help a model."""
+    for line in words.of_columns(worth, model):
+        out.print(Text(line), overflow="fold")
+
+
+def tell_evidence(out: Console, told) -> None:
+    """Print what each value of a row does to the odds of a class, the strongest first."""
+    probability, interval = odds_words.probability(told.probability), odds_words.interval(told.interval)
+    say(out, f"P({told.label}) = {probability}, 90 % interval {interval}")
+    rows = {"prior": {"value": "", "log odds": f"{told.prior:+.2f}", "odds": odds_words.odds(told.prior)}}
+    for column, term in sorted(told.terms.items(), key=lambda item: -abs(item[1])):
+        rows[column] = {
+            "value": odds_words.value(told.values[column]),
+            "log odds": f"{term:+.2f}",
+            "odds": odds_words.factor(term),
+        }
+    _columns(out, "column", rows)
+    total = told.prior + sum(told.terms.values())
+    say(out, f"Together {total:+.2f}: odds of {odds_words.odds(total)}.")
+
+
+def _columns(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
+    """Print rows of values by heading, side by side where the terminal is wide enough, else below each other."""
+    table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    headings = list(next(iter(rows.values())))
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, values in rows.items():
+        table.add_row(name, *values.values())
+    if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
+        out.print(table)
+        return
+    widest = max(map(len, headings))
+    for name, values in rows.items():
+        say(out, name)
+        for heading, value in values.items():
+            say(out, f"{heading.replace(chr(10), ' '):<{widest}} {value}", indent=2)

@@ -1,0 +1,131 @@
+"""The cells and sentences that the terminal and the page have in common."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesgen.core.errors import counted, named, quoted, several
+
+MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
+
+
+def of_table(read, target, prepared, schema) -> list[str]:
+    """What was read: rows, classes, columns by family, and what was left out or is doubtful."""
+    classes, counts = np.unique(prepared.y, return_counts=True)
+    sizes = several(f"{quoted(c)} {n}" for c, n in zip(classes.tolist(), counts, strict=True))
+    lines = [
+        f"{read.source}: {len(read.table)} rows, {read.table.shape[1]} columns; {len(prepared.y)} rows used",
+        f"{quoted(target)}, {len(classes)} classes: {sizes}",
+    ]
+    for family, columns in families(schema).items():
+        levels = (quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns)
+        lines.append(f"{family}: {several(levels)}")
+    return [*lines, *read.notes, *prepared.notes]
+
+
+def families(schema) -> dict[str, list]:
+    """Family to its columns, each with its categories or None."""
+    found = defaultdict(list)
+    for block in schema.blocks:
+        family = "categorical" if block.categories else block.leaf
+        for column in block.columns:
+            found["date" if column in schema.dates else family].append((column, block.categories))
+    return found
+
+
+def inference_cells(result) -> dict[str, dict[str, str]]:
+    """The scores of every inference, by heading."""
+    return {name: _scores(result, name) for name in result.probability}
+
+
+def of_inferences(result) -> Iterator[str]:
+    """What is to be known of the inferences' scores."""
+    from bayesgen.inspection.probabilities import FEWEST
+
+    yield from _notes(result)
+    if {"nuts", "exact"} <= result.probability.keys() and (apart := result.difference("nuts", "exact")).size:
+        mean, most = f"{apart.mean():.5f}", f"{apart.max():.5f}"
+        yield f"NUTS and exact class probabilities differ by {mean} on average and {most} at most."
+    for name, rows in result.doubtful.items():
+        if count := int(rows.sum()):
+            few = f"{name}: {counted(count, 'row')} of {len(rows)} rest on fewer than {FEWEST} effective draws;"
+            yield f"{few} their probabilities are rough, and exact ones, where they exist, are not."
+
+
+def model_cells(models) -> dict[str, dict[str, str]]:
+    """The scores of every model, the best first, by heading."""
+    rows = {}
+    for name, row in models.table.iterrows():
+        values = {
+            "log\nloss": f"{row['log_loss']:.4f}",
+            "std.\nerror": f"{row['standard_error']:.4f}",
+            "above\nbest": "-" if name == models.best else f"{row['difference']:.4f}",
+            "error\nof it": "-" if name == models.best else f"{row['difference_error']:.4f}",
+            "Brier\nscore": f"{row['brier_score']:.4f}",
+            "calib.\nerror": f"{row['calibration_error']:.4f}",
+            "accuracy": f"{row['accuracy']:.4f}",
+        }
+        values = values if row["folds"] else dict.fromkeys(values, "-")
+        rows[str(name)] = values | {"seconds": f"{row['seconds']:.2f}"}
+    return rows
+
+
+def of_models(models) -> Iterator[str]:
+    """What was done for the sake of models, and what is to be known of their scores."""
+    told = defaultdict(list)
+    for name, remark in models.remarks.items():
+        told[remark].append(name)
+    for remark, names in told.items():
+        yield f"{', '.join(names)}: {remark}"
+    yield from _notes(models)
+    yield "Above best: mean difference in log loss, row by row, with its standard error."
+
+
+def of_columns(worth, model: str) -> Iterator[str]:
+    """Which columns help a model clearly, by more than two standard errors."""
+    if not len(worth):
+        return
+    mean, error = worth.mean(), worth.sem()
+    sure = mean[mean > 2 * error].sort_values(ascending=False)
+    where, name = f"Where all others are known, of {worth.shape[1]} columns", MODELS[model]
+    if len(sure):
+        yield f"{where} these clearly help {name}: {named(sure.index)}."
+    else:
+        yield f"{where} none clearly helps {name}."
+
+
+def _scores(result, name) -> dict[str, str]:
+    s = result.scores(name)
+    values = {
+        "accuracy": s.accuracy,
+        "log\nloss": s.log_loss,
+        "Brier\nscore": s.brier_score,
+        "calib.\nerror": s.calibration_error,
+    }
+    apart = from_exact(result, name)
+    return {
+        "folds": f"{s.folds} of {result.folds}",
+        **{heading: f"{value:.4f}" if s.folds else "-" for heading, value in values.items()},
+        "seconds": f"{result.seconds[name]:.2f}",
+        "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
+    }
+
+
+def from_exact(result, name) -> np.ndarray:
+    """How far an inference's class probabilities are from the exact ones; empty where there is nothing to compare."""
+    return result.difference(name) if name != "exact" and "exact" in result.probability else np.empty(0)
+
+
+def _notes(result) -> Iterator[str]:
+    """Failures, then warnings, each text once with the inferences and folds it came from."""
+    places = defaultdict(lambda: defaultdict(list))
+    for note in sorted(result.notes, key=lambda note: not note.failed):
+        places[note.failed, note.text][note.inference].append(note.fold)
+    for (failed, text), where in places.items():
+        folds = sorted({fold for found in where.values() for fold in found})
+        which = f"fold{'s' * (len(folds) > 1)} {named(folds)}"
+        yield f"{', '.join(where)} {'left out of' if failed else 'warned in'} {which}: {text}"
+    some = [name for name in result.probability if 0 < result.scores(name).folds < result.folds]
+    if some:
+        yield f"The scores of {', '.join(some)} are means over the rows of the other folds only."

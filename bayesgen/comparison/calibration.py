@@ -1,0 +1,253 @@
+r"""Simulation-based calibration: whether a posterior is right, checked by simulating from the prior.
+
+Draw parameters θ from the prior, data from the parameters, and L independent draws from the posterior of those data.
+Then the rank of θ among the draws is uniform on 0..L, for every scalar function of θ and the data: that is Bayes' rule
+and nothing else. A wrong update, density or sampler bends the ranks. (Talts et al. 2018, arXiv:1804.06788; Modrák et
+al. 2023, *Bayesian Analysis*, on the likelihood of the data as a test quantity.)
+"""
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core import program
+from bayesgen.inference import NUTS, Inference, SamplerWarning, resolve
+from bayesgen.inference.base import summarise
+from bayesgen.models.classifier import ClassConditional, NaiveBayes
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.model import Model, Params, is_conjugate
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.draws import uniformity
+from bayesgen.posterior.posterior import generator
+
+_LONGER = 4  # times that a chain may be doubled in search of independent draws
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What `check_calibration` found.
+
+    Attributes
+    ----------
+    ranks : dict from name to int array, shape (simulations,)
+        Rank 0..draws of the truth among the posterior draws, for every scalar parameter that varies, and for the
+        "log_likelihood" of the data.
+    draws : int
+        Posterior draws that were ranked among.
+    effective : float
+        The smallest effective sample size that any simulation ended with; infinite where draws are exact.
+    divergent : int
+        Simulations with a divergence.
+    """
+
+    ranks: Mapping[str, np.ndarray]
+    draws: int
+    effective: float = math.inf
+    divergent: int = 0
+
+    @property
+    def simulations(self) -> int:
+        """How many data sets were simulated."""
+        return len(next(iter(self.ranks.values())))
+
+    @functools.cached_property
+    def p_values(self) -> dict[str, float]:
+        """P value of every scalar: whether its ranks are uniform, see `uniformity`."""
+        return {name: uniformity(ranks, self.draws) for name, ranks in self.ranks.items()}
+
+    @functools.cached_property
+    def adjusted(self) -> dict[str, float]:
+        """P values by Holm's correction for their number, the smallest first."""
+        result, least = {}, 0.0
+        for i, name in enumerate(sorted(self.p_values, key=self.p_values.__getitem__)):
+            result[name] = least = max(least, min(1.0, (len(self.p_values) - i) * self.p_values[name]))
+        return result
+
+    @property
+    def p_value(self) -> float:
+        """The smallest p value after Holm's correction."""
+        return next(iter(self.adjusted.values()))
+
+    def ok(self, level: float = 0.01) -> bool:
+        """Whether no scalar is rejected; a right posterior fails with probability ``level`` at most."""
+        return self.p_value > level
+
+    def __str__(self):
+        worst = next(iter(self.adjusted))
+        return (
+            f"{self.simulations} simulations, ranks of {len(self.ranks)} scalars among {self.draws} draws: "
+            f"least p value {self.p_value:.2g} ({worst}), Holm-corrected"
+        )
+
+
+def check_calibration(
+    model: Model,
+    size: int = 20,
+    inference: str | Inference = "exact",
+    *,
+    simulations: int = 100,
+    draws: int = 99,
+    missing=None,
+    simulate: Callable[[Mapping[str, np.ndarray], np.random.Generator], Any] | None = None,
+    seed=None,
+) -> Calibration:
+    """Check a model and an inference by simulation: whether true parameters rank uniformly among posterior draws.
+
+    Parameters
+    ----------
+    model : Model
+        With a proper prior: any leaf, also your own, a `NaiveBayes`, a `GaussianDiscriminant`, or (with ``simulate``) a
+        regression.
+    size : int
+        Rows of a simulated data set. Few: a mistake in the prior shows where data are few.
+    inference : str or Inference
+        "exact", or a sampler such as ``NUTS(num_samples=500, num_chains=1)``, which is compiled once. Its draws are
+        thinned; where fewer than ``draws`` of them are effective, the chain is run for longer.
+    simulations : int
+        Data sets simulated.
+    draws : int
+        Posterior draws to rank among.
+    missing : bool array, shape of the rows, or mapping from feature to array, optional
+        Entries to take out of every data set.
+    simulate : callable (params, rng) -> data, optional
+        Draws one data set given parameters, as the model's ``statistics`` takes it: a tuple where that takes several
+        arguments. By default rows are drawn from the model's own ``likelihood``.
+    seed : int or Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    Calibration
+        ``print`` it, ask it ``.ok()``, or draw it by `bayesgen.plot.probability`.
+
+    Examples
+    --------
+    >>> from bayesgen.models import BetaBernoulli
+    >>> result = check_calibration(BetaBernoulli(2, 3), size=10, seed=0)
+    >>> result.ok()
+    True
+    >>> print(result)
+    100 simulations, ranks of 2 scalars among 99 draws: least p value 1 (probability), Holm-corrected
+    """
+    for name, value in (("size", size), ("simulations", simulations), ("draws", draws)):
+        check_count(name, value)
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a model of bayesgen.models or a leaf of your own, got {model!r}")
+    inference, rng = resolve(inference), generator(seed)
+    truths = _parameters(model, rng, simulations)
+    each = [{site: v[i] for site, v in truths.items()} for i in range(simulations)]
+    sets = (simulate(params, rng) for params in each) if simulate else _rows(model, truths, size, missing, rng)
+    ranks, moving, effective, divergent = [], np.zeros((), bool), math.inf, 0
+    posterior: Params = {}
+    for params, data in zip(each, sets, strict=True):
+        statistics = summarise(model, data)
+        posterior, found = _independent(inference, model, statistics, draws, rng)
+        both = {site: np.concatenate([params[site][None], v]) for site, v in posterior.items()}
+        values = np.column_stack([_scalars(both), _log_likelihood(model, both, data, statistics)])
+        ties = (values[1:] == values[0]).sum(0)
+        ranks.append((values[1:] < values[0]).sum(0) + rng.integers(ties + 1))
+        moving = moving | (
+            np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(0)
+        )  # no known value, nor the zeros of a factor
+        effective, divergent = min(effective, found[0]), divergent + found[1]
+    names = [f"{site}{_place(index)}" for site, v in posterior.items() for index in np.ndindex(v.shape[1:])]
+    table = np.array(ranks)
+    first = np.unique(table, axis=1, return_index=True)[1]  # what always ranks as another does is the same quantity
+    kept = [j for j in range(table.shape[1]) if moving[j] and j in first]
+    if not kept:
+        raise ValueError(f"{type(model).__name__} has nothing to learn: no parameter varies")
+    return Calibration({[*names, "log_likelihood"][j]: table[:, j] for j in kept}, draws, effective, divergent)
+
+
+def _parameters(model, rng, count):
+    """Draws of the prior: exact where the model has them, else by its program."""
+    if is_conjugate(model):
+        return {site: np.asarray(v) for site, v in model.sample_parameters(rng, (count,)).items()}
+    from numpyro.infer import Predictive
+
+    with program.x64():
+        key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
+        sites = Predictive(model.traced().latents, num_samples=count)(key)
+        return {site: np.asarray(v) for site, v in sites.items()}
+
+
+def _rows(model, truths, size, missing, rng):
+    """Yield a data set of ``size`` rows for every draw of the parameters; all are drawn at once."""
+    seed, count = int(rng.integers(2**31)), len(next(iter(truths.values())))
+    if isinstance(model, ClassConditional):
+        repeated = {site: np.repeat(v, size, axis=0) for site, v in truths.items()}
+        codes, rows = model.sample_rows(repeated, seed)
+        rows = {name: x.reshape(count, size, *x.shape[1:]) for name, x in rows.items()}
+        several = isinstance(model, NaiveBayes)
+        masks = (missing or {}) if several else {name: missing for name in rows}
+        rows = {name: _gaps(x, masks.get(name)) for name, x in rows.items()}
+        for i, t in enumerate(codes.reshape(count, size)):
+            own = {name: x[i] for name, x in rows.items()}
+            yield (own if several else own.popitem()[1]), t
+        return
+    if not isinstance(model, ExponentialFamily):
+        raise TypeError(f"{type(model).__name__} has no distribution of its columns: give simulate=")
+    with program.x64():
+        arguments = program.jax.random.PRNGKey(seed), {site: np.array(v) for site, v in truths.items()}
+        draw = program.build(lambda key, params: model.likelihood(params).sample(key, (size,)), *arguments, once=True)
+        x = np.asarray(draw(*arguments))
+    yield from _gaps(np.moveaxis(x, 1, 0), missing)
+
+
+def _gaps(x, missing):
+    """Take entries out of every data set (simulations, n, ...)."""
+    if missing is None:
+        return x
+    if np.shape(missing) != x.shape[1:]:
+        raise ValueError(f"missing must have the shape of the rows, {x.shape[1:]}, got {np.shape(missing)}")
+    return np.where(np.asarray(missing, bool), np.nan, x)
+
+
+def _independent(inference, model, statistics, count, rng):
+    """Return independent draws (count, ...) of the posterior; their effective number, and whether one diverged."""
+    from numpyro.diagnostics import effective_sample_size
+
+    attempt = 0
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SamplerWarning)  # counted instead
+            posterior = inference(model, statistics, seed=int(rng.integers(2**31)))
+        if posterior.kind == "point":
+            raise TypeError(f"{type(inference).__name__} gives a point, not a posterior: use 'exact' or NUTS(...)")
+        if posterior.kind == "exact":
+            return posterior.draws(rng, (count,)), (math.inf, False)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sizes = np.concatenate([np.ravel(effective_sample_size(np.asarray(v))) for v in posterior.samples.values()])
+        effective = float(sizes[~np.isnan(sizes)].min(initial=math.inf))  # NaN: of what does not vary
+        if effective >= count or not isinstance(inference, NUTS) or attempt == _LONGER:
+            break
+        inference = replace(inference, num_samples=2 * inference.num_samples)  # the program stays compiled
+        attempt += 1
+    flat = posterior.flat
+    apart = np.linspace(0, len(next(iter(flat.values()))) - 1, count).astype(int)
+    diverged = bool(np.any(posterior.sample_stats.get("diverging", False)))
+    return {site: v[apart] for site, v in flat.items()}, (effective, diverged)
+
+
+def _scalars(params):
+    return np.column_stack([v.reshape(len(v), -1) for v in params.values()])
+
+
+def _place(index):
+    return str(list(index)).replace(" ", "") if index else ""
+
+
+def _log_likelihood(model, params, data, statistics):
+    """Log p(data | params) of every draw."""
+    if isinstance(model, ClassConditional):
+        density = model.log_likelihood_rows(params, model.check(data[0]))
+        return density[:, data[1], np.arange(len(data[1]))].sum(-1)
+    if isinstance(model, ExponentialFamily):
+        return model.log_likelihood_rows(params, model.check(data)).sum(-1)
+    draws = ({site: v[i] for site, v in params.items()} for i in range(len(next(iter(params.values())))))
+    return np.array([model.log_likelihood(draw, statistics) for draw in draws])

@@ -1,0 +1,1 @@
+"""What every room stands on: JAX at its first use, records, statistics, errors."""

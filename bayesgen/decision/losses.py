@@ -1,0 +1,362 @@
+"""Decisions from class probabilities p(t = i | x), given what mistakes cost.
+
+``loss[i, j]`` is the loss of taking action j when the truth is class i: rows are truths, columns
+are actions. There may be more actions than classes (take another measurement), and a loss may be
+negative (a gain). Rows and columns of a DataFrame are found by their labels, in whatever order they
+stand. The Bayes decision is the action of least expected loss,
+
+    a(x) = argmin_j  sum_i p(t = i | x) loss[i, j].
+
+The action may also be the report of a probability vector itself. `squared_loss` and `cross_entropy`
+are proper: their expectation is least when one reports what one believes, the posterior.
+
+Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong shape or value a
+ValueError, and the message names the argument.
+"""
+
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesgen.decision.outcomes import (
+    ASK,
+    CODE_NAMES,
+    NONE_OF_THESE,
+    REJECT,
+    Floats,
+    Labels,
+    action_codes,
+    aligned_loss,
+    column_classes,
+    finite,
+    is_table,
+    mean,
+    named_loss,
+    numbers,
+    probabilities,
+    truth_and_loss,
+    truth_and_probability,
+)
+from bayesgen.numerics.checks import check_level
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "ASK",
+    "NONE_OF_THESE",
+    "REJECT",
+    "act",
+    "cross_entropy",
+    "decide",
+    "expected_loss",
+    "risk",
+    "squared_loss",
+    "threshold",
+    "zero_one",
+]
+
+
+def zero_one(n_classes: int) -> Floats:
+    """Loss matrix (K, K) that counts mistakes: 0 on the diagonal, 1 elsewhere.
+
+    >>> zero_one(2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    return 1.0 - np.eye(n_classes)
+
+
+@overload
+def expected_loss(  # pyright: ignore[reportOverlappingOverload]  # a DataFrame is array-like, too
+    y_proba: ArrayLike, loss: "pd.DataFrame", *, labels: Labels | None = None
+) -> "pd.DataFrame": ...
+@overload
+def expected_loss(y_proba: ArrayLike, loss: ArrayLike, *, labels: Labels | None = None) -> Floats: ...
+def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None) -> "Floats | pd.DataFrame":
+    """Compute the expected loss of every action, sum_i p(t = i | x) loss[i, j].
+
+    Parameters
+    ----------
+    y_proba : array_like or DataFrame, shape (n, K)
+        Class probabilities; every row sums to 1.
+    loss : array_like or DataFrame, shape (K, A)
+        Finite losses, in a unit of the user's choice (errors, euros, days). The index of a DataFrame holds the classes,
+        in any order, its columns the names of the actions.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns of `y_proba`, as ``classifier.classes_``; needed where `loss` names its
+        rows and `y_proba` does not name its columns.
+
+    Returns
+    -------
+    ndarray or DataFrame, shape (n, A)
+        In the unit of `loss`; a DataFrame, whose columns are the actions, where `loss` is one.
+
+    Examples
+    --------
+    Missing a disease (truth 1, action 0) costs ten false alarms:
+
+    >>> expected_loss([[0.75, 0.25]], loss=[[0, 1], [10, 0]])
+    array([[2.5 , 0.75]])
+    """
+    losses, actions = _expected(y_proba, loss, labels)
+    if not is_table(loss):
+        return losses
+    import pandas as pd
+
+    return pd.DataFrame(losses, columns=actions, index=y_proba.index if isinstance(y_proba, pd.DataFrame) else None)
+
+
+def _expected(y_proba, loss, labels):
+    """Expected losses (n, A), and the names of the actions, if any."""
+    p = probabilities(y_proba)
+    matrix, actions = aligned_loss(loss, column_classes(y_proba, labels), p.shape[1])
+    return p @ matrix, actions
+
+
+def decide(
+    y_proba: ArrayLike,
+    loss: "ArrayLike | pd.DataFrame | None" = None,
+    *,
+    reject_cost: float | None = None,
+    typicality: ArrayLike | None = None,
+    none_of_these: float | None = None,
+    labels: Labels | None = None,
+) -> NDArray[Any]:
+    """Take the action of least expected loss in every row; ties go to the first action.
+
+    Parameters
+    ----------
+    y_proba : array_like or DataFrame, shape (n, K)
+        Class probabilities; every row sums to 1.
+    loss : array_like or DataFrame, shape (K, A), optional
+        Finite losses, as of `expected_loss`. Left out, every mistake costs 1 (`zero_one`): the action is the most
+        probable class, and its expected loss one minus that probability.
+    reject_cost : float, optional
+        Cost of declining to decide, in the unit of `loss`. A row is rejected where this is strictly
+        lower than the expected loss of every action.
+    typicality : array_like, shape (n,), optional
+        Tail probability of each row, ``bayesgen.inspection.typicality(classifier, X).overall``.
+    none_of_these : float, optional
+        Level, between 0 and 1: a row of a lower typicality is said to be of none of the classes,
+        whatever its class probabilities. If the model is right, so is one in 1/level rows of the
+        classes. `risk` knows no loss of such rows; leave them out of it.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns of `y_proba`; see `expected_loss`.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Action codes 0 to A - 1, `REJECT` (-1) for rejected rows, `NONE_OF_THESE` (-2) for rows that are like no class.
+        Where the columns of `loss` are named, the names of the actions, `ASK` ("ask") and "none of these".
+
+    Examples
+    --------
+    >>> y_proba = [[0.75, 0.25], [0.45, 0.55]]
+    >>> decide(y_proba, loss=[[0, 1], [10, 0]])
+    array([1, 1])
+    >>> decide(y_proba, reject_cost=0.3)
+    array([ 0, -1])
+    >>> decide(y_proba, typicality=[0.4, 0.001], none_of_these=0.01)
+    array([ 0, -2])
+
+    Losses with names, in any order:
+
+    >>> import pandas as pd
+    >>> loss = pd.DataFrame({"treat": [0, 1], "wait": [10, 0]}, index=["ill", "well"])
+    >>> decide([[0.95, 0.05], [0.6, 0.4]], loss, labels=["well", "ill"])
+    array(['wait', 'treat'], dtype=object)
+    """
+    actions = None
+    if loss is None:
+        p = probabilities(y_proba)
+        action, least = p.argmax(axis=1), 1 - p.max(axis=1)
+    else:
+        losses, actions = _expected(y_proba, loss, labels)
+        action, least = losses.argmin(axis=1), losses.min(axis=1)
+    if reject_cost is not None:
+        action = np.where(finite(reject_cost) < least, REJECT, action)
+    if typicality is not None or none_of_these is not None:
+        action = np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
+    if actions is None:
+        return action
+    names = np.array([*actions, *CODE_NAMES], dtype=object)
+    if clash := set(names[action[action < 0]]) & set(actions):
+        raise ValueError(f"loss has the action {clash.pop()!r}, as rows without an action are called: rename it.")
+    return names[action]
+
+
+def act(
+    y_proba: ArrayLike, loss: "pd.DataFrame", classes: Labels, *, reject_cost: float | None = None
+) -> "pd.DataFrame":
+    """Take the action of least expected loss in every row as `decide`, and say what it is expected to cost.
+
+    Parameters
+    ----------
+    y_proba : array_like or DataFrame, shape (n, K)
+        Class probabilities; every row sums to 1.
+    loss : DataFrame, shape (K, A)
+        Finite losses: the index holds the classes, in any order, the columns the names of the actions.
+    classes : sequence, shape (K,)
+        The classes in the order of the columns of `y_proba`, as ``classifier.classes_``.
+    reject_cost : float, optional
+        Cost of asking somebody instead, in the unit of `loss`.
+
+    Returns
+    -------
+    DataFrame
+        "action", a name or `ASK` ("ask") where asking costs less, and "expected_loss", what it is expected to cost.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> loss = pd.DataFrame({"treat": [0, 1], "wait": [10, 0]}, index=["ill", "well"])
+    >>> act([[0.01, 0.99], [0.4, 0.6], [0.15, 0.85]], loss, ["ill", "well"], reject_cost=0.5)
+      action  expected_loss
+    0   wait            0.1
+    1    ask            0.5
+    2    ask            0.5
+    """
+    import pandas as pd
+
+    if not is_table(loss):
+        raise TypeError("loss must be a DataFrame, whose columns name the actions; decide takes an array.")
+    least = expected_loss(y_proba, loss, labels=classes).min(axis=1)
+    action = decide(y_proba, loss, reject_cost=reject_cost, labels=classes)
+    return pd.DataFrame({"action": action, "expected_loss": least.clip(upper=reject_cost)})
+
+
+def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
+    """Which rows have a typicality below a level."""
+    if typicality is None or level is None:
+        raise ValueError("typicality and none_of_these go together: the tail probability of each row, and a level.")
+    if hasattr(typicality, "overall"):
+        raise TypeError("typicality: of what bayesgen.inspection.typicality returns give .overall")
+    tail = numbers("typicality", typicality)
+    if tail.shape != (n_rows,) or not ((tail >= 0) & (tail <= 1)).all():
+        raise ValueError(
+            f"typicality must hold one number in [0, 1] for each of the {n_rows} rows; got shape {tail.shape}. Of what "
+            "bayesgen.inspection.typicality returns give .overall."
+        )
+    check_level("none_of_these", level)
+    return tail < level
+
+
+def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None) -> float:
+    """Probability of class 1 above which to decide for class 1, where there are two classes.
+
+    With p = p(t = 1 | x), p loss[1, 1] + (1 - p) loss[0, 1] < p loss[1, 0] + (1 - p) loss[0, 0] if
+
+        p > false_alarm / (false_alarm + miss),    false_alarm = loss[0, 1] - loss[0, 0],
+                                                          miss = loss[1, 0] - loss[1, 1].
+
+    At the threshold both actions cost the same, and `decide` takes action 0. If a correct decision
+    costs more than the wrong one, or nothing depends on the decision, it is a ValueError. A DataFrame
+    whose rows and columns are named by the classes needs ``labels``, the two classes in their order.
+
+    >>> threshold([[0, 1], [9, 0]])
+    0.1
+    """
+    matrix, rows, actions = named_loss(loss, labels, labels)
+    if matrix.shape != (2, 2):
+        raise ValueError(f"loss must have shape (2, 2); got {matrix.shape}. Use decide instead.")
+    if labels is None and (rows or actions):
+        raise ValueError("loss names its rows or columns: give labels=, class 0 and class 1, or loss.to_numpy().")
+    false_alarm, miss = matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1]
+    if min(false_alarm, miss) < 0 or false_alarm + miss == 0:
+        raise ValueError(
+            "loss must make wrong decisions dearer than correct ones; wrong minus correct is "
+            f"{false_alarm:g} for class 0 and {miss:g} for class 1. Are these gains?"
+        )
+    return float(false_alarm / (false_alarm + miss))
+
+
+def risk(
+    y_true: ArrayLike,
+    action: ArrayLike,
+    loss: "ArrayLike | pd.DataFrame",
+    *,
+    reject_cost: float | None = None,
+    labels: Labels | None = None,
+    actions: Labels | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean realised loss, in the unit of `loss`: sum_n w_n loss[y_true_n, action_n] / sum_n w_n.
+
+    Parameters
+    ----------
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    action : array_like, shape (n,)
+        Action codes 0 to A - 1 and `REJECT`, as `decide` returns them; or names of actions.
+    loss : array_like or DataFrame, shape (K, A)
+        Finite losses.
+    labels, actions : sequence, optional
+        The classes in the order of the rows of `loss`, and names of its columns, where `action` holds names; default:
+        those of a DataFrame. Where both are given, rows and columns of a DataFrame are found by name, and codes count
+        in the order given; codes of classes need ``labels`` where `loss` names its rows. `ASK` names a rejected row.
+    reject_cost : float, optional
+        Loss of a rejected row; without it, a rejected row is an error.
+    sample_weight : array_like, shape (n,), optional
+        Nonnegative: an integer weight is a row repeated, zero a row absent.
+
+    Examples
+    --------
+    >>> risk(y_true=[0, 1, 1, 0], action=[0, 0, 1, -1], loss=[[0, 1], [10, 0]], reject_cost=2)
+    3.0
+    >>> risk(["ill", "well"], ["wait", "treat"], [[9, 0], [0, 1]], labels=["ill", "well"], actions=["wait", "treat"])
+    5.0
+    """
+    t, matrix, _, actions = truth_and_loss(y_true, loss, labels, actions)
+    a = action_codes(action, actions, matrix.shape[1], len(t))
+    realised, rejected = matrix[t, a], a == REJECT
+    if reject_cost is not None:
+        realised[rejected] = finite(reject_cost)
+    elif rejected.any():
+        raise ValueError(f"reject_cost is needed: {rejected.sum()} rows of action are rejected.")
+    return mean(realised, sample_weight)
+
+
+def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
+    """Squared loss of reported probabilities q, sum_k (1[y_true = k] - q_k)^2, row by row.
+
+    With belief p its expectation is sum_k p_k (1 - p_k) + |p - q|^2, least at q = p alone: under
+    squared loss the best report is the mean of what is unknown, here of 1[y_true = k].
+
+    Parameters
+    ----------
+    y_true : array_like, shape (n,)
+        True classes: labels, or codes 0 to K - 1.
+    y_proba : array_like, shape (n, K), or (n,) for two classes
+        Reported class probabilities, every row summing to 1; or those of the second class.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        From 0 (certain and right) to 2 (certain and wrong).
+
+    Examples
+    --------
+    >>> squared_loss([0, 1], [[0.5, 0.5], [1.0, 0.0]])
+    array([0.5, 2. ])
+    """
+    t, q = truth_and_probability(y_true, y_proba, labels)
+    return np.square(np.eye(q.shape[1])[t] - q).sum(axis=1)
+
+
+def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
+    """Logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
+
+    With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence
+    sum_k p_k log(p_k / q_k), which is zero at q = p alone. Reporting 0 for what happens costs
+    infinitely much; nothing is clipped. Parameters and shapes as `squared_loss`.
+
+    >>> cross_entropy([0, 1], [[0.5, 0.5], [1.0, 0.0]])
+    array([0.69314718,        inf])
+    """
+    t, q = truth_and_probability(y_true, y_proba, labels)
+    with np.errstate(divide="ignore"):
+        return 0.0 - np.log(q[np.arange(len(t)), t])  # 0.0 -, since -log(1) prints as -0.0

@@ -1,0 +1,255 @@
+"""Arguments of decisions and scores: true classes, probabilities, losses and weights, checked, in one form."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesgen.core.errors import listed
+from bayesgen.tables.labels import class_labels
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Labels = Sequence | NDArray
+
+REJECT = -1
+"""The action code by which `bayesgen.decision.decide` declines to decide."""
+
+ASK = "ask"
+"""What `bayesgen.decision.act` calls to decline to decide; the name of the code `REJECT`."""
+
+NONE_OF_THESE = -2
+"""The action code by which `bayesgen.decision.decide` says that a row is like no class."""
+
+CODE_NAMES = ["none of these", ASK]
+"""What the codes -2 and -1 are called where actions have names."""
+
+
+def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
+    """Class codes (n,) and probabilities (n, K) of rows, from labels, and from one column of two classes as well.
+
+    Parameters
+    ----------
+    y_true : array_like, shape (n,)
+        True classes; see `class_codes`.
+    y_proba : array_like, shape (n, K), or (n,) for two classes
+        Class probabilities, or those of the second class.
+    labels : sequence, shape (K,), optional
+        The classes in the order of the columns.
+    """
+    p = numbers("y_proba", y_proba)
+    if p.ndim == 1:
+        p = np.column_stack([1 - p, p])
+    p = probabilities(p)
+    return class_codes("y_true", y_true, p.shape[1], labels, len(p)), p
+
+
+def class_codes(
+    name: str, values: ArrayLike, count: int, labels: Labels | None = None, n_rows: int | None = None
+) -> Codes:
+    """Code of each class, 0 to count - 1.
+
+    With ``labels`` it is the place among them; codes are taken too where no label is a number. Without, whole numbers
+    from 0 to count - 1 are codes, and of anything else ``count`` distinct values are the classes in sorted order, as
+    scikit-learn's ``classes_`` are.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # odd in a fit, not in a few rows to score
+        y = class_labels(values, name) if np.size(values) else np.zeros(np.shape(values), np.intp)
+    if n_rows not in (None, len(y)):
+        raise ValueError(f"{name} must have shape ({n_rows},), one class a row; got {y.shape}.")
+    known = None if labels is None else list(labels)
+    if known is not None and not len(known) == len(set(known)) == count:
+        raise ValueError(
+            f"{name} needs {count} distinct labels, in the order of the columns of y_proba or the axis of loss; got "
+            f"{listed(known)}."
+        )
+    whole = y.dtype.kind in "biu" and (not y.size or 0 <= y.min() <= y.max() < count)
+    if whole and (known is None or _are_text(known)):
+        return y.astype(np.intp, copy=False)
+    found, codes = np.unique(y, return_inverse=True)
+    if known is None:
+        if len(found) != count:
+            raise ValueError(
+                f"{name} holds {len(found)} distinct values {listed(found)} where there are {count} classes: give "
+                "labels=, the classes in the order of the columns, such as classifier.classes_."
+            )
+        return codes
+    place = {label: code for code, label in enumerate(known)}
+    if new := [label for label in found.tolist() if label not in place]:
+        raise ValueError(f"{name} holds {listed(new)}, not among {listed(known)}.")
+    return np.array([place[label] for label in found.tolist()], dtype=np.intp)[codes]
+
+
+def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: int, least: int = REJECT) -> Codes:
+    """Code of each action, ``least`` to count - 1, from codes or from names; codes where no name is a number."""
+    if np.ma.is_masked(values):
+        raise ValueError("action has masked entries; leave these rows out.")
+    a = np.asarray(values)
+    if names is not None and (a.dtype.kind not in "biu" or not _are_text(names)):
+        asked = np.array([value == ASK for value in a.ravel().tolist()]) & (ASK not in list(names))
+        if least > REJECT or a.shape != (n_rows,) or not asked.any():
+            return class_codes("action", a.tolist(), count, names, n_rows)  # numbers beside "ask" are objects
+        codes = np.full(n_rows, REJECT, np.intp)
+        codes[~asked] = class_codes("action", a[~asked].tolist(), count, names) if not asked.all() else 0
+        return codes
+    if a.dtype.kind not in "biu":
+        raise TypeError(f"action must be integer codes; got dtype {a.dtype}. Give the names of actions as actions=.")
+    if a.shape != (n_rows,):
+        raise ValueError(f"action must have shape ({n_rows},), one code a row; got {a.shape}.")
+    if a.size and not least <= a.min() <= a.max() < count:
+        raise ValueError(
+            f"action must be codes from {least} to {count - 1}; got {a.min()} to {a.max()}. Number actions from 0, in "
+            "the order of the columns of loss."
+        )
+    return a.astype(np.intp, copy=False)
+
+
+def _are_text(labels: Labels) -> bool:
+    return all(isinstance(label, str) for label in labels)
+
+
+def is_table(values) -> bool:
+    """Whether rows and columns are labelled, as those of a DataFrame."""
+    return hasattr(values, "columns") and hasattr(values, "index")
+
+
+def named_loss(loss, labels: Labels | None = None, actions: Labels | None = None):
+    """A loss matrix with the names of its rows and columns, or None for those without names.
+
+    Rows and columns of a DataFrame are found by their labels: they come in the order of ``labels`` and ``actions``
+    where these are given, else in their own. Labels 0, 1, ... in this order, those of a DataFrame made without any, are
+    no names. Labels match by their text, since a file holds nothing else.
+    """
+    matrix = loss_matrix(loss)
+    if is_table(loss):
+        rows, labels = _in_order(loss.index, labels, "one row for each of the classes")
+        columns, actions = _in_order(loss.columns, actions, "one column for each of the actions")
+        matrix = matrix[np.ix_(rows, columns)]
+    return matrix, labels, actions
+
+
+def _in_order(own, wanted: Labels | None, expected: str):
+    """The places of the labels that are wanted, and these; of all labels, if they are names, where none are given."""
+    own = list(own)
+    place = {str(label): code for code, label in enumerate(own)}
+    if len(place) < len(own):
+        raise ValueError(f"loss must have {expected}, of distinct names; it has {listed(own)}")
+    if wanted is None:
+        return range(len(own)), None if own == list(range(len(own))) else own
+    if sorted(place) != sorted(map(str, wanted)):
+        raise ValueError(
+            f"loss must have {expected} {listed(wanted)}; it has {listed(own)}. Name them so, or give an array in this "
+            "order: loss.to_numpy()."
+        )
+    return [place[str(label)] for label in wanted], list(wanted)
+
+
+def aligned_loss(loss, classes: Labels | None, n_classes: int):
+    """A loss matrix whose rows are in the order of ``classes``, and the names of its actions, if any.
+
+    Where rows are named and nothing says which class each column of the probabilities is, it is an error.
+    """
+    matrix, rows, actions = named_loss(loss, classes)
+    if classes is None and rows is not None:
+        raise ValueError(
+            f"loss names its rows {listed(rows)}, and nothing says which column of the probabilities is which: give "
+            "labels=, the classes in the order of the columns, such as classifier.classes_."
+        )
+    return loss_matrix(matrix, n_classes), actions
+
+
+def column_classes(y_proba, labels: Labels | None) -> Labels | None:
+    """The classes in the order of the columns: those given, or what a DataFrame calls its columns, if anything."""
+    own = list(y_proba.columns) if is_table(y_proba) else []
+    if own == list(range(len(own))):
+        return labels
+    if labels is not None and own != list(labels) and sorted(map(str, own)) == sorted(map(str, labels)):
+        raise ValueError(
+            f"labels must be in the order of the columns of y_proba, {listed(own)}; got {listed(labels)}. Leave labels "
+            "out, or give y_proba.to_numpy()."
+        )
+    return own if labels is None else labels
+
+
+def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labels | None):
+    """Class codes of rows, a loss matrix in their order, and the names of its rows and columns, if any."""
+    matrix, rows, actions = named_loss(loss, labels, actions)
+    t = class_codes("y_true", y_true, len(matrix), rows)
+    if labels is None and rows is not None and _are_text(rows) and t.size and np.array_equal(t, y_true):
+        raise ValueError(
+            f"loss names its rows {listed(rows)}, and y_true holds codes: name the classes in y_true, or give labels=, "
+            "the classes in the order of their codes, such as classifier.classes_."
+        )
+    return t, matrix, rows, actions
+
+
+def classes_by_code(y_true: ArrayLike, codes: Codes, count: int) -> Labels:
+    """The classes in the order of their codes, where nobody gave them: the codes, or the distinct values, sorted."""
+    return np.arange(count) if np.array_equal(codes, y_true) else np.unique(np.asarray(y_true))
+
+
+def numbers(name: str, values: ArrayLike) -> Floats:
+    """An array of floats, or raise what is wrong with it."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; leave these rows out.")
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of numbers; got dtype {array.dtype}.")
+    return array.astype(np.float64, copy=False)
+
+
+def probabilities(values: ArrayLike) -> Floats:
+    """Class probabilities (n, K), or raise what is wrong with them."""
+    p = numbers("y_proba", values)
+    if p.ndim != 2 or p.shape[1] == 0:
+        raise ValueError(
+            f"y_proba must have shape (rows, classes); got {p.shape}. For two classes give "
+            "both columns: np.column_stack([1 - p, p])."
+        )
+    wrong = np.flatnonzero(~((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= 1e-6)))
+    if wrong.size:
+        raise ValueError(
+            "y_proba must be finite and in [0, 1], every row summing to 1 within 1e-6; not so "
+            f"in {wrong.size} rows, first row {wrong[0]}: {p[wrong[0]]}. Normalise the rows."
+        )
+    return p
+
+
+def loss_matrix(values: ArrayLike, n_classes: int | None = None) -> Floats:
+    """Losses (K, actions), or raise what is wrong with them."""
+    loss = numbers("loss", values)
+    if loss.ndim != 2 or loss.size == 0 or n_classes not in (None, len(loss)):
+        raise ValueError(
+            f"loss must have shape ({n_classes or 'classes'}, actions), a row for each true class; got {loss.shape}."
+        )
+    if not np.isfinite(loss).all():
+        raise ValueError("loss must be finite; for a forbidden action use a large number.")
+    return loss
+
+
+def finite(reject_cost: float) -> float:
+    """The cost of declining to decide, or raise where it is not finite."""
+    if not np.isfinite(reject_cost):
+        raise ValueError(f"reject_cost must be finite, or None to never reject; got {reject_cost}.")
+    return reject_cost
+
+
+def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
+    """One weight a row, 1 where none are given, or raise what is wrong with them."""
+    w = np.ones(n_rows) if sample_weight is None else numbers("sample_weight", sample_weight)
+    if w.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one a row; got {w.shape}.")
+    if not (np.isfinite(w) & (w >= 0)).all():
+        raise ValueError("sample_weight must be finite and nonnegative; to leave a row out give it 0.")
+    if not w.any():
+        raise ValueError("sample_weight must be positive for at least one row; there is none to average.")
+    return w
+
+
+def mean(values: NDArray, sample_weight: ArrayLike | None) -> float:
+    """Weighted mean over rows."""
+    w = weights(sample_weight, len(values))
+    used = w > 0  # 0 times infinity: a row of weight zero is absent, whatever its value
+    return float(np.average(values[used], weights=w[used]))

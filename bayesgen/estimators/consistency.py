@@ -1,0 +1,194 @@
+"""Whether what a file says of an estimator is of one piece: names, types, shapes, and a first prediction.
+
+Whether the parts of an averaged classifier in a file are of one piece.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from bayesgen.averaging import columns
+from bayesgen.averaging.gaussian import STRUCTURES
+from bayesgen.averaging.logistic import STRENGTHS
+from bayesgen.core import registry
+from bayesgen.estimators.averaged import AveragedClassifier
+from bayesgen.files.required import is_labels, is_numbers, require
+from bayesgen.files.values import ours
+from bayesgen.models import LogNormal
+from bayesgen.posterior.posterior import log_mean_density
+
+
+def check_names(estimator, names) -> None:
+    """Raise where the attributes of a fitted estimator are not those that fitting sets."""
+    expected = registry.FITTED[type(estimator)]
+    strange = sorted(set(names) - {*expected, "feature_names_in_"})
+    absent = [name for name in expected if name not in names]
+    if strange or absent:
+        problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
+        raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
+
+
+def check(estimator) -> None:
+    """Raise where the parts of a fitted estimator do not fit each other.
+
+    It says nothing of the numbers: whoever writes a file chooses them.
+    """
+    cls, width = type(estimator), estimator.n_features_in_
+    require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
+    if hasattr(estimator, "feature_names_in_"):
+        require(is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
+    if hasattr(estimator, "classes_"):
+        labels = estimator.classes_
+        require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
+        require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
+    if isinstance(estimator, AveragedClassifier):
+        _check_schema(estimator.schema_, width)
+        check(estimator)
+        return
+    model, posterior = estimator.model_, estimator.posterior_
+    require(isinstance(model, registry.MODELS[cls]), f"model_ is a {type(model).__name__}")
+    require(isinstance(posterior, registry.POSTERIORS), f"posterior_ is a {type(posterior).__name__}")
+    require(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
+    if posterior.kind == "draws":
+        _check_draws(posterior)
+    (_check_generative if hasattr(estimator, "schema_") else _check_regression)(estimator, width)
+
+
+def _check_draws(posterior) -> None:
+    """Chains and draws lead every array, of every site and statistic of the sampler."""
+    fields = [value for value in vars(posterior).values() if isinstance(value, dict)]
+    arrays = [array for field in fields for array in field.values() if isinstance(array, np.ndarray)]
+    require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
+    for array in arrays:
+        require(array.ndim >= 2 and min(array.shape[:2]) > 0 and array.dtype.kind in "biuf", "the draws are none")
+    if posterior.warmup is not None:
+        require(type(posterior.warmup.model) is type(posterior.model), "the warm-up is that of another model")
+        _check_draws(posterior.warmup)
+
+
+def _check_schema(schema, width) -> None:
+    require(isinstance(schema, registry.SCHEMA), f"schema_ is a {type(schema).__name__}")
+    taken = [column for block in schema.blocks for column in block.columns]
+    require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
+    require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
+
+
+def _check_generative(estimator, width) -> None:
+    schema, model, posterior, exponent = estimator.schema_, estimator.model_, estimator.posterior_, estimator.exponent_
+    require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
+    _check_schema(schema, width)
+    labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
+    for each in (model, posterior.model):
+        require(list(each.class_names) == labels, "the model has other classes than classes_")
+        require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
+    if posterior.kind == "exact":
+        for name, leaf in model.leaves.items():
+            own, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
+            same = (
+                own == learned if leaf.proper else own[1] == learned[1]
+            )  # of an improper one the limit is another class
+            require(same, f"the shapes of prior and posterior of {name!r}")
+    statistics = estimator.statistics_
+    require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
+    require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
+    rows = schema.nothing()
+    for block in schema.blocks:
+        leaf = model.leaves[block.name]
+        if ours(type(leaf)):  # to a user's own, 0 may be nothing that can be; 0 has no logarithm
+            rows[block.name] = np.full_like(rows[block.name], isinstance(leaf, LogNormal))
+    _check_prediction(posterior, estimator._shape(rows), (1, len(labels)))
+
+
+def _shapes(leaf, groups=()) -> tuple:
+    """Shape of what a leaf covers, and of what belongs to one feature of each of its hyperparameters."""
+    fields = [field for field in dataclasses.fields(leaf) if "rank" in field.metadata]
+    own = [getattr(leaf, f.name).shape[-f.metadata["rank"] :] for f in fields if f.metadata["rank"]]
+    return type(leaf), (*groups, *leaf.batch_shape), own
+
+
+def _check_regression(estimator, width) -> None:
+    model, labels = estimator.model_, getattr(estimator, "classes_", None)
+    for each in (model, estimator.posterior_.model):
+        require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
+        require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
+    scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
+    shapes = {"centre_": (width,), "scale_": (width,), "coef_": (*scores, width), "intercept_": scores}
+    for name, shape in shapes.items():
+        require(is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
+    require((estimator.scale_ > 0).all(), "scale_ is not positive")
+    row, statistics = np.zeros((1, width)), estimator.statistics_
+    require(isinstance(statistics, registry.ROWS | registry.LINE), f"statistics_ are {type(statistics).__name__}")
+    if isinstance(statistics, registry.LINE):
+        require(is_numbers(statistics.n, ()), "statistics_ are of no number of rows")
+        require(is_numbers(statistics.mean, (width + 1,)), f"statistics_ have not {width} columns and a target")
+        require(is_numbers(statistics.factor, (width + 1, width + 1)), "statistics_ hold no factor of their columns")
+    if labels is None:
+        variance = estimator.variance_
+        require(isinstance(variance, float) and variance >= 0, "variance_ is no number >= 0")
+        _check_prediction(estimator.posterior_, (row, np.zeros(1)), (1,))
+    else:
+        _check_prediction(estimator.posterior_, row, (1, len(labels)))
+
+
+def _check_prediction(posterior, row, shape) -> None:
+    """Ask for the density of one row: what does not fit in it does not fit at all. Of draws the first does."""
+    with np.errstate(all="ignore"):
+        if posterior.kind == "draws":
+            first, model = {site: v[:1] for site, v in posterior.flat.items()}, posterior.model
+            density = log_mean_density(model, first, model.check(row))
+        else:
+            density = posterior.log_predictive(row)
+    require(density.shape == shape, "the posterior predicts no such classes")
+
+
+def check_average(estimator) -> None:
+    """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
+    schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
+    require(isinstance(left_out, tuple) and {*left_out} <= {*columns.numbers(schema)}, "constant_ are no numbers")
+    require(isinstance(fitted, registry.AVERAGE), f"average_ is a {type(fitted).__name__}")
+    classes, dim = (len(estimator.classes_),), len(columns.numbers(schema, left_out))
+    levels, places = columns.levels(schema), np.arange(len(estimator.classes_))
+    for view in fitted.numeric:
+        owner, groups = view.view.owner, len(view.view.owner)
+        require(owner.ndim == 1 and owner.dtype.kind == "i", "the groups have no classes")
+        require((np.diff(owner) >= 0).all() and np.array_equal(np.unique(owner), places), "a class has no group")
+        _check_warp(view.view.warp, dim)
+        if (filling := view.view.filling) is not None:
+            require(is_numbers(filling.mean, (*classes, dim)), "the means that gaps are completed from")
+            require(is_numbers(filling.covariance, (dim, dim)), "the covariance that gaps are completed from")
+        require(is_numbers(view.view.centres, (groups, dim)), "the centres of the groups")
+        shapes = {"n": (groups,), "mean": (groups, dim), "scatter": (groups, dim, dim)}
+        for name, shape in shapes.items():
+            require(is_numbers(getattr(view.statistics, name), shape), f"the moments have no {name} of {shape}")
+        require((view.statistics.n >= 0).all(), "the groups have weights below 0")
+        require(all(m.structure in STRUCTURES and m.rho > 0 and m.kappa > 0 for m in view.members), "a member is none")
+    require(bool(fitted.numeric) == bool(dim), f"the members are not of {dim} numeric columns")
+    require((fitted.categorical is not None) == bool(levels), f"the members are not of {len(levels)} categories")
+    if fitted.categorical is not None:
+        require(fitted.categorical.levels.tolist() == levels, "the members have other categories than schema_")
+        total, pairs = sum(levels), fitted.categorical.pairs
+        require(is_numbers(fitted.categorical.single, (*classes, total)), "the counts of categories")
+        require(pairs is None or is_numbers(pairs, (*classes, total, total)), "the counts of pairs of categories")
+    if (softmax := fitted.discriminative) is not None:
+        _check_warp(softmax.warp, dim)
+        require(softmax.levels.tolist() == levels, "the softmax members have other categories than schema_")
+        shape = (len(STRENGTHS), *classes, 1 + dim + sum(levels))
+        shapes = {"centre": (dim,), "scale": (dim,), "coefficients": shape, "log_prior": classes}
+        for name, shape in shapes.items():
+            require(is_numbers(getattr(softmax, name), shape), f"the softmax members have no {name} of {shape}")
+    for name in ("class_weight", "concentration"):
+        require(is_numbers(getattr(fitted, name), classes), f"{name} is not one number a class")
+        require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")
+    members = (len(fitted.names),)
+    for name in ("exponents", "weights", "density_weights"):
+        value = getattr(fitted, name)
+        require(is_numbers(value, members) and (value >= 0).all(), f"{name} are not {members[0]} numbers >= 0")
+    with np.errstate(all="ignore"):
+        rows = np.concatenate([np.zeros((1, dim)), np.full((1, dim), np.nan)]), np.zeros((2, len(levels)), np.intp)
+        require(fitted.probability(*rows).shape == (2, *classes), "the average predicts no such classes")
+
+
+def _check_warp(warp, dim) -> None:
+    for name in ("location", "scale", "power"):
+        require(is_numbers(getattr(warp, name), (dim,)), f"the bend of the columns has no {name} of each")
+    require((warp.scale > 0).all() and (warp.power >= 0).all() and (warp.power <= 2).all(), "the bend is none")

@@ -1,0 +1,396 @@
+"""What the discriminative estimators share: standardise, run an inference, tell coefficients on the columns' own scale.
+
+They model p(y | x) and have nothing to say of x: a missing value is an error, and there is no density of a row.
+
+`LogisticClassifier` and `ProbitClassifier`: p(t | x) by a linear score of the columns.
+"""
+
+import abc
+import warnings
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri_exp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.core.errors import listed
+from bayesgen.estimators import newton_batches
+from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
+from bayesgen.inference import NUTS, Inference, resolve
+from bayesgen.inspection.arviz import chosen, row_groups, row_labels
+from bayesgen.models.linear_classifier import LinearClassifier
+from bayesgen.models.linear_model import complete
+from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.models.moments import about_zero, centre_and_scale
+from bayesgen.numerics.checks import check_flag, check_positive
+from bayesgen.posterior.arviz import add_prior, log_prior, prior_draws, tree
+from bayesgen.posterior.posterior import generator
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+
+
+class Discriminative(Evidence, Estimator):
+    """Shared by the estimators: reading, standardising, and undoing it."""
+
+    prior_scale: float
+    intercept_scale: float
+    standardize: bool
+    inference: str | Inference
+    random_state: Any
+
+    def _rows(self, X, y, sample_weight):
+        """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
+        self._check_settings()
+        columns, x, y, weight = self._existing(X, y, sample_weight, reset=True)
+        self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
+        if self.standardize:
+            self.centre_, self.scale_ = self._centre_and_scale(x, weight)
+        z = (x - self.centre_) / self.scale_
+        return columns, z, y.copy(), weight  # rows are kept: not those the user may change
+
+    def _existing(self, X, y, sample_weight, reset: bool):
+        """Names of the columns, and rows that exist, as numbers, with their target and weights."""
+        table, y, weight = existing(self._table(X, reset=reset), y, sample_weight)
+        return table.columns, complete(self._numbers(table), table.columns), y, weight
+
+    intercept = True
+
+    def _centre_and_scale(self, x, weight):
+        mean, deviation = centre_and_scale(x, weight)
+        return (mean, deviation) if self.intercept else about_zero(mean, deviation * (x != x[0]).any(0))
+
+    def _check_settings(self):
+        for name in ("prior_scale", "intercept_scale"):
+            check_positive(name, getattr(self, name))
+        check_flag("standardize", self.standardize)
+
+    def _numbers(self, table):
+        if table.sparse:
+            raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
+        return table.numbers(table.columns)
+
+    def _read(self, X):
+        check_is_fitted(self)
+        columns = self.model_.columns
+        x = complete(self._numbers(self._table(X, reset=False).renamed(columns)), columns)
+        with np.errstate(over="ignore"):
+            z = (x - self.centre_) / self.scale_
+        if not np.isfinite(z).all():
+            row, column = np.argwhere(~np.isfinite(z))[0]
+            raise ValueError(
+                f"column {columns[column]!r}: the value {x[row, column]:g} in row {row} is too far from the rows of "
+                "the fit for float64"
+            )
+        return z
+
+    def _learn(self, inference, model, z, y, weight):
+        self.model_ = model
+        self.statistics_ = model.statistics(z, y, weight)
+        self.posterior_ = inference(model, self.statistics_, seed=self.random_state)
+        return self._undo(self.posterior_.mean())
+
+    @np.errstate(under="ignore")
+    def _undo(self, sites):
+        """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
+        coefficients = sites["coefficients"] / self.scale_
+        intercept = sites["intercept"] - coefficients @ self.centre_
+        rest = {"variance": sites["variance"]} if "variance" in sites else {}
+        return {"intercept": intercept, "coefficients": coefficients} | rest
+
+    def to_arviz(self, X=None, y=None, draws: int | None = None, groups: Collection[str] | None = None):
+        """Return the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given.
+
+        Parameters
+        ----------
+        X, y : optional
+            Rows and their target, "y", or "t" of classes, as codes. They add the groups "log_likelihood",
+            "observed_data" and "posterior_predictive"; "constant_data", the columns; "log_prior", of the
+            standardised columns' sites; "prior" and "prior_predictive". Rows have the labels of a frame's index.
+        draws : int, optional
+            How many draws of the posterior, evenly apart in each chain; default: all.
+        groups : collection of str, optional
+            Which of the groups as large as draws times rows to make: "log_likelihood", "posterior_predictive" and
+            "prior_predictive"; default: all.
+        """
+        check_is_fitted(self)
+        wanted = chosen(groups)
+        if (X is None) != (y is None):
+            raise ValueError("to_arviz() takes X and y together")
+        rng, model = generator(self.random_state), self.model_
+        kept = self.posterior_.as_draws(rng).thinned(draws)
+        if X is None:
+            return tree(replace(kept, samples=self._undo(kept.samples)))
+        made, obs = self._groups(kept, X, y, rng, wanted), row_labels(X)
+        given = self._read(X) * self.scale_ + self.centre_
+        columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
+        more = {"log_prior": log_prior(model, kept), "constant_data": columns}
+        result = tree(replace(kept, samples=self._undo(kept.samples)), made | more, obs=obs)
+        before, new = prior_draws(model, rng, kept.samples), {}
+        if "prior_predictive" in wanted:
+            drawn = self._groups(before, X, y, rng, ("posterior_predictive",))
+            new["prior_predictive"] = drawn["posterior_predictive"]
+        add_prior(result, replace(before, samples=self._undo(before.samples)), new, obs)
+        return result
+
+    @abc.abstractmethod
+    def _groups(self, draws, X, y, rng, wanted) -> dict[str, dict[str, np.ndarray]]:
+        """ArviZ's groups that speak of rows and their targets, the large ones where they are ``wanted``."""
+
+
+_LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
+
+
+class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, Discriminative):
+    """Shared by the classifiers."""
+
+    def fit(self, X, y, sample_weight=None, classes=None):
+        """Learn from rows and their classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, D)
+            Numbers, none missing.
+        y : array, shape (n,)
+            Class labels.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        classes : array, shape (K,), optional
+            Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``.
+
+        Returns
+        -------
+        self
+        """
+        with self._whole():
+            self._fit(X, class_labels(y), sample_weight, None if classes is None else declared_classes(classes))
+        return self
+
+    def fit_batches(
+        self,
+        source,
+        target=None,
+        *,
+        sample_weight=None,
+        classes=None,
+        missing=(),
+        progress: bool | None = None,
+        workers=None,
+    ):
+        """Learn from rows that come in batches, however many, by ``inference="map"`` or ``"ml"``.
+
+        A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
+        and partitions: a pass over the rows to begin with, and one for each of some ten steps. The answer is that of
+        ``fit`` on all rows; ``statistics_`` holds none of them.
+
+        Parameters
+        ----------
+        source, target, sample_weight, classes, missing, progress, workers
+            As for `NaiveBayesClassifier.fit_batches`, but the source is read more than once; all columns beside target
+            and weight are numbers.
+
+        Returns
+        -------
+        self
+        """
+        with self._whole():
+            self._check_settings()
+            options = sample_weight, classes, missing, progress, workers
+            inference, self.classes_, columns, rows = newton_batches.fit_classes(self, source, target, *options)
+            self._check_classes(classes)
+            scales = np.full(len(columns), float(self.prior_scale))
+            self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
+            self.posterior_ = inference(self.model_, rows, seed=self.random_state)
+            self.statistics_ = newton_batches.no_rows(len(columns))
+            self._tell(self._undo(self.posterior_.mean()))
+        return self
+
+    def _fit(self, X, y, sample_weight, classes):
+        inference = resolve(self.inference)
+        columns, z, y, weight = self._rows(X, y, sample_weight)
+        self.classes_, codes = class_codes(y, classes)
+        self._check_classes(classes)
+        if isinstance(inference, NUTS) and z.size > _LONG:
+            warnings.warn(
+                f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "
+                "and with so many rows its probabilities are close",
+                UserWarning,
+                stacklevel=4,
+            )
+        model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
+        self._tell(self._learn(inference, model, z, codes, weight))
+
+    def _check_classes(self, classes):
+        if len(self.classes_) < 2:
+            holds = f"y holds one class only, {listed(self.classes_)}" if classes is None else "classes holds one label"
+            raise ValueError(
+                f"{holds}: what tells classes apart needs two of them; name them all as "
+                "fit(X, y, classes=[...]), and the prior speaks for a class without rows"
+            )
+
+    def _tell(self, sites):
+        self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
+        if 1 < len(self.model_.scored) < len(self.classes_):  # the pinned class
+            self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
+            self.intercept_ = np.append(self.intercept_, 0.0)
+
+    def _centre_and_scale(self, x, weight):
+        """A column of 0 and 1 is centred and not scaled: however rare the 1, its coefficient is a log odds ratio."""
+        centre, scale = super()._centre_and_scale(x, weight)
+        maybe = np.flatnonzero((x[0] == 0) | (x[0] == 1))
+        scale[maybe[((x[:, maybe] == 0) | (x[:, maybe] == 1)).all(0)]] = 1.0
+        return centre, scale
+
+    @abc.abstractmethod
+    def _model(self, scales, classes, columns) -> LinearClassifier:
+        """Build the model of some classes and columns."""
+
+    def _groups(self, draws, X, y, rng, wanted):
+        return row_groups(self, draws, X, y, rng, wanted)
+
+    @np.errstate(under="ignore")
+    def predict_log_proba(self, X) -> np.ndarray:
+        """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
+        z = self._read(X)
+        return self.posterior_.log_predictive(z)
+
+    @np.errstate(under="ignore")
+    def predict_proba(self, X) -> np.ndarray:
+        """Probability of each class, (n, K), columns in the order of ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X) -> np.ndarray:
+        """Most probable class of each row; ties go to the first."""
+        best = self.predict_log_proba(X).argmax(1)
+        return self.classes_[best]
+
+
+class LogisticClassifier(_LinearClassifier):
+    """Bayesian logistic regression; softmax regression for more than two classes.
+
+    Coefficients ~ Normal(0, prior_scale), intercept ~ Normal(0, intercept_scale), for columns standardised by their
+    weighted mean and population standard deviation: then a shift or rescaling of a column changes no probability. A
+    column of 0 and 1 is centred only: the coefficient of a rare 1 has the prior of any other log odds ratio.
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations, in log odds (per standard deviation of a column, per step from 0
+        to 1 of a column of these).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
+        always those of the columns as given.
+    symmetric : bool, default True
+        With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
+        two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
+    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
+        How to learn. "nuts" averages over what the data leave open, and compiles for a few seconds first; "laplace"
+        does so by a Gaussian with importance weights, faster with many rows, and estimates ``log_evidence_``; "map"
+        takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS.
+
+    Attributes
+    ----------
+    classes_ : array
+        Class labels.
+    coef_ : array, shape (1, D) for two classes, else (K, D)
+        Posterior mean, or point estimate, of the coefficients, per unit of the columns as given; for two classes those
+        of the second, for a pinned class 0.
+    intercept_ : array, shape (1,) or (K,)
+        The same of the intercepts.
+    model_, statistics_, posterior_
+        The model with its prior, the rows and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"]
+    >>> LogisticClassifier(inference="map").fit(X, y).predict_proba([[2.5], [3.5]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.117, 0.883]])
+    """
+
+    def __init__(
+        self,
+        prior_scale=2.5,
+        intercept_scale=2.5,
+        standardize=True,
+        symmetric=True,
+        inference: str | Inference = "nuts",
+        random_state=None,
+    ):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.symmetric = symmetric
+        self.inference = inference
+        self.random_state = random_state
+
+    def _model(self, scales, classes, columns):
+        check_flag("symmetric", self.symmetric)
+        options = {"classes": classes, "columns": columns, "symmetric": bool(self.symmetric)}
+        return LogisticRegression(scales, self.intercept_scale, **options)
+
+
+class ProbitClassifier(_LinearClassifier):
+    """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations, in units of the latent noise (per standard deviation of a column, per step from 0
+        to 1 of a column of these).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
+        always those of the columns as given.
+    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
+        How to learn; see `LogisticClassifier`.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS.
+
+    Attributes
+    ----------
+    classes_ : array
+        The two class labels.
+    coef_, intercept_ : array, shape (1, D) and (1,)
+        Posterior mean, or point estimate, per unit of the columns as given.
+    model_, statistics_, posterior_
+        The model with its prior, the rows and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"]
+    >>> ProbitClassifier(inference="map").fit(X, y).predict_proba([[2.5], [3.5]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.036, 0.964]])
+    """
+
+    def __init__(self, prior_scale=2.5, intercept_scale=2.5, standardize=True, inference="nuts", random_state=None):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.inference = inference
+        self.random_state = random_state
+
+    def _model(self, scales, classes, columns):
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y holds "
+                f"{len(classes)} classes; use LogisticClassifier"
+            )
+        return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
+
+    def _score_of_two(self, log_p):
+        first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
+        score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
+        return np.where(first, -score, score)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,115 @@
+"""Fitted estimators in a file: netCDF, with a version, that runs no code when it is read.
+
+Arrays are variables of the file; what holds them together is one string of JSON, see `bayesgen.files.values`. A seal
+behind the netCDF tells a damaged file before anything reads it, see `bayesgen.files.seal`.
+"""
+
+import json
+from collections.abc import Iterable
+
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.core import registry
+from bayesgen.estimators import consistency
+from bayesgen.files import container, disk, seal
+from bayesgen.files.values import Reader, Writer
+
+
+def save(estimator, path) -> None:
+    """Write a fitted estimator; see `load`.
+
+    The file is there at once and as a whole: a full disk or an interrupt leaves what was there before, and of several
+    processes that save to one path one is last. A link is followed, and an existing file keeps its mode. A new file of
+    an estimator that keeps its rows (logistic, probit, and linear with Laplace noise or prior) is for its owner only.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of this package, fitted. Its ``random_state`` must be an int or None.
+    path : str or Path
+        The file; a regular file of that name is replaced, anything else there is an error.
+    """
+    cls = type(estimator)
+    if cls not in registry.FITTED:
+        raise TypeError(f"{cls.__name__} is not an estimator of bayesgen: {', '.join(registry.estimators())}")
+    check_is_fitted(estimator)
+    disk.regular(path)
+    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
+    consistency.check_names(estimator, fitted)
+    writer = Writer(registry.may_be_saved)
+    parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
+    written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
+    text = json.dumps({"estimator": cls.__name__} | written | {"arrays": container.declared(writer.arrays)})
+    attributes = {"format": "bayesgen", "format_version": seal.VERSION, "library_version": _version()}
+    content = container.pack(text, writer.arrays, attributes)
+    disk.write(path, (content, seal.seal(content)), registry.private(estimator))
+
+
+def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
+    """Read an estimator that ``save`` wrote; no code of the file is run.
+
+    A checksum over the raw bytes, checked before anything reads them, tells damage by accident. It can be computed by
+    anyone, so of a crafted file every field is checked too: its type, its size, whether it fits the others. The numbers
+    are whatever the author chose. What HDF5 itself, a library in C, does with crafted bytes nobody can promise: files
+    of strangers are for ``untrusted=True``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    leaves : iterable of classes, optional
+        Your own leaves, where the estimator has any.
+    untrusted : bool, default False
+        Whether HDF5 reads the file in a process of its own, with limits: 1 GB of memory beside three times the file,
+        20 s. That process has your rights all the same. It takes half a second more, on a POSIX system.
+
+    Returns
+    -------
+    estimator
+        As it was when saved: its predictions are equal to the bit.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, was not written by ``save``, was written in another version of the format, or holds a
+        leaf that is neither of this package nor among ``leaves``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> classifier = NaiveBayesClassifier().fit([[1.0], [1.2], [3.1], [2.9]], ["a", "a", "b", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     classifier.save(os.path.join(folder, "model.nc"))
+    ...     again = load(os.path.join(folder, "model.nc"))
+    >>> again.predict([[3.0]])
+    array(['b'], dtype='<U1')
+    """
+    content = seal.unsealed(path)
+    try:
+        specification, arrays = (container.unpack_apart if untrusted else container.unpack)(content)
+        return _estimator(specification, arrays, {cls.__name__: cls for cls in leaves})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    except (KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path}: the file says what no estimator of bayesgen does: {error!r:.300}") from error
+
+
+def _estimator(specification, arrays, own):
+    """Make the estimator that a specification and its arrays describe, or raise what is wrong with them."""
+    read = Reader(arrays, registry.classes(), own).read
+    estimator = registry.estimators()[specification["estimator"]]()
+    parameters = {name: read(value) for name, value in specification["parameters"].items()}
+    fitted = {name: read(value) for name, value in specification["fitted"].items()}
+    if parameters.keys() != estimator.get_params(deep=False).keys():
+        raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
+    consistency.check_names(estimator, fitted)
+    vars(estimator).update(parameters | fitted)
+    consistency.check(estimator)
+    return estimator
+
+
+def _version() -> str:
+    import bayesgen
+
+    return bayesgen.__version__

@@ -1,0 +1,273 @@
+r"""The boundary between classes that a generative model implies, from a point estimate or for every posterior draw.
+
+With Gaussian classes the log odds are a polynomial of degree two in x, by Bayes' rule:
+
+.. math:: \log \frac{p(t=k \mid x, \theta)}{p(t=j \mid x, \theta)} = s_k(x) - s_j(x), \qquad
+   s_k(x) = x^\top Q_k x + w_k^\top x + b_k
+
+.. math:: Q_k = -\tfrac12 \Sigma_k^{-1}, \quad w_k = \Sigma_k^{-1} \mu_k, \quad
+   b_k = \log \pi_k - \tfrac12 \mu_k^\top \Sigma_k^{-1} \mu_k - \tfrac12 \log |\Sigma_k|
+
+so class probabilities are a softmax of the scores, and two classes meet in a conic (quadric). A shared covariance drops
+out of the quadratic term: the class posterior is a logistic (softmax) regression with weights w_k and intercepts b_k.
+If it is isotropic besides, the boundary of two equally probable classes is the perpendicular bisector of their means.
+(Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 4.2.) A posterior over parameters is so a
+posterior over boundaries. The posterior predictive class probability averages over them and has no boundary of this
+form itself.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from bayesgen.core.errors import listed
+from bayesgen.models.classifier import GaussianDiscriminant
+from bayesgen.models.logistic_regression import LogisticRegression
+from bayesgen.models.structures import structure
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """Scores s_k(x) = x'Q_k x + w_k'x + b_k of every class, up to a term that all classes share.
+
+    Attributes
+    ----------
+    classes : tuple
+        Labels of the K classes.
+    quadratic : array, shape (draws..., K, D, D)
+        Q_k, symmetric, per squared unit of the columns; exactly 0 where the classes share the covariance.
+    weights : array, shape (draws..., K, D)
+        w_k, per unit of the columns.
+    intercept : array, shape (draws..., K)
+        b_k, in log odds.
+    """
+
+    classes: tuple
+    quadratic: np.ndarray
+    weights: np.ndarray
+    intercept: np.ndarray
+
+    @property
+    def linear(self) -> bool:
+        """Whether every boundary is a hyperplane."""
+        return not self.quadratic.any()
+
+    def scores(self, x) -> np.ndarray:
+        """Scores of rows (n, D): (draws..., n, K)."""
+        x = _rows(x, self.weights.shape[-1])
+        linear = np.einsum("...kd,nd->...nk", self.weights, x) + self.intercept[..., None, :]
+        return linear if self.linear else linear + np.einsum("ni,...kij,nj->...nk", x, self.quadratic, x, optimize=True)
+
+    def predict_proba(self, x) -> np.ndarray:
+        """p(t = k | x, θ), the softmax of the scores: (draws..., n, K)."""
+        return softmax(self.scores(x), axis=-1)
+
+    def between(self, first, second) -> "Boundary":
+        """The boundary between two classes, given by their labels."""
+        absent = [label for label in (first, second) if label not in self.classes]
+        if absent:
+            raise ValueError(f"{absent[0]!r} is not one of the classes {listed(self.classes)}")
+        a, b = self.classes.index(first), self.classes.index(second)
+        return Boundary(
+            self.quadratic[..., a, :, :] - self.quadratic[..., b, :, :],
+            self.weights[..., a, :] - self.weights[..., b, :],
+            self.intercept[..., a] - self.intercept[..., b],
+        )
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Where two classes are equally probable: x'Qx + w'x + b = 0; positive on the side of the first class.
+
+    Attributes
+    ----------
+    quadratic : array, shape (draws..., D, D)
+    weights : array, shape (draws..., D)
+    intercept : array, shape (draws...)
+    """
+
+    quadratic: np.ndarray
+    weights: np.ndarray
+    intercept: np.ndarray
+
+    def log_odds(self, x) -> np.ndarray:
+        """Log odds of the first class against the second, at rows (n, D): (draws..., n)."""
+        x = _rows(x, self.weights.shape[-1])
+        square = np.einsum("ni,...ij,nj->...n", x, self.quadratic, x, optimize=True)
+        return square + np.einsum("...d,nd->...n", self.weights, x) + self.intercept[..., None]
+
+    def conic(self) -> np.ndarray:
+        """The symmetric matrix C of the conic (quadric), (draws..., D + 1, D + 1): log odds = (x, 1)' C (x, 1)."""
+        half = self.weights[..., None] / 2
+        top = np.concatenate([self.quadratic, half], axis=-1)
+        below = np.concatenate([np.swapaxes(half, -1, -2), self.intercept[..., None, None]], axis=-1)
+        return np.concatenate([top, below], axis=-2)
+
+    def kind(self) -> np.ndarray:
+        """What curve it is in two columns, for every draw: "line", "ellipse", "hyperbola", "parabola" or "nowhere".
+
+        By the invariants of the conic: the determinant of Q, and for an ellipse the sign of that of C. "parabola" is
+        every conic with det Q = 0 to rounding (a pair of parallel lines too), "nowhere" is no boundary at all.
+        """
+        if self.weights.shape[-1] != 2:
+            raise ValueError(f"kind() tells curves in 2 columns, got {self.weights.shape[-1]}")
+        a, b, c = self.quadratic[..., 0, 0], self.quadratic[..., 0, 1], self.quadratic[..., 1, 1]
+        determinant, resolution = a * c - b * b, 1e-12 * (np.abs(a * c) + b * b)
+        real = (a + c) * np.linalg.det(self.conic()) < 0
+        flat = ~self.quadratic.any((-1, -2))
+        cases = [flat, np.abs(determinant) <= resolution, determinant < 0, real]
+        return np.select(cases, ["line", "parabola", "hyperbola", "ellipse"], "nowhere")
+
+    def crossings(self, start, direction) -> np.ndarray:
+        """Where straight lines start + s direction meet the boundary: s in increasing order, NaN where they do not.
+
+        Parameters
+        ----------
+        start : array, shape (n, D)
+            A point of each line.
+        direction : array, shape (D,)
+            Their common direction.
+
+        Returns
+        -------
+        array, shape (draws..., n, 2)
+            A line meets a quadric twice or not at all, a hyperplane once (the second entry is NaN).
+        """
+        dim = self.weights.shape[-1]
+        start, u = _rows(start, dim), np.asarray(direction, float)
+        if u.shape != (dim,) or not u.any():
+            raise ValueError(f"direction must hold {dim} numbers, not all 0, got {direction!r}")
+        a = np.broadcast_to(
+            np.einsum("i,...ij,j->...", u, self.quadratic, u)[..., None], (*self.intercept.shape, len(start))
+        )
+        b = (self.weights @ u)[..., None] + 2 * np.einsum("i,...ij,nj->...n", u, self.quadratic, start)
+        c = self.log_odds(start)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Of the two roots the larger is free of cancellation; the other follows from their product c/a.
+            q = -0.5 * (b + np.copysign(np.sqrt(b * b - 4 * a * c), b))
+            roots = np.stack([np.where(a == 0, -c / b, q / a), np.where(a == 0, np.nan, c / q)], axis=-1)
+        return np.sort(np.where(np.isfinite(roots), roots, np.nan), axis=-1)  # NaN sorts last
+
+
+def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> Discriminant:
+    """Return the scores of a Gaussian discriminant or logistic posterior: of its point, or of every draw.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `GaussianDiscriminant` (every covariance) or a `LogisticRegression` (``classifier.posterior_``; of
+        standardised columns the scores are those of the columns as standardised).
+    seed : int, Generator or JAX key, optional
+        Source of randomness of the draws.
+    size : tuple of int
+        How many draws, as leading axes; a point estimate has none.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = [[0.0, 0.0], [1.0, 0.5], [4.0, 3.0], [5.0, 3.5]], ["a", "a", "b", "b"]
+    >>> lda = GaussianDiscriminantClassifier(shared=True).fit(X, y)
+    >>> boundaries = discriminant(lda.posterior_, seed=0, size=(500,)).between("b", "a")
+    >>> boundaries.weights.shape
+    (500, 2)
+    >>> bool((boundaries.log_odds([[2.5, 1.75]]) > 0).any())  # the middle may lie on either side
+    True
+    """
+    model = posterior.model
+    if not isinstance(model, GaussianDiscriminant | LogisticRegression):
+        raise TypeError(
+            f"discriminant() takes a posterior of GaussianDiscriminant or LogisticRegression, got one of "
+            f"{type(model).__name__}"
+        )
+    params = posterior.point_or_draws(seed, size)
+    return (_of_logistic if isinstance(model, LogisticRegression) else _of_gaussian)(model, params)
+
+
+def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of the weights w_k, (K, D), and intercepts b_k, (K,), of Gaussians with a shared covariance.
+
+    Of an exact posterior in closed form: the means of Σ⁻¹μ_k and of log π_k - ½ μ_k'Σ⁻¹μ_k; see `mean_scores` of
+    `NormalInverseWishart` and `NormalInverseGamma`. They are the scores of the mean, not those of the mean parameters.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `GaussianDiscriminant` whose classes share the covariance.
+    seed : int, Generator or JAX key, optional
+        Source of randomness of a posterior of another kind that has to be drawn from.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> X, y = [[0.0, 0.0], [1.0, 0.5], [4.0, 3.0], [5.0, 3.5]], ["a", "a", "b", "b"]
+    >>> weights, intercept = mean_scores(GaussianDiscriminantClassifier(shared=True).fit(X, y).posterior_)
+    >>> weights[1].round(2), intercept.round(2)
+    (array([ 8.43, 41.37]), array([ -1.98, -87.27]))
+    """
+    model = posterior.model
+    if not isinstance(model, GaussianDiscriminant) or not model.shared:
+        raise TypeError("mean_scores() takes a posterior of a GaussianDiscriminant whose classes share the covariance")
+    if posterior.kind == "exact":
+        weights, square = model.gaussian.mean_scores()
+        return weights, model.classes.mean_log - 0.5 * square
+    score = _of_gaussian(model, posterior.as_draws(seed).flat)
+    return score.weights.mean(0), score.intercept.mean(0)
+
+
+def _of_gaussian(model, params) -> Discriminant:
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(params["classes.probability"])
+    leaf = model.gaussian
+    own = model.site(params, "gaussian")
+    mean, (precision, log_determinant) = own["mean"], leaf.precision(own)
+    weights = (precision @ mean[..., None])[..., 0]
+    intercept = log_prior - 0.5 * (weights * mean).sum(-1)
+    if model.shared:  # the quadratic term and the determinant are common to all classes
+        return Discriminant(model.class_names, np.zeros_like(precision), weights, intercept)
+    return Discriminant(model.class_names, -0.5 * precision, weights, intercept - 0.5 * log_determinant)
+
+
+def _of_logistic(model, params) -> Discriminant:
+    weights, intercept = params["coefficients"], params["intercept"]
+    if len(model.classes) == 2:
+        weights, intercept = weights[..., None, :], intercept[..., None]
+    absent = len(model.classes) - intercept.shape[-1]  # the reference class scores 0
+    first = model.scored == model.classes[1:]
+    lead = intercept.shape[:-1]
+    parts = [np.zeros((*lead, absent, weights.shape[-1])), weights], [np.zeros((*lead, absent)), intercept]
+    weights, intercept = (np.concatenate(p if first else p[::-1], axis=a) for p, a in zip(parts, (-2, -1), strict=True))
+    dim = weights.shape[-1]
+    return Discriminant(model.classes, np.zeros((*weights.shape, dim)), weights, intercept)
+
+
+def parameter_count(classes: int, columns: int, covariance: str = "full", shared: bool = False) -> int:
+    """Count the free parameters of a Gaussian discriminant: K - 1 class probabilities, K means, the covariances.
+
+    Parameters
+    ----------
+    classes, columns : int
+        K and D.
+    covariance : {"full", "diagonal", "isotropic"}
+        D(D + 1)/2, D or 1 parameters each.
+    shared : bool
+        One covariance, or K.
+
+    Examples
+    --------
+    Of ten columns and two classes, against the D + 1 = 11 of logistic regression:
+
+    >>> parameter_count(2, 10), parameter_count(2, 10, shared=True), parameter_count(2, 10, "isotropic", True)
+    (131, 76, 22)
+    """
+    each = structure(covariance).count(columns)
+    return classes - 1 + classes * columns + each * (1 if shared else classes)
+
+
+def _rows(x, columns: int) -> np.ndarray:
+    x = np.asarray(x, float)
+    if x.ndim != 2 or x.shape[1] != columns:
+        raise ValueError(f"expected rows of {columns} columns, (n, {columns}), got shape {x.shape}")
+    if np.isnan(x).any():
+        raise ValueError("a score needs all columns; predict_proba integrates over missing ones")
+    return x

@@ -1,0 +1,323 @@
+r"""Which row to label next: the one whose label would tell most about the parameters.
+
+The mutual information between the labels of some rows B and the parameters, given their columns,
+
+.. math:: I(t_B; \theta \mid x_B) = H[t_B \mid x_B] - \mathrm{E}_{\theta \mid x_B}\Big[\sum_{b \in B} H[t_b \mid x_b,
+   \theta]\Big],
+
+is high where the classifier is unsure *because* it knows too little of the parameters, not because classes overlap
+there (Houlsby, Huszár, Ghahramani and Lengyel 2011, arXiv:1112.5745). In a generative model the columns themselves tell
+about :math:`\theta`: a draw counts in proportion to :math:`\prod_b p(x_b \mid \theta)`. Rows are added one by one, each
+the best beside those before it (Kirsch, van Amersfoort and Gal 2019, *BatchBALD*): two rows that say the same have
+little more information than one, so a batch does not repeat itself. The entropy of a batch is summed over all its
+labellings up to 256 of them, and over 256 drawn ones beyond.
+
+The class of a row, given its columns and a label that may be wrong.
+
+How much rows without a label should count: what labelled rows that are held out say.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import entr, softmax
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.averaging.rows import folds
+from bayesgen.inspection.averaged import Averaged, averaged_draws
+from bayesgen.inspection.leave_one_out import tempered
+from bayesgen.inspection.probabilities import check_draws
+from bayesgen.models.leaf import log_or_floor
+from bayesgen.numerics.checks import check_count, check_memory, check_weight
+from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
+from bayesgen.posterior.posterior import generator
+from bayesgen.tables.labels import class_codes, class_labels, some_labels
+
+_LABELLINGS = 256
+
+
+@dataclass(frozen=True)
+class Query:
+    """Rows to label, the first the most informative.
+
+    Attributes
+    ----------
+    rows : int array, shape (n,)
+        Their places in X.
+    information : array, shape (n,)
+        What their labels tell of the parameters, in nats: of the first row, of the first two, and so on.
+    effective : array, shape (n,)
+        Effective draws that each of these rests on; below 100 they are rough, and more draws help.
+    """
+
+    rows: np.ndarray
+    information: np.ndarray
+    effective: np.ndarray
+
+
+def query(classifier, X, n: int = 1, size: int = 1000) -> Query:
+    """Choose the rows whose labels would tell most about the parameters, together.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        By exact inference or NUTS, since a point estimate leaves nothing to learn; or averaged, whose draws are of
+        members and of their parameters, and count the same whatever x is (a tempered member has no density of x).
+    X : DataFrame or array, shape (rows, columns)
+        Rows without labels.
+    n : int, default 1
+        How many to choose.
+    size : int, default 1000
+        Draws of the parameters.
+
+    Returns
+    -------
+    Query
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = GaussianDiscriminantClassifier(random_state=0).fit(X[::7, 2:], y[::7])
+    >>> query(classifier, [[1.4, 0.2], [4.9, 1.6], [4.9, 1.6], [4.0, 1.8]], n=2).rows
+    array([3, 1])
+    """
+    check_is_fitted(classifier)
+    check_count("n", n)
+    check_count("size", size)
+    joint = _joint(classifier, X, size)
+    if n > joint.shape[1]:
+        raise ValueError(f"n must be at most the {joint.shape[1]} rows of X, got {n}")
+    return _greedy(joint, n, generator(classifier.random_state))
+
+
+def _joint(classifier, X, size) -> np.ndarray:
+    """p(x_i, t = k | θ_s) of each row in units of its own, (size, rows, K)."""
+    rows = classifier._read(X)
+    averaged = isinstance(classifier, Averaged)
+    posterior = None if averaged else classifier.posterior_
+    if posterior is not None:
+        if posterior.kind == "point":
+            raise ValueError("query() asks what is uncertain of the parameters: it needs inference='exact' or 'nuts'")
+        check_draws(posterior, size)
+        rows = posterior.model.check(rows)
+    count = len(rows[0]) if averaged else count_rows(rows)
+    shape = size, count, len(classifier.classes_)
+    what = f"{size} draws of {count} rows' probabilities of {shape[2]} classes"
+    check_memory(what, 4 * 8 * shape[0] * shape[1] * shape[2], "take fewer draws (size=), or fewer rows")
+    if posterior is None:
+        return np.concatenate(list(averaged_draws(classifier, rows, size)), axis=1)
+    params, result, done = posterior.draws(classifier.random_state, (size,)), np.empty(shape), 0
+    exponent = getattr(classifier, "exponent_", 1.0)
+    for part in split_rows(rows, max(1, DENSITIES // (size * shape[2]))):
+        density = np.moveaxis(posterior.model.log_likelihood_rows(params, part), 1, -1)
+        with np.errstate(divide="ignore", under="ignore"):
+            own = density
+            if exponent != 1:
+                own = tempered(density, np.log(params["classes.probability"])[:, None], exponent)
+            label = np.exp(own - own.max(-1, keepdims=True))
+            level = density.max(-1)
+            weight = np.exp(density - level[..., None]).sum(-1) * np.exp(level - level.max(0))
+            label *= (weight / label.sum(-1))[..., None]
+        result[:, done : done + label.shape[1]] = label
+        done += label.shape[1]
+    return result
+
+
+@np.errstate(under="ignore")
+def _greedy(joint, n, rng) -> Query:
+    """Add the row that makes the information of all chosen largest, n times."""
+    density = joint.sum(2)  # p(x_i | θ_s)
+    with np.errstate(invalid="ignore"):
+        doubt = entr(np.nan_to_num(joint / density[..., None])).sum(2)  # H[t_i | x_i, θ_s]
+    size, count, classes = joint.shape
+    weight, known = np.ones(size), np.zeros(size)
+    labelling, share = np.ones((size, 1)), np.ones(1)  # p(labels of the chosen rows, x | θ_s); what each stands for
+    chosen, told, effective = [], [], []
+    for _ in range(n):
+        information, draws = np.full(count, -np.inf), np.empty(count)
+        for part in pieces(count, labelling.shape[1] * classes + size):
+            own = weight[:, None] * density[:, part]
+            total = own.sum(0)
+            draws[part] = total**2 / (own**2).sum(0)
+            conditional = (own * (known[:, None] + doubt[:, part])).sum(0) / total
+            p = np.einsum("sm,sik->mik", labelling, joint[:, part], optimize=True) / total[:, None]
+            each = p.sum(2) * share[:, None]  # of the labellings at hand, given this row too
+            surprise = -np.where(p > 0, np.log(np.where(p > 0, p, 1.0)), 0.0)
+            entropy = (share[:, None, None] * p * surprise).sum((0, 2)) / each.sum(0)
+            information[part] = entropy - conditional
+        information[chosen] = -np.inf
+        best = int(np.nan_to_num(information, nan=-np.inf).argmax())
+        chosen.append(best)
+        told.append(max(0.0, information[best]))
+        effective.append(draws[best])
+        weight, known = weight * density[:, best], known + doubt[:, best]
+        top = weight.max()
+        labelling = (labelling[:, :, None] * joint[:, best, None]).reshape(size, -1) / top
+        weight, share = weight / top, np.repeat(share, classes)
+        if len(share) > _LABELLINGS:
+            p = labelling.sum(0) / weight.sum()
+            upto = np.cumsum(share * p)
+            places = (np.arange(_LABELLINGS) + rng.random()) / _LABELLINGS  # systematic: less noise than one by one
+            picked = np.searchsorted(upto / upto[-1], places)
+            labelling, share = labelling[:, picked], 1 / (p[picked] * _LABELLINGS)
+    return Query(np.array(chosen), np.array(told), np.array(effective))
+
+
+_DRAWS = 500
+
+
+def class_given_label(classifier, X, y) -> np.ndarray:
+    r"""Probability of each class of rows whose label was told: small at its label where the label looks wrong.
+
+    .. math:: p(t_i = k \mid x_i, s_i, \text{data}) = \mathrm{E}_{\theta \mid \text{data}} \left[
+       \frac{\pi_k \Gamma_{k s_i} p(x_i \mid \theta_k)}{\sum_l \pi_l \Gamma_{l s_i} p(x_i \mid \theta_l)} \right]
+
+    which is exact for rows of the fit, whose labels are among the data; of other rows the label has taught nothing.
+
+    Parameters
+    ----------
+    classifier : generative classifier fitted with ``label_noise``
+        Whose posterior is asked.
+    X, y : rows and the labels told
+        Of the fit.
+
+    Returns
+    -------
+    array, shape (n, K)
+        Columns in the order of ``classes_``.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from bayesgen.models import LabelNoise
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[3] = 2
+    >>> classifier = GaussianDiscriminantClassifier(inference="map", label_noise=LabelNoise(0.05)).fit(X, y)
+    >>> class_given_label(classifier, X[3:4], y[3:4]).round(2)
+    array([[1., 0., 0.]])
+    """
+    check_is_fitted(classifier)
+    model: Any = getattr(classifier, "model_", None)
+    if getattr(model, "confusion", None) is None:
+        raise ValueError("class_given_label() needs a classifier that was fitted with label_noise=")
+    _, codes = class_codes(class_labels(y), classifier.classes_)
+    rows = model.check(classifier._read(X))
+    if count_rows(rows) != len(codes):
+        raise ValueError(f"X has {count_rows(rows)} rows and y has {len(codes)}; they must be of one length")
+    posterior = classifier.posterior_
+    params = posterior.draws(generator(classifier.random_state), (1 if posterior.kind == "point" else _DRAWS,))
+    confusion = log_or_floor(params[model.CONFUSION])
+    found = []
+    for part in split_rows(rows, max(1, DENSITIES // confusion[..., 0].size)):
+        own = codes[len(found) :][: count_rows(part)]
+        joint = model.log_likelihood_rows(params, part) + confusion[..., own]
+        with np.errstate(under="ignore"):
+            found += list(softmax(joint, axis=1).mean(0).T)
+    return np.stack(found)
+
+
+@dataclass(frozen=True)
+class UnlabelledWeight:
+    """Log loss of labelled rows held out, by the weight that rows without a label have.
+
+    Attributes
+    ----------
+    weights : array, shape (W,)
+        The weights tried; under 0 the rows are left out.
+    losses : array, shape (W, n)
+        -log p(true class) of each labelled row.
+    """
+
+    weights: np.ndarray
+    losses: np.ndarray
+
+    @property
+    def log_loss(self) -> np.ndarray:
+        """Their means over the rows, (W,)."""
+        return self.losses.mean(1)
+
+    @property
+    def best(self) -> float:
+        """The weight of least log loss; 0 where rows without a label do harm."""
+        return float(self.weights[self.log_loss.argmin()])
+
+
+def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int = 0) -> UnlabelledWeight:
+    """Try weights of the rows without a label, by cross-validation over the rows that have one.
+
+    Where the model is wrong, rows without a label may pull the classes to groups that are no classes, the more the more
+    there are. So look before: ``fit(X, y, sample_weight=np.where(has_label, 1, best))``.
+
+    Parameters
+    ----------
+    classifier : generative classifier
+        By ``inference="map"``, "ml" or "nuts", with its marker of a missing label; it stays as it is.
+    X, y : rows and labels, some of them missing
+        All rows of a fit. Every class needs two labels.
+    weights : array, shape (W,)
+        The weights to try, >= 0.
+    seed : int
+        Of the folds: five, or as many as the smallest class has labels.
+
+    Returns
+    -------
+    UnlabelledWeight
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> some = np.where(np.arange(150) % 10 == 0, y, -1)  # five labels of each class
+    >>> classifier = GaussianDiscriminantClassifier(shared=True, inference="map", unlabelled=-1)
+    >>> unlabelled_weight(classifier, X, some, weights=[0.0, 1.0]).log_loss.round(2)
+    array([0.47, 0.11])
+    """
+    labels, place = some_labels(y, classifier.unlabelled)
+    if place is None:
+        raise ValueError("every row of y has a label; say by unlabelled= of the classifier how a missing one is marked")
+    tried = np.asarray(check_weight(np.atleast_1d(weights), np.size(weights), "weights"))
+    _, codes = class_codes(labels)
+    fewest = np.bincount(codes).min()
+    if fewest < 2:
+        raise ValueError("a class has one label only; to hold it out every class needs two")
+    known, fold = place >= 0, folds(codes, min(5, int(fewest)), np.random.default_rng(seed))
+    losses = np.empty((len(tried), len(codes)))
+    for w, j in np.ndindex(len(tried), int(fold.max()) + 1):
+        weight, out = np.where(known, 1.0, tried[w]), fold == j
+        held = np.flatnonzero(known)[out]
+        weight[held] = 0.0  # a fit with weights asks nothing of labelled rows itself
+        log_probability = clone(classifier).fit(X, y, weight).predict_log_proba(_safe_indexing(X, held))
+        losses[w, out] = -log_probability[np.arange(len(held)), codes[out]]
+    return UnlabelledWeight(tried, losses)
+
+
+def warn_of_harm(classifier, X, y) -> None:
+    """Warn where labelled rows that are held out say that the rows without a label do harm.
+
+    The mean difference of their log loss, with and without those rows, must be above two of its standard errors: a few
+    labels cannot tell much, and a lower bar warns of rows that help (`benchmarks/results.md` has how often this one
+    does). Where a class has one label, or a part has no fit, nothing is said.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            without, beside = unlabelled_weight(classifier, X, y, (0.0, 1.0)).losses
+        except ValueError:
+            return
+    more = beside - without
+    if more.mean() > 2 * more.std(ddof=1) / np.sqrt(len(more)):
+        warnings.warn(
+            f"the rows without a label seem to do harm: with them the log loss of labelled rows held out is "
+            f"{beside.mean():.2f}, and {without.mean():.2f} without; ask inspection.unlabelled_weight how much they "
+            "should count, and say so by sample_weight",
+            UserWarning,
+            stacklevel=3,
+        )

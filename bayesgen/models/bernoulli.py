@@ -1,0 +1,418 @@
+r"""What the coin and the tosses share: a probability of success, counts of both outcomes, and a Beta prior.
+
+The coin: a Bernoulli feature under a Beta prior.
+
+.. math:: \theta \sim \mathrm{Beta}(a, b), \qquad x_i \mid \theta \sim \mathrm{Bernoulli}(\theta), \; x_i \in \{0, 1\}
+
+After s ones and f zeros: posterior Beta(a + s, b + f); predictive p(x = 1) = (a + s) / (a + b + s + f); evidence of the
+sequence B(a + s, b + f) / B(a, b); MAP (a + s - 1) / (a + b + s + f - 2); ML s / (s + f).
+(Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 3.3.)
+
+Heads in N tosses: a binomial feature under a Beta prior.
+
+.. math:: \theta \sim \mathrm{Beta}(a, b), \qquad x_i \mid \theta \sim \mathrm{Binomial}(N_i, \theta), \;
+   x_i \in \{0, \dots, N_i\}
+
+After s heads and f tails in all rows: posterior Beta(a + s, b + f); predictive beta-binomial
+p(x) = C(N, x) B(a + x, b + N - x) / B(a, b); evidence of the sequence ∏ C(N_i, x_i) B(a + s, b + f) / B(a, b); MAP
+(a + s - 1) / (a + b + s + f - 2); ML s / (s + f). With N = 1 it is the coin. All is conditional on the N_i: how often
+one tosses says nothing of θ, nor of the class. (Murphy 2012, section 3.3.)
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, first
+from bayesgen.core.program import static
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
+from bayesgen.numerics.checks import refuse_first, require
+from bayesgen.numerics.counts import distinct
+from bayesgen.numerics.newton import beta_of_interval
+from bayesgen.numerics.pieces import pieces, product_rows
+from bayesgen.numerics.special import log_multichoose, namespace
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
+
+
+class Successes(ExponentialFamily):
+    """A leaf whose parameter is the "probability" of a success, whatever its prior; T counts (failures, successes)."""
+
+    def natural_parameters(self, params, about=0.0):
+        """(log(1 - probability), log probability)."""
+        p = params["probability"]
+        return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
+
+    def ml(self, statistics):
+        """Share of successes; 0 or 1 is legitimate, no trial at all is not."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        empty = failures + successes == 0
+        if empty.any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
+        return {"probability": successes / (failures + successes)}
+
+
+class BetaPrior(Successes, ConjugateFamily):
+    """Successes whose probability is Beta(a, b)."""
+
+    a: Hyperparameter
+    b: Hyperparameter
+
+    def __post_init__(self):
+        super().__post_init__()
+        with np.errstate(over="ignore"):
+            check_total(self, "a and b", self.a + self.b)
+
+    @classmethod
+    def from_guess(cls, probability: float, rows: float) -> Self:
+        """The prior of an expert who guesses the probability of a success, and how many trials the guess is worth, > 0.
+
+        >>> from bayesgen.models import BetaBernoulli
+        >>> BetaBernoulli.from_guess(0.2, rows=10)
+        BetaBernoulli(a=2, b=8)
+        """
+        made: Any = cls  # which has the two fields
+        return made(a=probability * rows, b=(1 - probability) * rows)
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
+        """The prior of an expert who is as sure as ``mass`` that the probability of a success is from low to high.
+
+        It is as probable that it is lower than that it is higher.
+
+        >>> from bayesgen.models import BetaBernoulli
+        >>> BetaBernoulli.from_interval(0.1, 0.3)
+        BetaBernoulli(a=7.72, b=32.65)
+        """
+        made: Any = cls
+        return made(*beta_of_interval(low, high, mass))
+
+    def parameters(self):
+        """Sample the probability of a success."""
+        return {"probability": program.numpyro.sample("probability", program.dist.Beta(self.a, self.b))}
+
+    @property
+    def mean(self):
+        """Mean of the probability of a success, a / (a + b)."""
+        return self.a / (self.a + self.b)
+
+    def update(self, statistics) -> Self:
+        """Add the counts of successes and failures to a and b."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        return self.revised(a=self.a + successes, b=self.b + failures)
+
+    def log_evidence_terms(self, statistics):
+        """Log B(a + s, b + f) - log B(a, b)."""
+        failures, successes = np.moveaxis(statistics.total(), -1, 0)
+        return log_beta_ratio(self.a, self.b, successes, failures)
+
+    def whitened(self, statistics):
+        """The same posterior in log odds."""
+        from bayesgen.models.coordinates import log_odds
+
+        return log_odds(self, statistics)
+
+    def expected(self):
+        """The mean."""
+        return {"probability": np.broadcast_to(self.mean, self.batch_shape)}
+
+    def mode(self):
+        """(a - 1) / (a + b - 2); 1/2 under the flat Beta(1, 1); none where a or b is below 1."""
+        bad = (self.a < 1) | (self.b < 1)
+        if bad.any():
+            raise DataError(
+                "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1", **first(bad)
+            )
+        flat = (self.a == 1) & (self.b == 1)
+        return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
+
+    def sample_parameters(self, rng, size=()):
+        """Exact Beta draws."""
+        return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
+
+
+_BINARY = "is not 0 or 1; a Bernoulli feature is binary"
+
+
+class Bernoulli(Successes):
+    """Bernoulli features, whatever their prior; ``params`` hold the "probability" of a one."""
+
+    takes_sparse = True
+    density_kind = "probability"
+
+    def likelihood(self, params):
+        """Bernoulli(probability)."""
+        return program.dist.Bernoulli(params["probability"])
+
+    def draw(self, params, rng):
+        """Draw ones and zeros."""
+        return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
+
+    def cardinality(self, feature):
+        """Return how many values there are, two: 0 and 1."""
+        return 2
+
+    def sufficient_statistic(self, x, about=0.0):
+        """(1 - x, x)."""
+        return np.stack([1.0 - x, x], axis=-1)
+
+    def check(self, x):
+        """Entries are 0, 1, or NaN where missing."""
+        x = self.shaped(x)
+        if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
+            require(x, lambda part: (part == 0) | (part == 1), _BINARY)
+        elif not sparse.issparse(x):
+            x = x.view(np.int8)
+        return x
+
+    def sum_rows(self, x, rows):
+        """Count zeros and ones by group; bits are summed as 16-bit integers."""
+        if sparse.issparse(x):
+            seen, bits = rows.sizes()[:, None], None
+            if not _ones(x):
+                self.check(x)
+                bits = (x.data == 1).astype(float)
+            ones = sparse_sum(x, rows, bits)
+            if not finite(x.data):
+                seen = seen - sparse_sum(x, rows, np.isnan(x.data).astype(float))
+            sums = np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1)
+            return SumStatistics(sums.reshape(*rows.lead, -1, 2), np.float64(0))
+        flat = x.reshape(len(x), math.prod(x.shape[1:]))
+        zeros, ones = np.zeros((2, rows.count, flat.shape[1]))
+        for piece in pieces(len(flat), flat.shape[1]):
+            part, own = flat[piece], rows[piece]
+            one, zero = part == 1, part == 0
+            whole = np.count_nonzero(one) + np.count_nonzero(zero) == part.size
+            if not whole and not (one | zero | np.isnan(part)).all():
+                require(x, lambda part: (part == 0) | (part == 1), _BINARY)
+            new = own.sum(one)
+            ones += new
+            zeros += own.sizes()[:, None] - new if whole and own.weight is None else own.sum(zero)
+        return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params), as a product with the bits alone; see `ExponentialFamily.log_likelihood_rows`."""
+        p = params["probability"]
+        never, always = p == 0, p == 1
+        result, lead = self._product(np.log(1 - p + always), np.log(p + never), x, x.ndim - 1)
+        if never.any() or always.any():  # bits against a certainty, counted: log 0 would swallow the rest of its sum
+            result[self._product(always * 1.0, never * 1.0, x, x.ndim - 1)[0] > 0.5] = -np.inf
+        return result.reshape(*lead, x.shape[0])
+
+    def _product(self, log_zero, log_one, x, features):
+        """Sum of log p(bit) over features, (groups, n), and the shape of groups in front of ``features`` axes."""
+        log_zero, log_one = np.broadcast_arrays(log_zero, log_one)
+        groups = log_zero.shape[: max(log_zero.ndim - features, 0)]
+        log_zero, log_one = (over_rows(a, groups, x) for a in (log_zero, log_one))
+        slope, constant = log_one - log_zero, log_zero.sum(1)[:, None]
+        if sparse.issparse(x):
+            if finite(x.data):
+                return (x @ np.ascontiguousarray(slope.T) + constant.T).T, groups
+            missing = np.isnan(x.data)
+            filled, gaps = with_data(x, np.where(missing, 0.0, x.data)), with_data(x, missing.astype(float))
+            return (filled @ slope.T - gaps @ log_zero.T).T + constant, groups
+        flat, result = x.reshape(len(x), slope.shape[1]), np.empty((len(slope), len(x)))
+        for piece in pieces(len(flat), flat.shape[1], rows=product_rows(slope.size)):
+            part = flat[piece].astype(float, copy=False)
+            result[:, piece] = slope @ part.T + constant
+            if np.isnan(result[0, piece]).any():
+                missing = np.isnan(part)
+                result[:, piece] = slope @ np.where(missing, 0.0, part).T + log_zero @ (~missing).T
+        return result, groups
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBernoulli(BetaPrior, Bernoulli):
+    """Bernoulli feature with a Beta(a, b) prior on the probability of a one.
+
+    Parameters
+    ----------
+    a, b : float or array, shape (features...)
+        Prior counts of ones and zeros, > 0.
+
+    Examples
+    --------
+    >>> coin = BetaBernoulli(a=2, b=2)
+    >>> posterior = coin.update(coin.statistics([1, 1]))  # two heads
+    >>> float(posterior.mean), float(posterior.mode()["probability"])
+    (0.6666666666666666, 0.75)
+    """
+
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
+
+    def predictive(self):
+        """Bernoulli(a / (a + b))."""
+        return program.dist.Bernoulli(self.mean)
+
+    def log_predictive(self, x):
+        """Log p(x); for one trial the plug-in of the mean is exact."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.check(x)
+        result, groups = self._product(*self._logs, x, x.ndim - 1)
+        return result.T.reshape(x.shape[0], *groups)
+
+    @functools.cached_property
+    def _logs(self):
+        """Log probability of a zero, and of a one."""
+        total = np.log(self.a + self.b)
+        return np.log(self.b) - total, np.log(self.a) - total
+
+
+def _ones(x) -> bool:
+    """Whether all that sparse rows store is 1."""
+    return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1, rows=1 << 15))
+
+
+@dataclass(frozen=True, eq=False)
+class BetaBinomial(BetaPrior):
+    """Binomial feature with a Beta(a, b) prior on the probability of heads.
+
+    Parameters
+    ----------
+    a, b : float or array, shape (features...)
+        Prior counts of heads and tails, > 0.
+    trials : int, sequence of int (one a feature), or None
+        Tosses in a row. None: they are a column, and an observation is the pair (heads, tosses), along a last axis of
+        length 2; among the features of a classifier ``{("heads", "tosses"): BetaBinomial(1, 1)}``. Heads may be missing
+        alone, for all is conditional on the tosses; tosses may not.
+
+    Examples
+    --------
+    >>> coin = BetaBinomial(a=1, b=1, trials=10)
+    >>> float(coin.update(coin.statistics([7, 8])).mean.round(3))
+    0.727
+    >>> coin = BetaBinomial(a=1, b=1)
+    >>> float(coin.update(coin.statistics([[7, 10], [1, 2]])).mean.round(3))
+    0.643
+    """
+
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
+    trials: Any = static(default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.trials is not None:
+            trials = np.asarray(self.trials)
+            if trials.dtype.kind not in "iuf" or not (trials >= 1).all() or (trials != np.floor(trials)).any():
+                raise ValueError(f"BetaBinomial: trials must be whole numbers >= 1, or None, got {self.trials!r}")
+            if trials.ndim > 1:
+                raise ValueError(f"BetaBinomial: trials must be a number or one number a feature, got {trials.shape}")
+            fixed = tuple(int(n) for n in trials) if trials.ndim else int(trials)
+            object.__setattr__(self, "trials", fixed)
+
+    @property
+    def density_kind(self):  # type: ignore[override]
+        """Of the heads; given the tosses, where these are a column."""
+        return "probability" if self.trials is not None else "probability given the tosses"
+
+    @property
+    def event_dim(self):  # type: ignore[override]
+        """Axes of one observation: 1, the pair, where tosses are a column."""
+        return int(self.trials is None)
+
+    @property
+    def batch_shape(self):
+        """Shape of a, b and trials together."""
+        return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials or 0))
+
+    def likelihood(self, params):
+        """Binomial(trials, probability); where tosses are a column, ``params`` hold them as "trials", (..., 1)."""
+        if self.trials is not None:
+            return program.dist.Binomial(program.jnp.asarray(self.trials), params["probability"])
+        if "trials" not in params:
+            self._need_trials("rows cannot be drawn")
+        return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
+
+    def draw(self, params, rng):
+        """Draw how many of the fixed number of trials succeed."""
+        self._need_trials("rows cannot be drawn")
+        return rng.binomial(np.asarray(self.trials), params["probability"])
+
+    def cardinality(self, feature):
+        """Return how many values there are: 0 to the number of trials."""
+        return None if self.trials is None else int(np.broadcast_to(self.trials, self.features or (1,))[feature]) + 1
+
+    def predictive(self):
+        """Beta-binomial, for fixed trials."""
+        self._need_trials("its predictive is no one distribution")
+        return program.dist.BetaBinomial(self.a, self.b, np.asarray(self.trials))
+
+    def observe(self, site, params, x, size, features, name=""):
+        """Sample or observe the heads; where tosses are a column they are given, never drawn."""
+        if self.trials is None:
+            if x is None:
+                self._need_trials("rows cannot be drawn")
+            x = program.jnp.asarray(x)
+            tosses = program.jnp.nan_to_num(x[..., 1:])
+            params, x = {**params, "trials": tosses}, x[..., :1]
+        return super().observe(site, params, x, size, features, name)
+
+    def _need_trials(self, why):
+        if self.trials is None:
+            raise TypeError(f"BetaBinomial: trials are a column here, so {why}; give trials=")
+
+    def _tosses(self, x):
+        """Heads and tosses of each entry, (n, features...) both, as floats."""
+        if self.trials is None:
+            return x[..., 0].astype(float), x[..., 1].astype(float)
+        return x.astype(float), np.asarray(self.trials, float)
+
+    def sufficient_statistic(self, x, about=0.0):
+        """(tails, heads)."""
+        heads, tosses = self._tosses(x)
+        return np.stack([tosses - heads, heads], axis=-1)
+
+    def log_base_measure(self, x):
+        """Log of the binomial coefficient C(N, x)."""
+        heads, tosses = self._tosses(x)
+        return log_multichoose(tosses - heads + 1, heads)
+
+    def missing(self, x):
+        """Return which entries lack the number of successes."""
+        return np.isnan(x[..., 0] if self.trials is None else x)
+
+    def check(self, x):
+        """Heads are 0, 1, ..., trials, or NaN where missing; tosses are 0, 1, 2, ...."""
+        x = super().check(x)
+        if self.trials is None and x.shape[-1] != 2:
+            raise DataError(f"expected pairs (heads, tosses), got {x.shape[-1]} columns; or give trials=")
+        bad = (x == x) & ((x < 0) | (x != np.floor(x)))
+        if bad.any():
+            refuse_first(x, bad, "is not a count: heads and tosses are whole numbers >= 0")
+        heads, tosses = self._tosses(x)
+        alone = np.isnan(tosses) & (heads == heads)
+        if alone.any():
+            raise DataError(f"row {np.argwhere(alone)[0][0]} has heads but no number of tosses", feature=1)
+        bad = heads > tosses
+        if bad.any():
+            bad = bad if self.trials is not None else np.stack([bad, np.zeros_like(bad)], axis=-1)
+            refuse_first(x, bad, "is more than the tosses")
+        return x
+
+    def log_predictive(self, x):
+        """Log probability of the beta-binomial."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.check(x)
+        gone, (heads, tosses) = self.missing(x), self._tosses(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - heads.ndim + 1, 0)]
+        a, b = (over_rows(value, groups, heads) for value in (self.a, self.b))
+        counts = (np.where(gone, 0.0, value).reshape(len(x), a.shape[1]).T for value in (heads, tosses))
+        # Counts repeat: each that occurs in a column is worked out once.
+        (column, heads, tosses), place = distinct(np.arange(float(a.shape[1]))[:, None], *counts)
+        column = column.astype(np.intp)
+        terms = log_beta_binomial(a[:, column], b[:, column], heads, tosses - heads)
+        seen, result = ~gone.reshape(len(x), a.shape[1]).T, np.empty((len(x), len(a)))
+        for k in range(len(a)):
+            result[:, k] = (terms[k][place] * seen).sum(0)
+        return result.reshape(len(x), *groups)

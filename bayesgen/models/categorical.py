@@ -1,0 +1,356 @@
+r"""What categories and bags of words share: probabilities under a Dirichlet prior, counts of each category.
+
+A categorical feature under a Dirichlet prior; also the class prior of every classifier.
+
+.. math:: \theta \sim \mathrm{Dirichlet}(\alpha), \qquad x_i \mid \theta \sim \mathrm{Categorical}(\theta),
+   \quad x_i \in \{0, \dots, V-1\}
+
+After counts n_v: posterior Dirichlet(alpha + n); predictive (alpha_v + n_v) / sum; evidence of the sequence
+Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v), A = sum alpha; MAP (alpha_v + n_v - 1) / (A + N - V); ML n_v / N.
+Laplace smoothing is the predictive (the posterior mean) under alpha = 1. (Murphy 2012, section 3.4.)
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import digamma
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, first
+from bayesgen.core.program import static
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily, log_or_floor
+from bayesgen.numerics.checks import refuse_first, require
+from bayesgen.numerics.gammas import log_gammas
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import log_gamma_ratio, namespace, xlogy
+
+
+class DirichletPrior(ConjugateFamily):
+    """A leaf whose parameter is the "probability" of each of V categories, Dirichlet(alpha); T counts them."""
+
+    site_dims = {"probability": ("category",)}
+
+    alpha: Hyperparameter
+    categories: Any
+
+    def __post_init__(self):
+        super().__post_init__()
+        owner, categories = type(self).__name__, self.categories
+        if categories is None:
+            if self.alpha.ndim == 0:
+                raise ValueError(f"{owner}: give categories=, their number or their labels")
+            categories = self.alpha.shape[-1]
+        categories = labels(owner, categories)
+        if self.alpha.ndim and self.alpha.shape[-1] not in (1, len(categories)):
+            raise ValueError(f"{owner}: alpha has {self.alpha.shape[-1]} entries for {len(categories)} categories")
+        shape = (*self.alpha.shape[:-1], len(categories))
+        object.__setattr__(self, "alpha", namespace(self.alpha).broadcast_to(self.alpha, shape))
+        object.__setattr__(self, "categories", categories)
+        with np.errstate(over="ignore"):
+            check_total(self, "the entries of alpha", self.alpha.sum(-1))
+
+    @classmethod
+    def from_guess(cls, probability: Mapping, rows: float) -> Self:
+        """The prior of an expert who guesses the probability of each category; ``rows`` is what the guess is worth.
+
+        >>> from bayesgen.models import DirichletCategorical
+        >>> DirichletCategorical.from_guess({"A": 0.4, "B": 0.1, "0": 0.5}, rows=10).alpha
+        array([4., 1., 5.])
+        """
+        guess = np.array(list(probability.values()), dtype=float)
+        if not np.isclose(guess.sum(), 1):
+            raise ValueError(f"{cls.__name__}: the guessed probabilities must add up to 1, not {guess.sum():g}")
+        made: Any = cls  # which has the two fields
+        return made(alpha=guess * rows, categories=list(probability))
+
+    @property
+    def batch_shape(self):
+        """Shape in front of the category axis."""
+        return self.alpha.shape[:-1]
+
+    def for_classes(self, groups):
+        """Return the model with alpha repeated along a leading axis of classes."""
+        alpha = namespace(self.alpha).broadcast_to(self.alpha, (groups, *self.alpha.shape))
+        return replace(self, alpha=alpha, per_class=True)
+
+    @property
+    def mean(self):
+        """Mean of the category probabilities, alpha / sum(alpha)."""
+        return self.alpha / self.alpha.sum(-1, keepdims=True)
+
+    @property
+    def mean_log(self):
+        """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)); ψ is the digamma function."""
+        return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
+
+    def expected(self):
+        """The mean."""
+        return {"probability": self.mean}
+
+    def parameters(self):
+        """Sample the category probabilities."""
+        return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
+
+    def natural_parameters(self, params, about=0.0):
+        """Log probability of each category."""
+        return log_or_floor(params["probability"])
+
+    def update(self, statistics) -> Self:
+        """Add the counts of the categories to alpha."""
+        return self.revised(alpha=self.alpha + statistics.total())
+
+    def log_evidence_terms(self, statistics):
+        """Log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
+        counts = statistics.total()
+        rising = log_gamma_ratio(self.alpha, counts).sum(-1)
+        return rising - log_gamma_ratio(self.alpha.sum(-1), counts.sum(-1))
+
+    def whitened(self, statistics):
+        """The same posterior in logarithms of gammas."""
+        from bayesgen.models.coordinates import log_shares
+
+        return log_shares(self, statistics)
+
+    def mode(self):
+        """(alpha - 1) / (A - V); uniform under a flat prior; none where an alpha is below 1."""
+        bad = (self.alpha < 1).any(-1)
+        if bad.any():
+            raise DataError(
+                "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1",
+                **first(bad),
+            )
+        excess = self.alpha - 1
+        total = excess.sum(-1, keepdims=True)
+        flat = total == 0
+        return {"probability": np.where(flat, 1 / len(self.categories), excess / np.where(flat, 1, total))}
+
+    def ml(self, statistics):
+        """Shares of the categories; 0 is legitimate, no row at all is not."""
+        counts = statistics.total()
+        total = counts.sum(-1, keepdims=True)
+        if (total == 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(total[..., 0] == 0))
+        return {"probability": counts / total}
+
+    @np.errstate(under="ignore")
+    def sample_parameters(self, rng, size=()):
+        """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
+        log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
+        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
+        return {"probability": weights / weights.sum(-1, keepdims=True)}
+
+
+def labels(owner: str, categories) -> tuple:
+    """Return the labels of categories from themselves or their number, as plain Python values, or raise."""
+    if any(categories is one for one in tuple(_known)):
+        return categories
+    categories = tuple(range(categories) if isinstance(categories, int | np.integer) else categories)
+    if any(issubclass(kind, np.generic) for kind in set(map(type, categories))):
+        categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
+    if not categories or len(set(categories)) < len(categories):
+        raise ValueError(f"{owner}: categories must be one or more distinct labels")
+    _known.append(categories)
+    return categories
+
+
+_known: deque[tuple] = deque(maxlen=8)  # labels that are right: a hundred thousand words are looked at once
+
+
+class Categorical(ConjugateFamily):
+    """What categorical features share, whatever their prior: codes 0..V-1 and their likelihood."""
+
+    site_dims = {"probability": ("category",)}
+    density_kind = "probability"
+    categories: Any
+    mean: Any  # of the category probabilities, (..., V)
+
+    def likelihood(self, params):
+        """Categorical(probability)."""
+        return program.dist.Categorical(probs=params["probability"])
+
+    def draw(self, params, rng):
+        """Codes drawn by their cumulative probabilities."""
+        cumulative = np.cumsum(params["probability"], axis=-1)[..., :-1]
+        return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
+
+    def cardinality(self, feature):
+        """Return how many categories there are."""
+        return len(self.categories)
+
+    def predictive(self):
+        """Categorical(mean)."""
+        return program.dist.Categorical(probs=self.mean)
+
+    def sufficient_statistic(self, x, about=0.0):
+        """One-hot code; its entries sum to 1."""
+        return (x[..., None] == np.arange(len(self.categories))).astype(float)
+
+    def natural_parameters(self, params, about=0.0):
+        """Log probability of each category."""
+        return log_or_floor(params["probability"])
+
+    def check(self, x):
+        """Entries are codes 0..V-1, or NaN where missing."""
+        x, count = self.shaped(x), len(self.categories)
+        if x.dtype.kind == "f" or not x.size:
+            require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
+        elif x.min() < 0 or x.max() >= count:
+            refuse_first(x, (x < 0) | (x >= count), self._not_a_code)
+        return x
+
+    @property
+    def _not_a_code(self):
+        return f"is not a category code 0..{len(self.categories) - 1}"
+
+    def _cells(self, x, entries):
+        """Yield pieces of rows (n, entries): the slice, each code's place in a table (entries, V), what is missing.
+
+        A missing entry is at the end of the table, entries V.
+        """
+        count = len(self.categories)
+        offset = np.arange(entries) * count
+        for piece in pieces(len(x), entries, 1 << 16):
+            part = x[piece].reshape(-1, entries)
+            with np.errstate(invalid="ignore"):
+                codes = part.astype(np.intp, copy=False)
+            right = codes.view(np.uintp).max(initial=0) < count  # a negative code is a huge unsigned one
+            missing = None
+            if not right or (part.dtype.kind == "f" and not (codes == part).all()):
+                missing = np.isnan(part)
+                if not (missing | ((codes == part) & (codes >= 0) & (codes < count))).all():
+                    self.check(x)  # which raises, and says where
+            cells = codes + offset
+            if missing is not None:
+                cells[missing] = entries * count
+            yield piece, cells
+
+    def sum_rows(self, x, rows):
+        """Count categories by group, all in one `bincount`."""
+        entries, size = math.prod(x.shape[1:]), len(self.categories)
+        width = entries * size + 1
+        total = np.zeros(rows.count * width)
+        for piece, cells in self._cells(x, entries):
+            own, order = rows[piece], "F" if cells.flags.f_contiguous else "C"  # as they stand in memory
+            if rows.count > 1:
+                cells += (own.codes * width)[:, None]
+            w = None if own.weight is None else np.broadcast_to(own.weight[:, None], cells.shape).ravel(order)
+            total += np.bincount(cells.ravel(order), w, len(total))
+        total = total.reshape(rows.count, width)[:, :-1]
+        return SumStatistics(total.reshape(*rows.lead, *x.shape[1:], size), np.float64(0))
+
+    def log_predictive(self, x):
+        """Log p(x); for one trial the plug-in of the mean is exact. A sum of entries looked up in a table."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.shaped(x)
+        with np.errstate(divide="ignore"):
+            table = np.log(self.mean)
+        entries, size = math.prod(x.shape[1:]), len(self.categories)
+        groups = table.shape[: max(table.ndim - x.ndim, 0)]
+        table = np.broadcast_to(table, (*groups, *x.shape[1:], size)).reshape(math.prod(groups), entries * size)
+        table, ones = np.pad(table, [(0, 0), (0, 1)]), np.ones(entries)
+        by_cell, result = np.ascontiguousarray(table.T), np.empty((len(table), len(x)))
+        for piece, cells in self._cells(x, entries):
+            if len(table) <= 4:
+                columns = cells.flags.f_contiguous  # looked up as they stand in memory, five times as fast
+                for group, own in enumerate(table):
+                    result[group, piece] = ones @ own.take(cells.T) if columns else own.take(cells) @ ones
+            else:  # a row of ones at the cells, times the table: a compiled look-up and sum of all groups
+                rows = np.arange(0, cells.size + 1, entries)
+                look = sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(by_cell)))
+                result[:, piece] = (look @ by_cell).T
+        return result.T.reshape(len(x), *groups)
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletCategorical(DirichletPrior, Categorical):
+    """Categorical feature with a Dirichlet(alpha) prior on the category probabilities.
+
+    Parameters
+    ----------
+    alpha : float or array, shape (features..., V)
+        Prior count of each category, > 0; a number holds for every category.
+    categories : int or sequence, optional
+        The number of categories V or their labels, in the order of the codes. Needed where ``alpha`` is a number.
+
+    Examples
+    --------
+    >>> die = DirichletCategorical(alpha=1.0, categories=3)
+    >>> die.update(die.statistics([0, 0, 2])).mean.round(3)
+    array([0.5  , 0.167, 0.333])
+    """
+
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    categories: Any = static(default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCategorical(Categorical):
+    """Categorical with given probabilities: nothing to learn. The class prior that a user fixes by ``priors=``.
+
+    Parameters
+    ----------
+    probability : array, shape (V,)
+        Category probabilities, >= 0 with sum 1.
+    categories : int or sequence, optional
+        Their labels.
+    """
+
+    probability: Hyperparameter = hyperparameter(rank=1)
+    categories: Any = static(default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.concrete and ((self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, 0, 1e-8)):
+            raise ValueError("KnownCategorical: probability must be >= 0 and sum to 1")
+        count = self.probability.shape[-1]
+        names = labels("KnownCategorical", count if self.categories is None else self.categories)
+        if len(names) != count:
+            raise ValueError(f"KnownCategorical: categories must be {count} distinct labels, one for each probability")
+        object.__setattr__(self, "categories", names)
+
+    @property
+    def mean(self):
+        """The given probabilities."""
+        return self.probability
+
+    @property
+    def mean_log(self):
+        """Logarithms of the given probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability)
+
+    def expected(self):
+        """The given probabilities."""
+        return {"probability": self.probability}
+
+    def parameters(self):
+        """Record the given probabilities as a deterministic site."""
+        return {"probability": program.numpyro.deterministic("probability", self.probability)}
+
+    def update(self, statistics) -> Self:
+        """Return the same model: known probabilities have nothing to learn."""
+        return self
+
+    def log_evidence_terms(self, statistics):
+        """Log likelihood of the counts."""
+        return xlogy(statistics.total(), self.probability).sum(-1)
+
+    def mode(self):
+        """The given probabilities."""
+        return {"probability": self.probability}
+
+    def ml(self, statistics):
+        """The given probabilities."""
+        return self.mode()
+
+    def sample_parameters(self, rng, size=()):
+        """The given probabilities, repeated."""
+        return {"probability": np.broadcast_to(self.probability, (*size, *self.probability.shape))}

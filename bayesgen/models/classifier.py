@@ -1,0 +1,366 @@
+r"""The generative classifier: a prior over classes, and features given the class.
+
+.. math:: \pi \sim p(\pi), \quad \theta_k \sim p(\theta), \qquad t_i \mid \pi \sim \mathrm{Categorical}(\pi), \quad
+   x_i \mid t_i = k, \theta \sim \prod_{\text{leaf } j} p_j(x_{ij} \mid \theta_{jk})
+
+Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves. With a
+confusion matrix Γ the label told of a row is drawn given its class, s_i | t_i ~ Categorical(Γ_{t_i}); see
+`bayesgen.models.unknown_labels`.
+
+Naive Bayes: features independent given the class, each with a leaf of its own, of any mixture of families.
+
+.. math:: p(t = k \mid x) \propto p(t = k) \prod_j p_j(x_j \mid t = k); \quad \text{a missing } x_j \text{ drops out.}
+
+Gaussian discriminant analysis: a class prior and a Gaussian vector given the class.
+
+.. math:: t_i \mid \pi \sim \mathrm{Categorical}(\pi), \qquad x_i \mid t_i = k \sim N_D(\mu_k, \Sigma_k)
+
+The covariance is full (QDA), diagonal (Gaussian naive Bayes) or isotropic, per class or shared by all: full and shared
+is LDA; isotropic and shared with equal class probabilities is the nearest mean. The exact predictive class probability
+uses a Student-t density per class, whose degrees of freedom follow the rows that speak of its covariance: nothing is
+plugged in.
+"""
+
+import abc
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bayesgen.core.errors import DataError
+from bayesgen.core.program import static
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.class_program import ClassProgram, ClassStatistics
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.model import Conjugate, Params, is_conjugate
+from bayesgen.models.structures import structure
+from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.special import namespace
+from bayesgen.numerics.sums import Grouping, finite
+
+
+@dataclass(frozen=True, eq=False)
+class ClassConditional(ClassProgram, Conjugate):
+    """A class prior and named leaves; `NaiveBayes` and `GaussianDiscriminant` say which leaves."""
+
+    @abc.abstractmethod
+    def with_leaves(self, classes, leaves: Mapping[str, ExponentialFamily]) -> Self:
+        """Return the same model with other leaves of the same names."""
+
+    def settled(self, statistics: ClassStatistics) -> Self:
+        """Return the model with its weak priors, which follow the statistics of the rows, in their places."""
+        leaves = self._leafwise(lambda name, leaf: leaf.settled(statistics.leaves[name]))
+        changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
+        return self.with_leaves(self.classes, leaves) if changed else self
+
+    # -- statistics and densities ------------------------------------------------------------------------------------
+
+    def _leafwise(self, operation) -> dict[str, Any]:
+        """Apply ``operation(name, leaf)`` to every leaf; what it cannot take is told with its names."""
+        result = {}
+        for name, leaf in self.leaves.items():
+            try:
+                result[name] = operation(name, leaf)
+            except DataError as error:
+                raise error.with_names(self.class_names, self.columns_of(name) or (name,)) from None
+        return result
+
+    def statistics(self, x, t, weight=None) -> ClassStatistics:
+        """Sum the rows, by class: one pass, additive over pieces of the data.
+
+        Parameters
+        ----------
+        x : rows
+            A mapping from leaf name to array (n, ...) (naive Bayes), or an array (n, D) (Gaussian discriminant).
+        t : int array, shape (n,)
+            Class codes in 0..K-1.
+        weight : array, shape (n,), optional
+            Row weights >= 0.
+        """
+        x = self.blocks(x)
+        if np.asarray(t).dtype.kind not in "iu":
+            t = self.classes.check(t)
+            if not finite(t):
+                raise ValueError(f"t is missing in row {np.isnan(t).argmax()}; drop the rows without a class")
+            t = t.astype(np.intp)
+        lengths = {name: len(rows) if isinstance(rows, list | tuple) else rows.shape[0] for name, rows in x.items()}
+        lengths["t"] = len(t)
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"all rows must be of one length, got {lengths}")
+        self.classes.check(t)
+        return self.sum_rows(x, Grouping.of(len(t), t, len(self.class_names), weight))
+
+    def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
+        """Do `statistics` of blocks under a grouping by class that is checked already."""
+        leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
+        sizes, weight = rows.sizes(), rows.weight
+        squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
+        return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares)
+
+    def log_likelihood(self, params: Params, statistics: ClassStatistics | PartlyLabelled):
+        """Log p(all rows | params): no rows needed, but those without a label. NumPy or JAX."""
+        if isinstance(statistics, PartlyLabelled):
+            return statistics.log_likelihood(self, params)
+        result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
+        for name, leaf in self.leaves.items():
+            result = result + leaf.log_likelihood(self.site(params, name), statistics.leaves[name])
+        return result
+
+    def whitened(self, statistics: ClassStatistics | PartlyLabelled):
+        """The same posterior in better coordinates, leaf by leaf; see `Model.whitened`."""
+        if isinstance(statistics, PartlyLabelled):  # rows that are kept stay in their own
+            return super().whitened(statistics)
+        classes, counts, of_classes = self.classes.whitened(statistics.classes)
+        parts = self._leafwise(lambda name, leaf: leaf.whitened(statistics.leaves[name]))
+        leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
+        leaves = {n: leaf if leaf is self.leaves[n] else leaf.marked_per_class() for n, leaf in leaves.items()}
+
+        def restore(params):
+            own = {name: back[name](self.site(params, name)) for name in back}
+            return self._join(of_classes(self.site(params, self.CLASSES)), own)
+
+        return self.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
+
+    def near(self, statistics: ClassStatistics | PartlyLabelled):
+        """The posterior; where labels are missing or may be wrong, near the mode that the labels told lead to."""
+        if not self.conjugate:
+            return None
+        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().near(statistics)
+
+    def starting_draws(self, statistics, rng, size):
+        """Leaf by leaf: exact draws of its posterior, or of its prior, where it has them."""
+        known = {name: leaf.near(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
+        leaves = {n: leaf.sample_parameters(rng, size) for n, leaf in known.items() if is_conjugate(leaf)}
+        return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
+
+    def check(self, x) -> Mapping[str, Any]:
+        """Return the rows by leaf, checked, or raise what is wrong with them."""
+        x = self.blocks(x)
+        return self._leafwise(lambda name, leaf: leaf.check(x[name]))
+
+    def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
+        """Log p(x_i, t_i = k | params) for rows checked by `check`; (draws, K, n)."""
+        return self.row_density(params)(x)
+
+    def row_density(self, params: Params):
+        """Return `log_likelihood_rows` as a function of rows; leaves prepare what does not depend on rows."""
+        with np.errstate(divide="ignore"):
+            classes = np.log(params[f"{self.CLASSES}.probability"])[..., None]
+        leaves = {name: leaf.row_density(self.site(params, name)) for name, leaf in self.leaves.items()}
+
+        def density(x):
+            result = classes
+            for name, leaf in leaves.items():
+                result = result + leaf(x[name])
+            return result
+
+        return density
+
+    def told(self, density: np.ndarray, params: Params) -> np.ndarray:
+        """Log p(x_i, s_i = k | params) of the label told, from that of the class; (draws, K, n)."""
+        if self.confusion is None:
+            return density
+        with np.errstate(under="ignore", divide="ignore"):
+            top = np.maximum(density.max(1, keepdims=True), -1e300)
+            return np.log(np.swapaxes(params[self.CONFUSION], 1, 2) @ np.exp(density - top)) + top
+
+    # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
+
+    @property
+    def conjugate(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
+        """Whether the exact posterior exists in closed form."""
+        return all(leaf.conjugate for leaf in self.leaves.values())
+
+    @property
+    def proper(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
+        """Whether the prior of every leaf is a distribution."""
+        return all(leaf.proper for leaf in self.leaves.values())
+
+    def update(self, statistics: ClassStatistics) -> Self:
+        """Return the posterior: every leaf updated by class."""
+        _require_labels(statistics)
+        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
+        return self.with_leaves(self.classes.update(statistics.classes), leaves)
+
+    def log_evidence(self, statistics: ClassStatistics):
+        """Log p(x, t) of the rows as a sequence, every constant kept."""
+        _require_labels(statistics)
+        leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
+        return self.classes.log_evidence(statistics.classes) + sum(leaves)
+
+    def log_predictive(self, x):
+        """Log p(x, t = k) with the parameters integrated out, (n, K)."""
+        x, mean = self.blocks(x), self.classes.mean
+        with np.errstate(divide="ignore"):
+            result = namespace(mean).log(mean)[:, None]
+        for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
+            own = density.reshape(len(density), math.prod(density.shape[1:])).T
+            if isinstance(own, np.ndarray):
+                own = np.ascontiguousarray(own)
+            alike = isinstance(own, np.ndarray) and own.dtype == result.dtype and len(own) == len(result)
+            if alike and own.flags.writeable:
+                own += result  # it is nobody else's: a million rows are not copied
+                result = own
+            else:
+                result = result + own
+        return result.T  # class by class in memory: what follows reduces over a few classes of many rows
+
+    def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
+        """Mode of the posterior, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
+        if isinstance(statistics, PartlyLabelled):
+            return statistics.maximise(self, "map")
+        leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
+        return self._join(self.classes.map(statistics.classes), leaves)
+
+    def log_abs_det_jacobian(self, params: Params):
+        """Sum of the leaves'; see `ExponentialFamily.log_abs_det_jacobian`."""
+        return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
+
+    def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
+        """Maximum likelihood, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
+        if isinstance(statistics, PartlyLabelled):
+            return statistics.maximise(self, "ml")
+        leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
+        return self._join(self.classes.ml(statistics.classes), leaves)
+
+    def expected(self) -> Params:
+        """Mean of every parameter."""
+        leaves = {name: leaf.expected() for name, leaf in self._by_class().items()}
+        return {**self._join(self.classes.expected(), leaves), **self._confusion(lambda dice: dice.expected())}
+
+    def _by_class(self) -> dict[str, Any]:
+        """The leaves, their hyperparameters by class."""
+        count = len(self.class_names)
+        return {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
+
+    def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
+        """Draw the parameters exactly, leaf by leaf."""
+        classes = self.classes.sample_parameters(rng, size)
+        leaves = {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()}
+        return {**self._join(classes, leaves), **self._confusion(lambda dice: dice.sample_parameters(rng, size))}
+
+    def _confusion(self, operation) -> Params:
+        """What an operation on its dice gives of the confusion matrix, where there is one."""
+        return {} if self.confusion is None else {self.CONFUSION: operation(self.confusion)["probability"]}
+
+
+def _require_labels(statistics) -> None:
+    if isinstance(statistics, PartlyLabelled):
+        doubt = "have no label" if statistics.told is None else "have a class that is not known, as labels may be wrong"
+        raise ValueError(
+            f"{len(statistics.base)} rows {doubt}: their posterior is a sum over all labellings, and neither it "
+            "nor the evidence has a closed form; use inference='map', 'ml' or 'nuts'"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveBayes(ClassConditional):
+    """Class prior times one leaf per feature (or per block of features of one family).
+
+    Parameters
+    ----------
+    classes : DirichletCategorical or KnownCategorical
+        Prior over the classes; its categories are the class labels.
+    features : mapping from name to leaf
+        A leaf with array hyperparameters covers a block of features.
+    columns : mapping from name to column names, optional
+        What the features of a block are called, for messages and labels.
+
+    Examples
+    --------
+    >>> from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseGamma
+    >>> model = NaiveBayes(
+    ...     DirichletCategorical(1.0, ["ham", "spam"]),
+    ...     {"link": BetaBernoulli(1, 1), "length": NormalInverseGamma(0.0, 0.01, 1.0, 1.0)},
+    ... )
+    >>> x = {"link": [0, 1, 1, 0], "length": [0.3, 2.0, float("nan"), 0.1]}
+    >>> posterior = model.update(model.statistics(x, [0, 1, 1, 0]))
+    >>> posterior.log_predictive({"link": [1], "length": [2.1]}).argmax(1)
+    array([1])
+    """
+
+    features: Mapping[str, Any]
+
+    def __post_init__(self):
+        object.__setattr__(self, "features", dict(self.features))
+        super().__post_init__()
+
+    @property
+    def leaves(self):
+        """The leaves by name."""
+        return self.features
+
+    def blocks(self, x):
+        """Rows by leaf, from a mapping or a table."""
+        try:
+            names = list(x.keys())
+        except AttributeError:
+            raise TypeError(
+                f"NaiveBayes takes rows as a mapping from feature to array, got {type(x).__name__}"
+            ) from None
+        absent = [name for name in self.features if name not in names]
+        if absent:
+            raise ValueError(f"x lacks the features {absent}; it has {names}")
+        return {name: x[name] for name in self.features}
+
+    def with_leaves(self, classes, leaves):
+        """Return the same model with other leaves of the same names."""
+        return self.revised(classes=classes, features=dict(leaves))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianDiscriminant(ClassConditional):
+    """Class prior times a Gaussian vector per class.
+
+    Parameters
+    ----------
+    classes : DirichletCategorical or KnownCategorical
+        Prior over the classes; its categories are the class labels.
+    gaussian : NormalInverseWishart, NormalInverseGamma or SeparationPrior
+        Prior on means and covariances: normal-inverse-Wishart for a full covariance; normal-inverse-gamma with a mean
+        of length D for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers); the
+        separation strategy for full and diagonal.
+    covariance : {"full", "diagonal", "isotropic"}, default "full"
+        Structure of the covariance.
+    shared : bool, default False
+        Whether the classes share it.
+    columns : mapping, keyword
+        ``{"gaussian": names of the D columns}``, for messages and labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.models import DirichletCategorical, NormalInverseWishart
+    >>> prior = NormalInverseWishart(mean=np.zeros(2), kappa=0.01, nu=6.0, scale=3 * np.eye(2))
+    >>> model = GaussianDiscriminant(DirichletCategorical(1.0, 2), prior)
+    >>> x = np.array([[0.0, 0.1], [0.2, -0.3], [3.0, 2.9], [3.1, 3.3]])
+    >>> posterior = model.update(model.statistics(x, [0, 0, 1, 1]))
+    >>> posterior.log_predictive([[3.0, 3.0]]).argmax(1)
+    array([1])
+    """
+
+    gaussian: Any
+    covariance: str = static(default="full")
+    shared: bool = static(default=False)
+
+    def __post_init__(self):
+        own = structure(self.covariance)
+        if not isinstance(self.shared, bool | np.bool_):
+            raise TypeError(f"shared must be True or False, got {self.shared!r}")
+        object.__setattr__(self, "gaussian", own.leaf(self.gaussian, bool(self.shared)))
+        super().__post_init__()
+
+    @property
+    def leaves(self):
+        """Return the one leaf by its name."""
+        return {"gaussian": self.gaussian}
+
+    def blocks(self, x):
+        """Rows (n, D), or None to draw them."""
+        return {"gaussian": x}
+
+    def with_leaves(self, classes, leaves):
+        """Return the same model with another leaf."""
+        return self.revised(classes=classes, gaussian=leaves["gaussian"])

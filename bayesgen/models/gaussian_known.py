@@ -1,0 +1,238 @@
+r"""A Gaussian variance under a known mean: the error of an instrument that reads a standard of known size.
+
+.. math:: \sigma^2 \sim \mathrm{InvGamma}(\alpha, \beta), \qquad x_i \mid \sigma^2 \sim N(m, \sigma^2), \quad
+   m \text{ given}
+
+With n rows whose squared deviations from m sum to Q: alpha_n = alpha + n/2, beta_n = beta + Q/2. Predictive: Student-t
+about m with 2 alpha_n degrees of freedom and squared scale beta_n/alpha_n. Mode of the variance beta_n/(alpha_n + 1);
+ML Q/n, with no row spent on the mean. Evidence (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha).
+(Gelman et al. 2013, *Bayesian Data Analysis*, section 2.6.)
+
+The Toronto temperature: a Gaussian mean under known noise.
+
+.. math:: \mu \sim N(m, s^2), \qquad x_i \mid \mu \sim N(\mu, \sigma^2), \quad \sigma \text{ given}
+
+With n rows of mean x̄: posterior precision 1/s_n² = 1/s² + n/σ², mean m_n = s_n² (m/s² + n x̄/σ²); predictive
+N(m_n, σ² + s_n²): wider than the posterior by the noise of one day. MAP m_n; ML x̄. The units are those of x.
+(Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, first
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
+
+
+@dataclass(frozen=True, eq=False)
+class NormalKnownMean(Gaussian, ConjugateFamily):
+    """Gaussian feature with known mean and an inverse-gamma prior on its variance.
+
+    Parameters
+    ----------
+    mean : float or array, shape (features...)
+        Known mean, in the units of x.
+    alpha, beta : float or array, shape (features...)
+        Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
+
+    Examples
+    --------
+    >>> prior = NormalKnownMean(mean=10.0, alpha=1.0, beta=1.0)
+    >>> posterior = prior.update(prior.statistics([9.0, 12.0, 10.0]))
+    >>> float(posterior.alpha), round(float(posterior.beta), 12), round(float(posterior.mode()["variance"]), 12)
+    (2.5, 3.5, 1.0)
+    """
+
+    mean: Hyperparameter = hyperparameter(0.0)
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    beta: Hyperparameter = hyperparameter(1.0, positive=True)
+
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """The prior of an expert who knows the column's mean and guesses its sd; ``rows`` is what the guess is worth.
+
+        The mean of the variance is sd².
+
+        >>> NormalKnownMean.from_guess(mean=20, sd=4, rows=10)
+        NormalKnownMean(mean=20, alpha=6, beta=80)
+        """
+        return cls(mean, 1 + rows / 2, sd**2 * rows / 2)
+
+    def parameters(self):
+        """Sample the variance; the known mean is recorded beside it."""
+        variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
+        mean = program.jnp.broadcast_to(self.mean, variance.shape)  # pyright: ignore[reportAttributeAccessIssue]
+        return {"mean": program.numpyro.deterministic("mean", mean), "variance": variance}
+
+    def predictive(self):
+        """Student-t with 2 alpha degrees of freedom."""
+        return program.dist.StudentT(2 * self.alpha, self.mean, (self.beta / self.alpha) ** 0.5)
+
+    def _squares(self, statistics):
+        """Half the sum of squared deviations from the known mean."""
+        return 0.5 * (statistics.scatter + statistics.n * (statistics.mean - self.mean) ** 2)
+
+    def expected(self):
+        """The known mean, and the mean of the variance."""
+        parts = {"mean": self.mean, "variance": mean_variance(self.alpha, self.beta)}
+        return {site: np.broadcast_to(value, self.batch_shape) for site, value in parts.items()}
+
+    def update(self, statistics) -> Self:
+        """Add half the rows and half the squares."""
+        alpha = self.alpha + 0.5 * statistics.n
+        mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
+        return self.revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
+
+    def whitened(self, statistics):
+        """The same posterior of rows of variance 1, in the logarithm of the variance."""
+        from bayesgen.models.coordinates import log_variance
+
+        return log_variance(self, statistics)
+
+    def log_evidence_terms(self, statistics):
+        """Log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
+        rows, squares = 0.5 * statistics.n, self._squares(statistics)
+        xp = namespace(squares, self.alpha)
+        scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
+        return log_gamma_ratio(self.alpha, rows) - rows * LOG_2PI - scales
+
+    def log_predictive(self, x):
+        """Log density of the Student-t."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.check(x)
+        alpha, spread = self.beside(self.alpha, x), 2 * self.beside(self.beta, x)
+        z = (x - self.beside(self.mean, x)) / np.sqrt(spread)
+        level = log_gamma_ratio(alpha, 0.5) - 0.5 * np.log(np.pi * spread)
+        return self.over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
+
+    def student(self, x, params=None):
+        """Of the predictive, a Student-t about the known mean."""
+        if params is not None:
+            return super().student(x, params)
+        mean, width, dof = np.broadcast_arrays(self.mean, np.sqrt(self.beta / self.alpha), 2 * self.alpha)
+        return beside_rows(mean, x), beside_rows(width, x), beside_rows(dof, x)
+
+    def mode(self):
+        """The mode of the variance, beta / (alpha + 1)."""
+        return self._with_mean(self.beta / (self.alpha + 1))
+
+    def ml(self, statistics):
+        """Mean squared deviation from the known mean."""
+        if (statistics.n <= 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
+        variance = 2 * self._squares(statistics) / statistics.n
+        if (variance <= statistics.resolution()).any():
+            none = variance <= statistics.resolution()
+            raise DataError("maximum likelihood does not exist: every value is the known mean", **first(none))
+        return self._with_mean(variance)
+
+    def sample_parameters(self, rng, size=()):
+        """Exact inverse-gamma draws."""
+        return self._with_mean(self.beta / rng.gamma(self.alpha, size=(*size, *self.batch_shape)))
+
+    def _with_mean(self, variance):
+        return {"mean": np.broadcast_to(self.mean, np.shape(variance)), "variance": variance}
+
+
+@dataclass(frozen=True, eq=False)
+class NormalKnownVariance(Gaussian, ConjugateFamily):
+    """Gaussian feature with unknown mean ~ N(mean, sd²) and known noise.
+
+    Parameters
+    ----------
+    mean, sd : float or array, shape (features...)
+        Prior mean and standard deviation of the feature's mean, in the units of x.
+    noise_sd : float or array, shape (features...)
+        Known standard deviation of one observation.
+
+    Examples
+    --------
+    >>> prior = NormalKnownVariance(mean=0, sd=10, noise_sd=1)
+    >>> posterior = prior.update(prior.statistics([20.0, 22.0]))
+    >>> round(float(posterior.mean), 3), round(float(posterior.sd), 3)
+    (20.896, 0.705)
+    """
+
+    mean: Hyperparameter = hyperparameter(0.0)
+    sd: Hyperparameter = hyperparameter(10.0, positive=True)
+    noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
+
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """The prior of an expert who knows the column's sd and guesses its mean; ``rows`` is what the guess is worth.
+
+        >>> NormalKnownVariance.from_guess(mean=20, sd=4, rows=4)
+        NormalKnownVariance(mean=20, sd=2, noise_sd=4)
+        """
+        return cls(mean, sd / np.sqrt(rows), sd)
+
+    def parameters(self):
+        """Sample the mean; the known variance is recorded beside it."""
+        mean: Any = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
+        variance = program.jnp.broadcast_to(self.noise_sd**2, mean.shape)
+        return {"mean": mean, "variance": program.numpyro.deterministic("variance", variance)}
+
+    def predictive(self):
+        """Normal(mean, sqrt(sd² + noise_sd²))."""
+        return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
+
+    def expected(self):
+        """The mean of the mean, and the known variance."""
+        mean = np.broadcast_to(self.mean, self.batch_shape)
+        return {"mean": mean, "variance": np.broadcast_to(self.noise_sd**2, self.batch_shape)}
+
+    def update(self, statistics) -> Self:
+        """Add precisions; the mean is their weighted average, written as a step from the prior mean."""
+        precision = 1 / self.sd**2 + statistics.n / self.noise_sd**2
+        gain = statistics.n / self.noise_sd**2 / precision
+        mean = self.mean + gain * (statistics.mean - self.mean)
+        noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
+        return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
+
+    def log_evidence_terms(self, statistics):
+        """-n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
+        n, noise = statistics.n, self.noise_sd**2
+        v, xp = noise + n * self.sd**2, namespace(self.mean, self.sd, self.noise_sd)
+        spread = n * (statistics.mean - self.mean) ** 2 / v
+        return -0.5 * (n * (LOG_2PI + xp.log(noise)) + statistics.scatter / noise + xp.log(v / noise) + spread)
+
+    def log_predictive(self, x):
+        """Log N(x | mean, sd² + noise_sd²)."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.check(x)
+        variance = self.beside(self.sd**2 + self.noise_sd**2, x)
+        terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self.beside(self.mean, x)) ** 2 / variance)
+        return self.over_features(terms, x)
+
+    def student(self, x, params=None):
+        """Return the predictive of the next value, a Gaussian, as a Student-t of infinite degrees of freedom."""
+        if params is not None:
+            return super().student(x, params)
+        sd = np.sqrt(self.sd**2 + self.noise_sd**2)
+        mean, sd = np.broadcast_arrays(self.mean, sd)
+        return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
+
+    def mode(self):
+        """The mean of the Gaussian."""
+        return self._with_variance(self.mean)
+
+    def ml(self, statistics):
+        """The sample mean."""
+        if (statistics.n <= 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
+        return self._with_variance(statistics.mean)
+
+    def sample_parameters(self, rng, size=()):
+        """Exact Gaussian draws."""
+        return self._with_variance(rng.normal(self.mean, self.sd, (*size, *self.batch_shape)))
+
+    def _with_variance(self, mean):
+        return {"mean": mean, "variance": np.broadcast_to(self.noise_sd**2, np.shape(mean))}

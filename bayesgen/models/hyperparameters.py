@@ -1,0 +1,128 @@
+"""Hyperparameters: fields that take numbers or arrays and give arrays, checked where their values are known."""
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesgen.core import program
+from bayesgen.core.program import Record, is_abstract
+from bayesgen.numerics.special import namespace
+
+LARGEST_TOTAL = 1e300  # of counts: beyond it their sums and log-gammas leave float64
+
+if TYPE_CHECKING:
+
+    class Hyperparameter:
+        """Type of a hyperparameter: an array to whoever reads it, anything array-like to the constructor."""
+
+        @overload
+        def __get__(self, instance: None, owner: Any) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: Any) -> NDArray[np.float64]: ...
+        def __get__(self, instance: Any, owner: Any) -> Any: ...
+        def __set__(self, instance: Any, value: ArrayLike) -> None: ...
+
+    def hyperparameter(default: ArrayLike = ..., *, rank: int = 0, positive: bool = False) -> Hyperparameter:
+        """Declare a hyperparameter; see below."""
+        ...
+
+else:
+    Hyperparameter = np.ndarray
+
+    def hyperparameter(default=dataclasses.MISSING, *, rank=0, positive=False):
+        """Declare a hyperparameter: an array of floats whose last ``rank`` axes belong to one feature or vector."""
+        return dataclasses.field(default=default, metadata={"rank": rank, "positive": positive})
+
+
+_fields = functools.cache(dataclasses.fields)  # of a class, which keep their order
+
+
+@functools.cache
+def _ranks(cls) -> dict[str, int]:
+    """The hyperparameters of a class by name, and how many last axes of each belong to one feature."""
+    return {field.name: field.metadata["rank"] for field in _fields(cls) if "rank" in field.metadata}
+
+
+@functools.cache
+def _defaults(cls) -> dict[str, Any]:
+    """The fields of a class by name, and their defaults where they have one."""
+    return {field.name: field.default for field in _fields(cls)}
+
+
+class Hyperparameters(Record):
+    """A record with hyperparameters, which its constructor makes arrays of and checks.
+
+    A NumPy value becomes a read-only float64 array. A JAX value stays what it is, in its own precision: a record may be
+    made inside a traced function, so that a prior may have a prior. What JAX does not know yet is not checked.
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        for field in _fields(type(self)):
+            if "rank" in field.metadata:
+                object.__setattr__(self, field.name, _checked(self, field))
+
+    @classmethod
+    def unchecked(cls, **values) -> Self:
+        """Return a record of hyperparameters that are right by how they were worked out, arrays of floats."""
+        result = object.__new__(cls)
+        vars(result).update(_defaults(cls), **values)
+        return result
+
+    def revised(self, **values) -> Self:
+        """Return the same record with other hyperparameters, likewise `unchecked`."""
+        result, own = object.__new__(type(self)), vars(self)
+        vars(result).update({name: own[name] for name in _defaults(type(self))}, **values)
+        return result
+
+    @property
+    def concrete(self) -> bool:
+        """Whether every hyperparameter is a NumPy array."""
+        return namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the hyperparameters in front of what belongs to one feature."""
+        known = vars(self).get("_batch_shape")
+        if known is None:
+            ranks = _ranks(type(self))
+            shapes = {np.shape(getattr(self, name))[: -rank or None] for name, rank in ranks.items()} - {()}
+            known = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+            vars(self)["_batch_shape"] = known
+        return known
+
+
+def check_total(record: Hyperparameters, names: str, total) -> None:
+    """Raise where counts of a prior add to more than float64 can work with: a log-gamma of it overflows."""
+    if not is_abstract(total) and not (np.asarray(total) <= LARGEST_TOTAL).all():
+        raise ValueError(
+            f"{type(record).__name__}: {names} must sum to {LARGEST_TOTAL:g} at most; so strong a prior is a known "
+            "probability"
+        )
+
+
+def _checked(record: Hyperparameters, field: dataclasses.Field):
+    owner, name, rank = type(record).__name__, field.name, field.metadata["rank"]
+    given = getattr(record, name)
+    jax_parts = isinstance(given, list | tuple) and namespace(*given) is not np
+    value: Any = program.jnp.asarray(given) if jax_parts else given
+    if namespace(value) is np:
+        try:
+            value = np.array(value, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(f"{owner}: {name} must be a number or an array of numbers") from None
+        value.flags.writeable = False
+    elif value.dtype.kind != "f":
+        value = value.astype(program.jnp.result_type(float))
+    if value.ndim < rank:
+        raise ValueError(f"{owner}: {name} must have at least {rank} axes, got shape {value.shape}")
+    if is_abstract(value):
+        return value
+    if not np.isfinite(value).all():
+        raise ValueError(f"{owner}: {name} must be finite")
+    if field.metadata["positive"] and not (np.asarray(value) > 0).all():
+        raise ValueError(f"{owner}: {name} must be positive, got {float(value.min()):g}")
+    return value

@@ -1,0 +1,404 @@
+"""The program of a leaf: parameters in their plates, rows given them, missing entries masked, and names of the axes.
+
+A leaf: the model of one feature, or of a block of features of one kind, as an exponential family.
+"""
+
+import abc
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, NoClosedForm, first
+from bayesgen.core.program import static
+from bayesgen.core.statistics import Statistics, SumStatistics, with_axes
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.model import Conjugate, Model, Params
+from bayesgen.numerics.checks import dense_rows, require, sparse_rows
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import namespace
+from bayesgen.numerics.sums import Grouping, finite
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LeafProgram(Model):
+    """A leaf as a NumPyro model function; see `bayesgen.models.leaf.ExponentialFamily`, which every leaf is."""
+
+    event_dim: ClassVar[int] = 0
+    site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter beside class and feature
+
+    per_class: bool = static(default=False, kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        try:
+            self.batch_shape  # noqa: B018 - that it exists is the check
+        except ValueError:
+            fields = [f.name for f in dataclasses.fields(self) if "rank" in f.metadata]
+            shapes = ", ".join(f"{name} {np.shape(getattr(self, name))}" for name in fields)
+            raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
+
+    @abc.abstractmethod
+    def parameters(self) -> Params:
+        """Sample the parameters from the prior: the `numpyro.sample` statements, plates already open."""
+
+    @abc.abstractmethod
+    def likelihood(self, params: Params) -> Any:
+        """Return p(x | params) as a NumPyro distribution."""
+
+    def __call__(self, x=None, *, size: int | None = None, subsample_size: int | None = None) -> Any:
+        """Run the program of one group of rows: parameters from the prior, rows given the parameters.
+
+        Parameters
+        ----------
+        x : array, shape (n, features..., event...), optional
+            Observed rows, NaN where missing; None draws them.
+        size : int, optional
+            How many rows to draw where ``x`` is None; default 1.
+        subsample_size : int, optional
+            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
+        """
+        model = self.traced()
+        params, size = model.latents(), (size or 1) if x is None else len(x)
+        with program.subsampled(size, subsample_size) as rows:
+            return model.observe("x", params, None if x is None else program.jnp.asarray(x)[rows], size, model.features)
+
+    def latents(self, groups: int | None = None, name: str = "") -> Params:
+        """Sample the parameters inside their plates: the prior half of the program, for ``groups`` classes at once."""
+        with self.plates(groups, name):
+            return self.parameters()
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """Shape of the features this leaf covers; () for one scalar, or for one vector."""
+        return self.batch_shape[1:] if self.per_class else self.batch_shape
+
+    def dims(self, site: str, *, grouped: bool = False) -> tuple[str, ...]:
+        """Names of the axes of a parameter, behind those of the draws; ``grouped`` ones begin with the class."""
+        lead = ("class",) if grouped else ()
+        return lead + _feature_names(self.features) + tuple(self.site_dims.get(site, ()))
+
+    def coords(self) -> dict[str, list]:
+        """Labels along the axes that `dims` names."""
+        return {}
+
+    @contextlib.contextmanager
+    def plates(self, groups: int | None = None, name: str = "") -> Iterator[None]:
+        """Open the plates of the parameters: "class" (``name``class over features) outside, ``name``feature inside."""
+        features = self.features
+        with contextlib.ExitStack() as stack:
+            if groups is not None:
+                label = f"{name}class" if features else "class"  # a plate keeps one dim throughout a program
+                stack.enter_context(program.numpyro.plate(label, groups, dim=-1 - len(features)))
+            for plate in _feature_plates(features, name):
+                stack.enter_context(plate)
+            yield
+
+    def select_class(self, params: Params, group) -> Params:
+        """Parameters of the class of each row: ``params`` has a leading axis of classes, ``group`` holds codes (n,)."""
+        return {site: value[group] for site, value in params.items()}
+
+    def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...], name: str = ""):
+        """Sample or observe rows at ``site``, under the plates "obs" and features; missing entries are masked.
+
+        ``x`` may be fewer rows than ``size``: a subsample, see `program.subsampled`.
+        """
+        jnp = program.jnp
+        likelihood = self.likelihood(params)
+        x = None if x is None else jnp.asarray(x)
+        count = size if x is None else x.shape[0]
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(program.numpyro.plate("obs", size, subsample_size=count, dim=-1 - len(features)))
+            for plate in _feature_plates(features, name):
+                stack.enter_context(plate)
+            if x is not None and jnp.issubdtype(x.dtype, jnp.floating):
+                # The value is replaced before log_prob and masked after: a masked log_prob(nan) has a NaN gradient.
+                missing = jnp.isnan(x)
+                event = tuple(range(-self.event_dim, 0))
+                x = jnp.where(missing, likelihood.support.feasible_like(x), x)
+                x = x.astype(int) if likelihood.is_discrete else x  # Categorical indexes by its value
+                likelihood = likelihood.mask(~missing.any(event) if event else ~missing)
+            return program.numpyro.sample(site, likelihood, obs=x)
+
+
+def _feature_names(shape) -> tuple[str, ...]:
+    return ("feature",) if len(shape) == 1 else tuple(f"feature{i}" for i in range(len(shape)))
+
+
+def _feature_plates(shape, name):
+    for i, (label, size) in enumerate(zip(_feature_names(shape), shape, strict=True)):
+        yield program.numpyro.plate(f"{name}{label}", size, dim=i - len(shape))
+
+
+__all__ = [
+    "ConjugateFamily",
+    "DataError",
+    "ExponentialFamily",
+    "Hyperparameter",
+    "first",
+    "hyperparameter",
+    "log_or_floor",
+    "over_rows",
+    "require",
+]  # all that a leaf of one's own needs
+
+LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
+_INFINITE = "is infinite; replace it, or give NaN where the value is missing"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ExponentialFamily(LeafProgram):
+    """A leaf: log p(x | params) = natural_parameters(params) . T(x) + log h(x), features independent given params.
+
+    Axes are written ``...`` in front: draws, then groups (classes), then features; ``event_dim`` trailing axes are one
+    observation. A subclass must write, in this order, `parameters`, `likelihood`, `sufficient_statistic` and
+    `natural_parameters`. It may write `check` and `log_base_measure`, `sum_rows` where there is a faster way than by
+    T(x), `ml`, `draw` where NumPy can, `tail_probability`, and what questions about missing entries ask: `cardinality`
+    of a finite feature, or `student` of numbers, and `fill` where features depend on each other given the parameters.
+
+    Parameters
+    ----------
+    per_class : bool, keyword
+        Whether hyperparameters carry a leading axis of classes; a classifier's posterior says so of its leaves.
+    """
+
+    density_kind: ClassVar[str] = "density"  # what p(x) is, or a "probability"; evidences compare where it is the same
+    takes_sparse: ClassVar[bool] = False  # whether rows may be a sparse array (n, columns)
+
+    @abc.abstractmethod
+    def sufficient_statistic(self, x, about: Any = 0.0) -> np.ndarray:
+        """T(x) of each entry: (n, features..., event...) -> (n, features..., dim T); contains a 1."""
+
+    @abc.abstractmethod
+    def natural_parameters(self, params: Params, about: Any = 0.0) -> Any:
+        """Natural parameters η of T(x), the log partition among them: (..., features..., dim T). NumPy or JAX."""
+
+    def log_base_measure(self, x) -> np.ndarray:
+        """The log base measure log h(x) of each entry, (n, features...)."""
+        return np.zeros(x.shape[: x.ndim - self.event_dim])
+
+    def check(self, x) -> Any:
+        """Return the rows as an array, NaN where missing, or raise what is wrong with them.
+
+        Sparse rows stay sparse, in CSR, where the leaf takes them.
+        """
+        x = self.shaped(x)
+        if not finite(x.data if sparse.issparse(x) else x):
+            require(x, lambda part: ~np.isinf(part), _INFINITE)
+        return x
+
+    def shaped(self, x) -> Any:
+        """Do the first half of `check`, which looks at types and shapes but not at the entries."""
+        owner = type(self).__name__
+        x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
+        shape: Any = x.shape
+        features = shape[1 : x.ndim - self.event_dim]
+        own = self.batch_shape[len(self.batch_shape) - len(features) :]
+        if len(own) == len(features) and any(a not in (1, b) for a, b in zip(own, features, strict=True)):
+            raise DataError(f"rows have {features} features where the model has {own}")
+        return x
+
+    def missing(self, x) -> np.ndarray:
+        """Which entries carry nothing, (n, features...): NaN scalars, vectors of NaN only."""
+        missing = np.isnan(x)
+        return missing.all(tuple(range(-self.event_dim, 0))) if self.event_dim else missing
+
+    def statistics(self, x, group=None, groups: int | None = None, weight=None) -> Any:
+        """Sum T(x) and log h(x) over rows, by group: one pass, additive over pieces of the data.
+
+        Parameters
+        ----------
+        x : array, shape (n, features..., event...)
+            Rows; NaN is missing and counts nothing.
+        group : int array, shape (n,), optional
+            Class code of each row, in 0..groups-1.
+        groups : int, optional
+            Number of classes; needed with ``group``.
+        weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        """
+        x = self.shaped(x)
+        return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
+
+    def sum_rows(self, x, rows: Grouping) -> Any:
+        """Do `statistics` under a grouping that is checked already; entries are checked here."""
+        x = self.check(x)
+        result: Any = 0
+        for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
+            part, own = x[piece], rows[piece]
+            w = np.ones(len(part)) if own.weight is None else own.weight
+            seen = ~self.missing(part) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
+            with np.errstate(invalid="ignore"):
+                terms = np.where(seen[..., None] > 0, self.sufficient_statistic(part) * seen[..., None], 0.0)
+                base = np.where(seen > 0, self.log_base_measure(part) * seen, 0.0)
+            unweighted = dataclasses.replace(own, weight=None)
+            total = unweighted.membership() @ terms.reshape(len(part), math.prod(terms.shape[1:]))
+            result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
+        return result
+
+    def settled(self, statistics: Statistics) -> "ExponentialFamily":
+        """Return itself: its prior does not wait for rows, see `bayesgen.models.structures.WeakPrior`."""
+        return self
+
+    def draw(self, params: Params, rng: np.random.Generator) -> np.ndarray:
+        """Draw one observation for each leading index of ``params``: array (lead..., features..., event...)."""
+        with program.x64():
+            key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
+            own = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
+            return np.asarray(self.likelihood(own).sample(key))
+
+    def fill(self, x, params: Params, rng: np.random.Generator) -> np.ndarray:
+        """Draw what is missing of rows (n, features...) given what is seen, all rows of the same parameters."""
+        repeated = {site: np.broadcast_to(v, (len(x), *np.shape(v))) for site, v in params.items()}
+        return np.where(np.isnan(x), self.draw(repeated, rng), x)
+
+    def cardinality(self, feature: int) -> int | None:
+        """How many values 0, 1, ... a feature may take; None of numbers, and of counts without end."""
+        return None
+
+    def student(self, x, params: Params | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Location, scale and degrees of freedom of numbers that are missing, given what is seen of their rows.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Rows, NaN where missing.
+        params : mapping to arrays (lead..., ...), optional
+            Parameters; without, those of a posterior are integrated out, and ``lead`` is its classes.
+
+        Returns
+        -------
+        three arrays that broadcast to (lead..., n, D)
+            A Student-t for each missing entry, or for what `back` takes; a Gaussian where the degrees of freedom are
+            infinite.
+        """
+        raise NoClosedForm(f"{type(self).__name__} does not say how its columns depend on each other: write student()")
+
+    def back(self, z) -> np.ndarray:
+        """Numbers from those that `student` is about: the same, where it is about the numbers themselves."""
+        return z
+
+    def tail_probability(self, x) -> np.ndarray:
+        """P(p(new) <= p(row)) of a new row with the same gaps, the parameters integrated out: (n, groups...)."""
+        raise NoClosedForm(f"{type(self).__name__} has no closed form for the tail of its predictive density")
+
+    def marked_per_class(self) -> Self:
+        """Return the same with its word that the first axis of its hyperparameters is that of the classes."""
+        return self.revised(per_class=True)
+
+    def log_likelihood(self, params: Params, statistics):
+        """Log p(all rows | params) = natural_parameters . total + log h: no rows needed. NumPy or JAX."""
+        return (self.natural_parameters(params, statistics.centre) * statistics.total()).sum() + statistics.base
+
+    def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
+        """Log p(row | params) for every row and every leading index of ``params``.
+
+        Parameters
+        ----------
+        params : mapping to arrays (lead..., features..., event...)
+            ``lead`` is (draws,) or (draws, classes).
+        x : array, shape (n, features..., event...)
+            Rows; features are independent given the parameters, a missing one is left out.
+
+        Returns
+        -------
+        array, shape (lead..., n)
+        """
+        return self.product(params, x)
+
+    def product(self, params: Params, x, about: Any = 0.0) -> np.ndarray:
+        """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
+        missing = self.missing(x)
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            rows, base = self.sufficient_statistic(x, about), self.log_base_measure(x)
+        if missing.any():
+            rows, base = np.where(missing[..., None], 0.0, rows), np.where(missing, 0.0, base)
+        eta = self.natural_parameters(params, about)
+        lead = eta.shape[: eta.ndim - rows.ndim + 1]
+        result = eta.reshape(math.prod(lead), -1) @ rows.reshape(len(x), math.prod(rows.shape[1:])).T
+        result += base.reshape(len(x), math.prod(base.shape[1:])).sum(1)
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*lead, len(x))
+
+    def for_classes(self, groups: int) -> Self:
+        """Return the model with its hyperparameters repeated along a leading axis of classes."""
+        shape = (groups, *self.batch_shape)
+        changes = {}
+        for field in dataclasses.fields(self):
+            if "rank" in field.metadata:
+                value = getattr(self, field.name)
+                own = value.shape[value.ndim - field.metadata["rank"] :]
+                changes[field.name] = namespace(value).broadcast_to(value, shape + own)
+        return dataclasses.replace(self, **changes, per_class=True)
+
+    def repeated(self, columns: int) -> Self:
+        """Return one feature's prior as that of several columns."""
+        return dataclasses.replace(self.for_classes(columns), per_class=False)
+
+
+class ConjugateFamily(ExponentialFamily, Conjugate):
+    """A leaf with a conjugate prior: prior, posterior and both predictives are one class.
+
+    Besides what an `ExponentialFamily` writes, a subclass must write `update`, `log_evidence_terms` and
+    `sample_parameters`. It may write `predictive`, `mode`, and `log_predictive` where there is a faster way.
+    """
+
+    @abc.abstractmethod
+    def log_evidence_terms(self, statistics) -> Any:
+        """Log evidence of each group and feature, without the base measure; it broadcasts over leading axes."""
+
+    def log_evidence(self, statistics) -> Any:
+        """Log p(rows as a sequence) under this prior, every constant kept, summed over groups and features."""
+        return self.log_evidence_terms(statistics).sum() + statistics.base
+
+    def log_predictive(self, x) -> Any:
+        """Log p(row) with the parameters integrated out: (n, groups...), features multiplied, missing ones left out.
+
+        It is the evidence of a single row, and so needs no formula of its own.
+        """
+        x = np.asarray(self.check(x), float)
+        missing = self.missing(x)
+        features = x.ndim - 1 - self.event_dim
+        groups = self.batch_shape[: max(len(self.batch_shape) - features, 0)]
+        each = self.sum_rows(x, Grouping(np.arange(len(x)), len(x), None, (len(x),)))
+        terms = self.untied().log_evidence_terms(with_axes(each, len(groups)))
+        axes = tuple(range(-features, 0))
+        with np.errstate(invalid="ignore"):
+            base = np.where(missing, 0.0, self.log_base_measure(x))
+        base = base.sum(tuple(range(1, base.ndim)))
+        return (terms.sum(axes) if axes else terms) + base.reshape(-1, *[1] * len(groups))
+
+    def untied(self) -> Self:
+        """Return the posterior with nothing shared between classes: what one row does to one of them."""
+        return self
+
+    def over_features(self, terms, x):
+        """Sum predictive terms (groups..., n, features...) over features, missing left out: (n, groups...)."""
+        missing = self.missing(x)
+        if missing.any():
+            terms = np.where(missing, 0.0, terms)
+        axes = tuple(range(-(x.ndim - 1 - self.event_dim), 0))
+        return np.moveaxis(terms.sum(axes) if axes else terms, -1, 0)
+
+    def beside(self, value, x, rank: int = 0):
+        """Give a hyperparameter (groups..., features..., rank) an axis for the rows, before the features of ``x``."""
+        features = x.ndim - 1 - self.event_dim
+        return np.expand_dims(value, value.ndim - rank - features) if value.ndim - rank > features else value
+
+
+def log_or_floor(p):
+    """Return log p, or the finite `LOG_ZERO` where p is 0, with a gradient that is finite too. NumPy or JAX."""
+    xp = namespace(p)
+    return xp.where(p > 0, xp.log(xp.where(p > 0, p, 1.0)), LOG_ZERO)
+
+
+def over_rows(value, groups, x):
+    """A hyperparameter for every group and every entry of a row of ``x``, (groups, entries)."""
+    shape = (*groups, *x.shape[1:])
+    value = value if value.shape == shape else np.broadcast_to(value, shape)
+    return value.reshape(math.prod(groups), math.prod(x.shape[1:]))

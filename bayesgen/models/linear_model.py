@@ -1,0 +1,406 @@
+r"""What the regressions share: rows of columns that are never missing, names of columns, weights.
+
+What a line with Gaussian noise keeps of its rows: their weight, their mean, and a triangular factor.
+
+With Z the weighted rows √w (x, t) about their mean, R is the upper triangular factor of Z = QR with a diagonal >= 0: so
+R'R = Z'Z, but no square is formed, and a column that the others determine to 1e-7 of its spread keeps nine digits of
+those 1e-7 where cross-products would keep two. Σ w (t - a - xb)² = n (t̄ - a - x̄b)² + |R c|², c = (-b, 1).
+
+Factors add: those of two pieces, stacked above the row √(n₁n₂/n) (mean₂ - mean₁) of Chan, Golub and LeVeque (1983),
+have the factor of the whole. Rows are read piece by piece in this way, each piece reduced together with the factor of
+those before it. (Golub and Van Loan 2013, *Matrix Computations*, sections 5.2 and 5.3; Demmel, Grigori, Hoemmen and
+Langou 2012, *SIAM J. Sci. Comput.* 34, of the "tall skinny QR".) Householder's reflections err by a few eps of each
+column's own norm, whatever the units of the others, so columns need no scaling.
+
+Rows are taken out by way of R₁'R₁ = R'(I - Q'Q)R, Q = B R⁻¹, B the factor of what goes: R₁ = L'R with LL' = I - Q'Q.
+Let h < 1 be the largest eigenvalue of Q'Q, the leverage of what goes. Q errs by eps κ √h, κ the condition of R with
+columns of length 1, and L by that over 1 - h: a direction in which little remains has its condition squared after all.
+Where more than 1e-8 may be lost it is refused. (Stewart 1979, *J. Inst. Math. Appl.* 23; Golub and Van Loan, section
+6.5.)
+
+A line with Gaussian noise, whatever the prior of its weights: what it keeps of rows, densities, least squares.
+
+Least squares are solved by the triangular factor of `LineStatistics`: coefficients b with R_xx b = r_xt, squared
+residuals of sum r_tt². (Golub and Van Loan 2013, *Matrix Computations*, section 5.3.)
+"""
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtpqrt
+
+from bayesgen.core import program
+from bayesgen.core.program import static
+from bayesgen.core.statistics import Statistics
+from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.models.model import Model
+from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.newton import check_rank
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import namespace
+from bayesgen.numerics.sums import finite
+
+
+class Discriminative(Model):
+    """A model of a target given its columns, p(t | x, params): it has nothing to say of x, so x must be complete.
+
+    Parameters of a score a + x b are the sites ``intercept`` and ``coefficients``. `log_likelihood_rows` is a density
+    of t, so the average over posterior draws is the plain average of p(t | x, params).
+    """
+
+    columns: tuple[str, ...]
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if self.columns and len(self.columns) != self.features:
+            raise ValueError(f"{type(self).__name__}: {len(self.columns)} names for {self.features} columns")
+
+    @property
+    @abc.abstractmethod
+    def features(self) -> int:
+        """Number of columns D."""
+
+    def check_columns(self, x, weight=None) -> np.ndarray:
+        """Return the rows as floats (n, D), or raise what is wrong with them."""
+        x = np.asanyarray(x)  # masked entries stay masked
+        if x.ndim != 2 or x.shape[1] != self.features:
+            owner = type(self).__name__
+            raise ValueError(f"{owner}: expected rows of {self.features} columns, (n, {self.features}), got {x.shape}")
+        return complete(x, self.columns, weight)
+
+    def check_rows(self, x, t, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return columns, target and weight of the rows that exist: those whose weight is not 0."""
+        if np.ma.is_masked(t):
+            raise ValueError("the target has masked entries; drop these rows")
+        t = np.asarray(t)
+        weight = check_weight(weight, len(t))
+        w = np.ones(len(t)) if weight is None else weight
+        if np.shape(x)[:1] != t.shape:
+            raise ValueError(f"t must hold one value for each of the {len(x)} rows, got shape {t.shape}")
+        x = self.check_columns(x, w)
+        seen = slice(None) if w.all() else w > 0
+        return x[seen], t[seen], w[seen]
+
+    def dims(self, site: str) -> tuple[str, ...]:
+        """Names of the axes of a site, behind those of the draws."""
+        return ("feature",) if site == "coefficients" else ()
+
+    def coords(self) -> dict[str, list]:
+        """Labels along the axes that `dims` names, where they are known."""
+        return {"feature": list(self.columns)} if self.columns else {}
+
+
+def complete(x, columns, weight=None) -> np.ndarray:
+    """Return rows (n, D) as floats, or raise where one (whose weight is not 0) is not a finite number."""
+    try:
+        x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.is_masked(x) else x, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"the columns must be numbers, got {np.asarray(x).dtype} values") from None
+    if finite(x):
+        return x
+    bad = ~np.isfinite(x) if weight is None else ~np.isfinite(x) & (weight > 0)[:, None]
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        kind = "NaN: missing" if np.isnan(x[row, column]) else "infinite (inf)"
+        name = repr(columns[column]) if columns else column
+        raise ValueError(
+            f"column {name}: the value in row {row} is {kind}; a discriminative model has no distribution of the "
+            "columns to fill it from: impute it, drop the row, or use a generative classifier"
+        )
+    return x
+
+
+def scores(params: Mapping, x) -> np.ndarray:
+    """Scores a + x b for every draw: params (lead..., D), (lead...) and x (n, D) give (lead..., n), by one product."""
+    coefficients, intercept = params["coefficients"], params["intercept"]
+    product = coefficients.reshape(-1, x.shape[1]) @ x.T
+    return product.reshape(*intercept.shape, len(x)) + intercept[..., None]
+
+
+# type: ignore[attr-defined]  # SciPy's stubs leave it out
+
+
+_CELLS, _ROWS = 1 << 17, 1024  # of a piece at most: 1 MB, which stays in the cache while it is reduced
+_BLOCK = 8  # reflections applied at once: of 1024 rows OpenBLAS takes no threads, for which it would wait longer
+_EPS = float(np.finfo(float).eps)
+_DIGITS = 1e-8  # the relative error that taking rows out may leave
+_LOST = (
+    "taking these rows out would lose the digits of what is left: they are not among the rows, or hold nearly all that "
+    "is known of some combination of the columns; sum the rows that stay instead"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LineStatistics(Statistics):
+    """Weight, mean and triangular factor of rows (x, t); see the module.
+
+    Two sums take the distance of their means as float64 has it. Columns whose offset is large beside their spread are
+    better read in one call, which sets all rows in relation to the first.
+
+    Attributes
+    ----------
+    n : array, shape ()
+        Sum of weights.
+    mean : array, shape (D + 1,)
+        Mean of the columns and of the target; 0 where there is no row.
+    factor : array, shape (D + 1, D + 1)
+        R: upper triangular, its diagonal >= 0. It is unique where R has full rank; else R'R is.
+    squares : array, shape ()
+        Sum of squared weights, for Kish's effective number.
+    decayed : bool
+        Whether rows were made to count less after they were summed.
+
+    Examples
+    --------
+    >>> x, t = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.0, 5.0, 8.0])
+    >>> whole, part = LineStatistics.of(x, t, np.ones(4)), LineStatistics.of(x[:2], t[:2], np.ones(2))
+    >>> (whole.factor.T @ whole.factor).round(2)  # sums of squares and products
+    array([[ 5.  , 11.5 ],
+           [11.5 , 26.75]])
+    >>> bool(np.allclose((part + LineStatistics.of(x[2:], t[2:], np.ones(2))).factor, whole.factor))
+    True
+    """
+
+    n: np.ndarray
+    mean: np.ndarray
+    factor: np.ndarray
+    squares: np.ndarray
+    decayed: bool = static(default=False)
+
+    @classmethod
+    def of(cls, x, t, weight) -> "LineStatistics":
+        """Statistics of rows x (n, D), t (n,) of weights > 0 (n,), in one pass.
+
+        All is relative to the first row: a constant column is exactly 0 throughout, and an offset costs no digits.
+        """
+        width = x.shape[1] + 1
+        n, mean, factor = 0.0, np.zeros(width), np.zeros((width, width), order="F")
+        origin = np.append(x[0], t[0]).astype(float) if len(x) else mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            for piece in pieces(len(x), width, _CELLS, _ROWS):
+                w = weight[piece]
+                z = np.empty((width, len(w) + 1))  # column by column, as LAPACK reads them
+                rows = z[:, :-1]
+                rows[:-1], rows[-1] = x[piece].T, t[piece]
+                rows -= origin[:, None]
+                size = w.sum()
+                own = np.vecdot(rows, w) / size
+                rows -= own[:, None]
+                rows *= np.sqrt(w)
+                step = own - mean
+                z[:, -1] = np.sqrt(n / (n + size) * size) * step
+                n += size
+                mean = mean + size / n * step
+                factor = _reduce(factor, z.T)
+        return cls(np.asarray(n), origin + mean, _positive(factor), np.asarray(np.vdot(weight, weight)))
+
+    def scaled(self, factor):
+        """Statistics in which every row counts ``factor`` times what it did, marked as ``decayed``."""
+        squares = np.asarray(self.squares * factor**2)
+        return LineStatistics(np.asarray(self.n * factor), self.mean, self.factor * factor**0.5, squares, True)
+
+    def rows(self) -> np.ndarray:
+        """D + 2 rows of (1, x, t) that have the sums of squares and products of all the rows: (D + 2, D + 2)."""
+        rows = np.zeros((len(self.mean) + 1,) * 2)
+        rows[0] = np.sqrt(self.n) * np.append(1.0, self.mean)
+        rows[1:, 1:] = self.factor
+        return rows
+
+    def noise(self) -> np.ndarray:
+        """Root sum of squares (D + 1,) that rounding at the mean alone may give a column: 8 eps √n |mean|."""
+        return 8 * _EPS * np.sqrt(self.n) * np.abs(self.mean)
+
+    def _with(self, other, sign):
+        if not isinstance(other, LineStatistics) or self.mean.shape != other.mean.shape:
+            return super()._with(other, sign)
+        if not other.n:
+            return self
+        if sign < 0:
+            return self._without(other)
+        if not self.n:
+            return other
+        n, step, squares = self.n + other.n, other.mean - self.mean, np.asarray(self.squares + other.squares)
+        between = np.sqrt(self.n / n * other.n) * step
+        factor = _reduce(np.array(self.factor, order="F"), np.vstack([other.factor, between]))
+        decayed = self.decayed or other.decayed
+        return LineStatistics(np.asarray(n), self.mean + other.n / n * step, _positive(factor), squares, decayed)
+
+    def _without(self, other):
+        n, step = np.asarray(self.n - other.n), other.mean - self.mean
+        if n < 0:
+            raise ValueError(f"{float(other.n):g} rows cannot be taken out of {float(self.n):g}")
+        if not n:
+            return replace(self, n=n, mean=0 * self.mean, factor=0 * self.factor, squares=np.asarray(0.0))
+        squares = np.maximum(self.squares - other.squares, 0.0)
+        share = np.sqrt(self.n / n * other.n)
+        rows = np.vstack([other.factor, share * step])
+        seen, factor = self.factor.any(0), np.zeros_like(self.factor)  # a constant column stays one
+        if rows[:, ~seen].any():
+            raise ValueError(_LOST)
+        if seen.any():
+            noise = share * _EPS * np.abs(self.mean[seen])
+            factor[np.ix_(seen, seen)] = _take_out(np.linalg.qr(self.factor[:, seen], mode="r"), rows[:, seen], noise)
+        return LineStatistics(n, self.mean - other.n / n * step, factor, squares, self.decayed)
+
+
+def _reduce(factor, rows):
+    """Triangular factor of ``rows`` below an upper triangular ``factor``; both are used up, if in Fortran's order."""
+    result, _, _, _ = dtpqrt(0, min(_BLOCK, len(factor)), factor, rows, overwrite_a=1, overwrite_b=1)
+    return result
+
+
+def _positive(factor):
+    """The factor with a diagonal >= 0; what it is of does not change with the sign of a row."""
+    return factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None]
+
+
+def _take_out(factor, rows, noise):
+    """Factor of what is left without ``rows``, which err by ``noise``; a ValueError where it would lose digits."""
+    remainder, lost = factor, np.inf
+    if np.diagonal(factor).all():
+        inverse = solve_triangular(factor, np.eye(len(factor)))
+        doubt = np.linalg.norm(inverse, axis=1) @ (_EPS * np.linalg.norm(factor, axis=0) + noise)  # eps κ: error of Q
+        q = solve_triangular(factor, rows.T, trans=1)
+        rest = np.eye(len(factor)) - q @ q.T
+        share = np.linalg.eigvalsh(rest)[0]  # 1 - h: what stays of the squares in the direction that loses most
+        if share > 0:
+            remainder = np.linalg.cholesky(rest).T @ factor
+            lost = len(factor) * doubt * np.sqrt(1 - min(share, 1.0)) / share
+    if not lost <= _DIGITS:
+        raise ValueError(_LOST)
+    return _positive(remainder)
+
+
+_RANK = 1e-12  # of a column's spread, what is left of it beside the others: below, float64 cannot tell it from 0
+
+
+class GaussianLine(Discriminative):
+    """A line with Gaussian noise; ``params`` hold "intercept" (0 if there is none), "coefficients" and "variance"."""
+
+    intercept: bool = True  # whether there is one
+
+    def __call__(self, x, t=None, *, subsample_size: int | None = None):
+        """Run the program row by row.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns.
+        t : array, shape (n,), optional
+            Observed target; None draws it.
+        subsample_size : int, optional
+            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
+        """
+        model, x = self.traced(), program.jnp.asarray(x)
+        params = model.latents()
+        with program.subsampled(len(x), subsample_size) as rows:
+            location = params["intercept"] + x[rows] @ params["coefficients"]
+            with program.numpyro.plate("obs", len(x), subsample_size=subsample_size):
+                seen = None if t is None else program.jnp.asarray(t)[rows]
+                return program.numpyro.sample("t", model.likelihood(location, params["variance"]), obs=seen)
+
+    def likelihood(self, location, variance):
+        """Distribution of the target about its location."""
+        return program.dist.Normal(location, variance**0.5)
+
+    def statistics(self, x, t, weight=None) -> Any:
+        """`LineStatistics` of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns; a missing value is an error.
+        t : array, shape (n,)
+            Target.
+        weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        """
+        x, t, w = self.check_rows(x, t, weight)
+        statistics = LineStatistics.of(x, target(t), w)
+        large = ~np.isfinite(statistics.factor).all(0)  # of these the first: what overflows spoils those to its right
+        if large.any():
+            names = [*(f"column {name!r}" for name in self.columns or range(self.features)), "the target"]
+            raise ValueError(f"{names[large.argmax()]} has values too large for float64; give it in larger units")
+        return statistics
+
+    def log_likelihood(self, params, statistics):
+        """Log p(t | x, params) of all rows: -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + |R c|²)/2σ², c = (-b, 1)."""
+        n, mean, variance = statistics.n, statistics.mean, params["variance"]
+        xp = namespace(params["coefficients"])
+        contrast = xp.concatenate([-params["coefficients"], xp.ones(1)])
+        squares = n * (mean @ contrast - params["intercept"]) ** 2 + ((statistics.factor @ contrast) ** 2).sum()
+        return -0.5 * (n * (LOG_2PI + xp.log(variance)) + squares / variance)
+
+    def check(self, x) -> Mapping[str, np.ndarray]:
+        """Return rows (x, t), a pair or a mapping, as a mapping to arrays, or raise what is wrong with them."""
+        x, t = (x["x"], x["t"]) if isinstance(x, Mapping) else x
+        x, t, _ = self.check_rows(x, t, None)
+        return {"x": x, "t": target(t)}
+
+    def log_likelihood_rows(self, params, x) -> np.ndarray:
+        """Log p(t_i | x_i, params) for rows checked by `check`; (draws, n)."""
+        variance = params["variance"][..., None]
+        return -0.5 * (LOG_2PI + np.log(variance) + (x["t"] - scores(params, x["x"])) ** 2 / variance)
+
+    def moments_of_draws(self, params, x) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the target at each row of x (n, D), over draws of the parameters (draws, ...)."""
+        x = self.check_columns(x)
+        weights = np.column_stack([params["intercept"], params["coefficients"]])
+        rows, centre = np.column_stack([np.ones(len(x)), x]), weights.mean(0)  # an intercept that is not there is 0
+        spread = (weights - centre).T @ (weights - centre) / len(weights)
+        return rows @ centre, ((rows @ spread) * rows).sum(1) + params["variance"].mean()
+
+    def least_squares(self, statistics: LineStatistics) -> tuple[np.ndarray, float]:
+        """Weights of least squares, and the root of the squared residuals; ValueError where not determined."""
+        mean, factor = statistics.mean, statistics.factor
+        if not self.intercept:
+            _, factor = np.linalg.qr(self.rows_of(statistics))
+        check_rank(factor[:-1, :-1], statistics.noise()[:-1], self.columns, _RANK)
+        coefficients = solve_triangular(factor[:-1, :-1], factor[:-1, -1])
+        if not self.intercept:
+            return coefficients, abs(float(factor[-1, -1]))
+        return np.append(mean[-1] - mean[:-1] @ coefficients, coefficients), float(factor[-1, -1])
+
+    def design(self, x) -> np.ndarray:
+        """Rows z = (1, x), or x without an intercept."""
+        return np.column_stack([np.ones(len(x)), x]) if self.intercept else x
+
+    def rows_of(self, statistics: LineStatistics) -> np.ndarray:
+        """D + 2 rows (z, t) that have the sums of squares and products of all the rows."""
+        rows = statistics.rows()
+        return rows if self.intercept else rows[:, 1:]
+
+    def ml(self, statistics):
+        """Least squares, and the mean squared residual (divisor n); ValueError where they are not determined."""
+        weights, residual = self.least_squares(statistics)
+        if residual <= max(_RANK * np.linalg.norm(statistics.factor[:, -1]), statistics.noise()[-1]):
+            raise ValueError(
+                "maximum likelihood of the noise variance does not exist: the columns explain the target of these "
+                f"{statistics.n:g} rows exactly; use 'map', 'exact' or 'nuts'"
+            )
+        return self.params(weights, residual**2 / statistics.n)
+
+    def params(self, weights, variance):
+        """Name the parts of weights (..., 1 + D), or (..., D) without an intercept."""
+        intercept, coefficients = weights[..., 0], weights[..., 1:]
+        if not self.intercept:
+            intercept, coefficients = np.zeros(weights.shape[:-1]), weights
+        return {"intercept": intercept, "coefficients": coefficients, "variance": np.asarray(variance)}
+
+
+def target(t) -> np.ndarray:
+    """Return the target as floats, or raise what is wrong with it."""
+    try:
+        if np.asarray(t).dtype.kind in "cmM":  # they would convert, to something else
+            raise TypeError
+        t = np.asarray(t, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"the target must be numbers, got {np.asarray(t).dtype} values") from None
+    if not np.isfinite(t).all():
+        raise ValueError(f"the target is NaN (missing) or inf in row {int(np.argmax(~np.isfinite(t)))}; drop the row")
+    return t

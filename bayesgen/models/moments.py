@@ -1,0 +1,218 @@
+"""Weight, mean and scatter of rows: the sufficient statistics of Gaussian features, and how they add.
+
+Raw second moments cancel; what is kept is about the mean, and merges by the formula of Chan, Golub and LeVeque.
+"""
+
+import contextlib
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesgen.core.errors import DataError
+from bayesgen.core.statistics import Statistics
+from bayesgen.numerics.sums import Grouping, mean_and_scatter
+
+_EPS = float(np.finfo(float).eps)
+
+
+class Pooled(NamedTuple):
+    """Location and within-class scale of columns, over groups of rows.
+
+    Attributes
+    ----------
+    mean, variance : array, shape (features...)
+        Pooled mean; pooled within-group variance with divisor N - K, or the total variance where that is 0 or N <= K,
+        or 1 where that is 0 too. K counts the groups with a row.
+    constant : bool array, shape (features...)
+        The columns of that last kind.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    constant: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Statistics):
+    """Weight, mean and scatter of Gaussian features: never raw second moments, which cancel.
+
+    Attributes
+    ----------
+    n : array, shape (groups..., features...), or (groups...) for vectors
+        Sum of weights of the observed entries.
+    mean : array, shape (groups..., features...), or (groups..., D)
+        Their mean; 0 where nothing was observed.
+    scatter : array, shape (groups..., features...), or (groups..., D, D)
+        Sum of (weighted) squared deviations, or outer products of deviations, from the mean.
+    """
+
+    n: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    base = 0.0
+
+    @property
+    def vector(self) -> bool:
+        """Whether one observation is a vector with a full scatter matrix."""
+        return self.scatter.ndim > self.mean.ndim
+
+    @property
+    def centre(self):
+        """The mean: about it the sum of x vanishes, so natural_parameters . total loses no digits to an offset."""
+        return self.mean
+
+    def total(self):
+        """Sum of T(x) about the mean: (n, 0, scatter)."""
+        xp = self.n.__array_namespace__()
+        if not self.vector:
+            return xp.stack([self.n, xp.zeros_like(self.n), self.scatter], axis=-1)
+        rows, cols = np.triu_indices(self.mean.shape[-1])
+        return xp.concatenate([self.n[..., None], xp.zeros_like(self.mean), self.scatter[..., rows, cols]], axis=-1)
+
+    def _with(self, other, sign):
+        """Merge by Chan, Golub and LeVeque (1983): S = S1 + S2 + n1 n2/n d d', d = mean2 - mean1; or solve for S1."""
+        if not isinstance(other, Moments) or self.scatter.shape != other.scatter.shape:
+            return super()._with(other, sign)
+        n = self.n + sign * other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        delta = sign * (other.mean - self.mean)
+        between, some = self.n * share, n > 0
+        if self.vector:
+            share, between, some = share[..., None], between[..., None, None], some[..., None]
+            square = delta[..., :, None] * delta[..., None, :]
+        else:
+            square = delta * delta
+        # Where one side is empty its mean is a meaningless 0; between is 0 there, and share picks the other side.
+        scatter = self.scatter + sign * other.scatter + sign * between * square
+        scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
+        return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
+
+    def scaled(self, factor):
+        """Weight and scatter in proportion; the mean stays."""
+        return Moments(self.n * factor, self.mean, self.scatter * factor)
+
+    def sum_groups(self) -> "Moments":
+        """Merge the leading axis of groups: S = Σ_k (S_k + n_k d_k d_k'), d_k = mean_k - mean."""
+        mean, apart, _ = self._apart()
+        n = self.n[..., None] if self.vector else self.n
+        square = (n * apart)[..., :, None] * apart[..., None, :] if self.vector else n * apart * apart
+        return Moments(self.n.sum(0), mean, self.scatter.sum(0) + square.sum(0))
+
+    def _apart(self):
+        """Mean over the leading axis of groups, how far each group's is from it, and the weight of all."""
+        n = self.n[..., None] if self.vector else self.n
+        total, origin = n.sum(0), self.mean[0]  # of equal means the distances are exactly 0
+        if not n[0].all():
+            origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)[0]
+        apart = self.mean - origin
+        move = (n / np.where(total > 0, total, 1.0) * apart).sum(0)
+        apart -= move
+        return origin + move, apart, total
+
+    @functools.cached_property
+    def pooled(self) -> Pooled:
+        """Location and within-class scale of each column, over the groups: what the weak priors follow."""
+        n, squares = self.n, self.scatter
+        if self.vector:
+            n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
+        (mean, apart, total), within = self._apart(), squares.sum(0)
+        freedom, noise = total - (n > 0).sum(0), _resolution(mean)
+        variance = within / np.where(freedom > 0, freedom, np.inf)
+        constant = variance <= noise
+        if constant.any():  # within the groups, or all over
+            overall = (within + (n * apart * apart).sum(0)) / np.where(total > 0, total, np.inf)
+            variance = np.where(constant, overall, variance)
+            constant &= overall <= noise
+            variance[constant] = 1.0
+        _require_finite(variance)
+        return Pooled(mean, variance, constant)
+
+    def resolution(self):
+        """The smallest variance float64 can tell from zero at these means: (8 eps mean)²."""
+        return _resolution(self.mean)
+
+
+def _resolution(mean):
+    return (8 * _EPS * mean) ** 2
+
+
+def _require_finite(squares) -> None:
+    """Raise where sums of squares of columns (features...) have left float64."""
+    good = np.isfinite(squares)
+    if not good.all():
+        where = int(np.argwhere(~good)[0][-1]) if good.ndim else None
+        raise DataError("squares of the rows are too large for float64; give it in larger units", feature=where)
+
+
+def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments:
+    """Sum the rows of ``x`` to their `Moments`, in one pass.
+
+    Parameters
+    ----------
+    x : array, shape (n, features...), or (n, D) with ``vector``
+        NaN is missing: an entry where features are scalars, a whole row where they are vectors.
+    group : int array, shape (n,), optional
+        Class code of each row.
+    groups : int, optional
+        Number of groups; needed with ``group``.
+    weight : array, shape (n,), optional
+        Row weights >= 0.
+    vector : bool
+        Keep the full scatter matrix.
+    """
+    return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
+
+
+def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
+    """Do `moments` under a grouping that is checked already."""
+    features, lead = x.shape[1:], rows.lead
+    flat = x.reshape(len(x), math.prod(features))
+    n, mean, scatter = mean_and_scatter(flat, rows, vector=vector)
+    if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
+        squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
+        _require_finite(squares.sum(0).reshape(features))
+    if vector:
+        return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, *scatter.shape[1:]))
+    return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
+
+
+def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:
+    """0 and the root mean square of each column, by its mean and standard deviation; 1 where it is 0 throughout."""
+    size = np.hypot(mean, deviation)
+    return np.zeros_like(size), np.where(size > 0, size, 1.0)
+
+
+def centre_and_scale(x, weight=None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, the latter 1 where it is constant, in whatever units.
+
+    Squares of what is beyond 1e154 or within 1e-154 leave float64. Where they do columns are taken in units of a power
+    of two, which rounds nothing.
+
+    Parameters
+    ----------
+    x : array, shape (n, D)
+        Finite rows.
+    weight : array, shape (n,), optional
+        Row weights > 0.
+
+    Examples
+    --------
+    >>> centre, scale = centre_and_scale(np.array([[1e-200], [3e-200]]))
+    >>> centre, scale
+    (array([2.e-200]), array([1.e-200]))
+    """
+    unit = np.ones(x.shape[1])
+    columns = None
+    with contextlib.suppress(DataError):
+        columns = moments(x, weight=weight)
+    if columns is None or not (columns.scatter > 1e-250).all():
+        largest = np.abs(x).max(0, initial=0.0)
+        unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)  # largest / unit is in [1, 2)
+        columns = moments(x / unit, weight=weight)
+    variance = columns.scatter / columns.n
+    spread = np.where(variance > columns.resolution(), np.sqrt(variance) * unit, 1.0)
+    return columns.mean * unit, spread

@@ -1,0 +1,197 @@
+r"""A bag of words: word counts of a document, given its length, under a Dirichlet prior.
+
+.. math:: \theta \sim \mathrm{Dirichlet}(\alpha), \qquad x_i \mid \theta \sim \mathrm{Multinomial}(N_i, \theta), \quad
+   x_i \in \{0, 1, \dots\}^V, \; N_i = \sum_v x_{iv}
+
+After counts n_v in all documents: posterior Dirichlet(alpha + n); predictive Dirichlet-multinomial
+p(x) = N! Γ(A)/Γ(A + N) ∏ Γ(alpha_v + x_v)/(Γ(alpha_v) x_v!), A = sum alpha: a word once used is likelier to come again,
+which the plug-in of the mean misses; an empty document has probability 1. Evidence of the sequence, n = sum n_v:
+∏ N_i!/∏ x_iv! Γ(A)/Γ(A + n) ∏ Γ(alpha_v + n_v)/Γ(alpha_v), the multinomial coefficients (log h) in it, though they
+cancel between classes; MAP (alpha_v + n_v - 1) / (A + n - V); ML n_v / n. (Murphy 2012, sections 3.4 and 3.5.)
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import gammaln
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError
+from bayesgen.core.program import static
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.categorical import DirichletPrior
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.leaf import LOG_ZERO
+from bayesgen.numerics.checks import require
+from bayesgen.numerics.counts import filled, log_factorial, log_ways, others, spectrum, stored_gaps, whole
+from bayesgen.numerics.pieces import pieces, row_pieces
+from bayesgen.numerics.special import log_multichoose
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMultinomial(DirichletPrior):
+    """Counts of V words with a Dirichlet(alpha) prior on the word probabilities; a row is a vector of V counts.
+
+    Parameters
+    ----------
+    alpha : float or array, shape (..., V)
+        Prior count of each word, > 0; a number holds for every word.
+    categories : int or sequence, optional
+        The number of words V, or the words. Needed where ``alpha`` is a number.
+    length : int, default 100
+        Length of the documents that the program draws; those observed have their own.
+
+    Examples
+    --------
+    >>> bag = DirichletMultinomial(alpha=1.0, categories=["cheap", "meeting", "now"])
+    >>> posterior = bag.update(bag.statistics([[2, 0, 1], [1, 1, 1]]))
+    >>> posterior.mean.round(3)
+    array([0.444, 0.222, 0.333])
+    >>> np.exp(posterior.log_predictive([[2, 0, 0], [0, 0, 0]])).round(3)
+    array([0.222, 1.   ])
+    """
+
+    takes_sparse = True
+
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    categories: Any = static(default=None)
+    length: int = static(default=100)
+
+    event_dim = 1
+    density_kind = "probability given the total"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.length, (int, np.integer)) or self.length < 0:
+            raise ValueError(f"DirichletMultinomial: length must be a whole number >= 0, got {self.length!r}")
+
+    def likelihood(self, params):
+        """Multinomial(length, probability), of the lengths in ``params`` where it has them."""
+        return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
+
+    def draw(self, params, rng):
+        """Documents of the length that the program draws."""
+        p = np.asarray(params["probability"])
+        return rng.multinomial(self.length, p / p.sum(-1, keepdims=True))
+
+    def predictive(self):
+        """Dirichlet-multinomial, of the documents that the program draws."""
+        return program.dist.DirichletMultinomial(self.alpha, self.length)
+
+    def observe(self, site, params, x, size, features, name=""):
+        """Sample or observe documents; those observed are conditional on their lengths."""
+        if x is not None:
+            x = program.jnp.asarray(x)
+            params = {**params, "length": program.jnp.nansum(x, -1).astype(int)}
+        return super().observe(site, params, x, size, features, name)
+
+    def sufficient_statistic(self, x, about=0.0):
+        """The counts."""
+        return x.astype(float)
+
+    def log_base_measure(self, x):
+        """Log of the multinomial coefficient N! / ∏ x_v!."""
+        return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
+
+    def check(self, x):
+        """Entries are 0, 1, 2, ...; a document is missing as a whole, NaN in every entry."""
+        x = self.shaped(x)
+        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+            return x
+        x, count = super().check(x), len(self.categories)
+        require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
+        if sparse.issparse(x):
+            gone = stored_gaps(x)
+            times = np.diff(gone.indptr)
+            partly = np.flatnonzero((times > 0) & (times < count))
+            if len(partly):
+                raise self._partly(partly[0], gone.indices[gone.indptr[partly[0]]])
+        elif not finite(x):
+            gone = np.isnan(x)
+            gone &= ~gone.all(-1, keepdims=True)
+            if gone.any():
+                row, *_, word = np.argwhere(gone)[0]
+                raise self._partly(row, word)
+        return x
+
+    def shaped(self, x):
+        """Return the rows as an array with one entry for each of the V words, or raise."""
+        x = super().shaped(x)
+        if x.shape[-1] != len(self.categories):
+            raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")
+        return x
+
+    @staticmethod
+    def _partly(row, word):
+        problem = f"row {row} is partly missing: a bag of words is missing as a whole; give 0 for a word not in it"
+        return DataError(problem, feature=int(word))
+
+    def sum_rows(self, x, rows):
+        """Sum the counts by group."""
+        known = spectrum(x.data) if sparse.issparse(x) else None
+        x = self.check(x) if known is None else x
+        if x.ndim > 2:
+            return super().sum_rows(x, rows)
+        sums, base = np.zeros((rows.count, x.shape[1])), 0.0
+        if sparse.issparse(x):
+            counts = filled(x) if known is None else x
+            sums += sparse_sum(counts, rows)
+            if rows.weight is None and known is not None:
+                base = log_factorial(counts.sum(1)).sum() - known @ log_factorial(np.arange(len(known)))
+            else:
+                base = _log_coefficient(counts, rows.weight)
+        else:
+            for piece in pieces(len(x), x.shape[1]):
+                part, own = x[piece], rows[piece]
+                part = (part if finite(part) else np.nan_to_num(part)).astype(float, copy=False)
+                sums += own.membership() @ part
+                base += _log_coefficient(part, own.weight)
+        return SumStatistics(sums.reshape(*rows.lead, -1), np.float64(base))
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        if not sparse.issparse(x):
+            return super().log_likelihood_rows(params, x)
+        eta, counts = self.natural_parameters(params), filled(x)
+        result = (counts @ eta.reshape(-1, x.shape[1]).T).T
+        lengths = log_factorial(counts.sum(1)) - with_data(counts, log_factorial(counts.data)).sum(1)
+        result = result + lengths
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*eta.shape[:-1], x.shape[0])
+
+    def log_predictive(self, x):
+        """Log probability of the Dirichlet-multinomial; a term per word that occurs, so a missing document has none."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x, found = self.shaped(x), None
+        if sparse.issparse(x):
+            found = others(x.data)
+        if found is None or spectrum(x.data, found[1]) is None:
+            x, found = self.check(x), None
+        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
+        alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
+        result = np.zeros((x.shape[0], len(alpha)))
+        for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
+            own = alpha[:, *bag]
+            ways = log_ways(own)
+            for piece, part in row_pieces(x):
+                counts = filled(part[:, *bag] if bag else part)
+                result[piece] += ways(counts, found) - _of_lengths(own.sum(1), counts.sum(1))
+        return result.reshape(x.shape[0], *groups)
+
+
+def _of_lengths(total, length):
+    """Log of Γ(A + N)/(Γ(A) N!) of documents of N words, (n, groups); worked out once where many are as long."""
+    if not length.max(initial=0) < len(length):
+        return log_multichoose(total, length[:, None])
+    return log_multichoose(total, np.arange(length.max(initial=0) + 1)[:, None])[length.astype(np.intp)]
+
+
+def _log_coefficient(x, weight):
+    """Weighted sum of log N!/∏ x_v! over rows of counts, dense or CSR."""
+    words = with_data(x, log_factorial(x.data)) if sparse.issparse(x) else log_factorial(x)
+    rows = log_factorial(x.sum(1)) - words.sum(1)
+    return rows.sum() if weight is None else weight @ rows

@@ -1,0 +1,223 @@
+r"""Counts: a Poisson feature under a Gamma prior.
+
+.. math:: \lambda \sim \mathrm{Gamma}(a, b), \qquad x_i \mid \lambda \sim \mathrm{Poisson}(\lambda), \;
+   x_i \in \{0, 1, 2, \dots\}
+
+After n rows with s events in all: posterior Gamma(a + s, b + n), whose mean (a + s) / (b + n) is in counts per row;
+predictive negative binomial p(x) = Γ(a + x)/(Γ(a) x!) (b/(b + 1))^a (1/(b + 1))^x, wider than a Poisson of the same
+mean; evidence of the sequence b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!; MAP (a + s - 1) / (b + n); ML s / n.
+(Gelman et al. 2013, *Bayesian Data Analysis*, section 2.6.)
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import gammaln
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, first
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
+from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.numerics.checks import require
+from bayesgen.numerics.counts import filled, log_factorial, log_factorials, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.newton import gamma_of_interval
+from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
+from bayesgen.numerics.special import log_gamma_ratio, namespace
+from bayesgen.numerics.sums import finite, sparse_sum, with_data
+
+
+class Poisson(ExponentialFamily):
+    """Poisson features, whatever their prior; ``params`` hold the "mean" count of a row."""
+
+    takes_sparse = True
+    density_kind = "probability"
+
+    def likelihood(self, params):
+        """Poisson(mean)."""
+        return program.dist.Poisson(params["mean"])
+
+    def draw(self, params, rng):
+        """Poisson draws."""
+        return rng.poisson(params["mean"])
+
+    def sufficient_statistic(self, x, about=0.0):
+        """(1, x)."""
+        return np.stack([np.ones(x.shape), x], axis=-1)
+
+    def natural_parameters(self, params, about=0.0):
+        """(-mean, log mean)."""
+        mean = params["mean"]
+        return namespace(mean).stack([-mean, log_or_floor(mean)], axis=-1)
+
+    def log_base_measure(self, x):
+        """-log x!."""
+        return -gammaln(x + 1.0)
+
+    def check(self, x):
+        """Entries are 0, 1, 2, ..., or NaN where missing."""
+        x = self.shaped(x)
+        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+            return x
+        x = super().check(x)
+        require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
+        return x
+
+    def sum_rows(self, x, rows):
+        """Sum rows, events and -log x! by group."""
+        known = spectrum(x.data) if sparse.issparse(x) else None
+        x = self.check(x) if known is None else x
+        features = x.shape[1:]
+        seen = np.broadcast_to(rows.sizes()[:, None], (rows.count, math.prod(features)))
+        if sparse.issparse(x):
+            if not finite(x.data):
+                seen = seen - sparse_sum(stored_gaps(x), rows)
+            events = sparse_sum(filled(x), rows)
+            base = sum(log_factorials(x[piece], rows[piece].weight) for piece in sparse_pieces(x))
+        else:
+            base, events = 0.0, np.zeros(seen.shape)
+            for piece in pieces(len(x), len(events[0])):
+                part, own = x[piece].reshape(-1, len(events[0])), rows[piece]
+                if not finite(part):
+                    seen = seen - own.sum(np.isnan(part))
+                    part = np.nan_to_num(part)
+                events += own.sum(part)
+                base += log_factorials(part, own.weight)
+        sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
+        return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))
+
+    def log_likelihood_rows(self, params, x):
+        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        if not sparse.issparse(x):
+            return super().log_likelihood_rows(params, x)
+        eta, counts, gaps = self.natural_parameters(params), filled(x), stored_gaps(x)
+        lead = eta.shape[: max(eta.ndim - 2, 0)]
+        none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
+        result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
+        result -= with_data(counts, log_factorial(counts.data)).sum(1)
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*lead, x.shape[0])
+
+    def ml(self, statistics):
+        """Events per row; 0 is legitimate, no row at all is not."""
+        rows, events = np.moveaxis(statistics.total(), -1, 0)
+        if (rows == 0).any():
+            raise DataError("maximum likelihood does not exist: no observed value", **first(rows == 0))
+        return {"mean": events / rows}
+
+
+@dataclass(frozen=True, eq=False)
+class GammaPoisson(Poisson, ConjugateFamily):
+    """Poisson feature with a Gamma(concentration, rate) prior on its mean; ``params`` hold the "mean" count of a row.
+
+    Parameters
+    ----------
+    concentration : float or array, shape (features...)
+        Shape of the Gamma density: prior count of events, > 0.
+    rate : float or array, shape (features...)
+        Rate (inverse scale) of the Gamma density: the number of rows those events were seen in, > 0.
+
+    Examples
+    --------
+    >>> prior = GammaPoisson(concentration=2, rate=1)
+    >>> posterior = prior.update(prior.statistics([3, 5, 0]))
+    >>> float(posterior.mean), float(posterior.mode()["mean"])
+    (2.5, 2.25)
+    """
+
+    concentration: Hyperparameter = hyperparameter(positive=True)
+    rate: Hyperparameter = hyperparameter(positive=True)
+
+    @classmethod
+    def from_guess(cls, mean: float, rows: float) -> Self:
+        """The prior of an expert who guesses the mean count, and says how many rows the guess is worth, > 0.
+
+        >>> GammaPoisson.from_guess(mean=3, rows=2)
+        GammaPoisson(concentration=6, rate=2)
+        """
+        return cls(mean * rows, rows)
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
+        """The prior of an expert who is as sure as ``mass`` that the mean count is from low to high.
+
+        It is as probable that it is lower than that it is higher.
+
+        >>> GammaPoisson.from_interval(1, 5)
+        GammaPoisson(concentration=4.59, rate=1.717)
+        """
+        return cls(*gamma_of_interval(low, high, mass))
+
+    @classmethod
+    def weak(cls, statistics) -> Self:
+        """The default prior: Gamma(1, 1/m), m the pooled mean count; where no event was seen, as if one was."""
+        rows, events = np.moveaxis(statistics.total().sum(0), -1, 0)
+        return cls(np.ones_like(rows), np.maximum(rows, 1) / np.maximum(events, 1))
+
+    def parameters(self):
+        """Sample the mean count."""
+        return {"mean": program.numpyro.sample("mean", program.dist.Gamma(self.concentration, self.rate))}
+
+    def predictive(self):
+        """Negative binomial, as a mixture of Poissons."""
+        return program.dist.GammaPoisson(self.concentration, self.rate)
+
+    @property
+    def mean(self):
+        """Mean of the mean count, concentration / rate."""
+        return self.concentration / self.rate
+
+    def expected(self):
+        """The mean."""
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape)}
+
+    def update(self, statistics) -> Self:
+        """Return Gamma(concentration + Σ x, rate + n)."""
+        rows, events = np.moveaxis(statistics.total(), -1, 0)
+        return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
+
+    def whitened(self, statistics):
+        """The same posterior in the logarithm of the mean."""
+        from bayesgen.models.coordinates import log_rate
+
+        return log_rate(self, statistics)
+
+    def log_evidence_terms(self, statistics):
+        """Log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
+        rows, events = np.moveaxis(statistics.total(), -1, 0)
+        xp, a, b = namespace(self.concentration, self.rate), self.concentration, self.rate
+        return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
+
+    def log_predictive(self, x):
+        """Log probability of the negative binomial: what is linear in x as a matrix product, the gammas where x > 0."""
+        if not self.concrete:
+            return super().log_predictive(x)
+        x = self.check(x)
+        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
+        none = (a * np.log1p(1 / b)).T
+        result = np.empty((x.shape[0], len(a)))
+        ways = log_ways(a, -np.log1p(b))
+        for piece, part in row_pieces(x):
+            part = part if part.ndim == 2 else part.reshape(-1, a.shape[1])
+            result[piece] = ways(filled(part)) - none.sum(0)
+            if not finite(part.data if sparse.issparse(part) else part):
+                result[piece] += (stored_gaps(part) if sparse.issparse(part) else np.isnan(part)) @ none
+        return result.reshape(x.shape[0], *groups)
+
+    def mode(self):
+        """(concentration - 1) / rate; none where the concentration is below 1."""
+        bad = np.broadcast_to(self.concentration < 1, self.batch_shape)
+        if bad.any():
+            raise DataError(
+                "the Gamma density has no mode where its concentration is below 1; use exact or NUTS, or a prior >= 1",
+                **first(bad),
+            )
+        return {"mean": (self.concentration - 1) / self.rate}
+
+    def sample_parameters(self, rng, size=()):
+        """Exact Gamma draws."""
+        return {"mean": rng.gamma(self.concentration, 1 / self.rate, (*size, *self.batch_shape))}

@@ -1,0 +1,242 @@
+"""Averages over draws: of a density, how many draws it rests on, and how many of them are effective.
+
+The tail of importance weights: whether an average over draws rests on a few of them.
+
+Whether ranks are uniform: an exact test by their distribution function, and the band that it does not reject.
+"""
+
+import functools
+import math
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln
+
+from bayesgen.numerics.pieces import CELLS, DENSITIES, split_rows
+
+
+def log_mean_density(model, params, x) -> np.ndarray:
+    """Log of the mean over draws of p(row, t = k | params); see `mean_density`."""
+    return mean_density(model, params, x)[0]
+
+
+@np.errstate(under="ignore")
+def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+    """Log of the mean over draws of p(row, t = k | params): draws and rows in pieces, the maximum taken out of exp.
+
+    Parameters
+    ----------
+    model : Model
+        Knows `log_likelihood_rows`.
+    params : mapping to arrays (S, ...)
+        ParameterDraws.
+    x : rows, checked
+        An array, or a mapping to arrays.
+    effective : bool
+        Whether to give the effective number of draws too.
+
+    Returns
+    -------
+    array, shape (n, K), or (n,) for a model without classes
+        The log of the mean.
+    array of the same shape, or None
+        (Σ w)²/Σ w² of the densities w; 1 where all are 0.
+    """
+    count = len(next(iter(params.values())))
+    parts = list(split_rows(x, 1024))
+    tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
+    squares = [np.zeros(1)] * len(parts)
+    step, done = 16, 0
+    while done < count:  # draws outside, so that what does not depend on rows is worked out once
+        density_of = model.row_density({site: v[done : done + step] for site, v in params.items()})
+        done += step
+        for i, part in enumerate(parts):
+            density = density_of(part)
+            top = np.maximum(tops[i], density.max(0))
+            anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
+            step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
+            totals[i] = totals[i] * np.exp(tops[i] - anchor)
+            if effective:
+                squares[i] = squares[i] * np.exp(2 * (tops[i] - anchor))
+            few = max(1, CELLS // (4 * max(density[0].size, 1)))  # draws that stay in the cache from exp to sum
+            for start in range(0, len(density), few):
+                weight = density[start : start + few] - anchor
+                totals[i] = totals[i] + np.exp(weight, out=weight).sum(0)
+                if effective:
+                    squares[i] = squares[i] + np.einsum("s...,s...->...", weight, weight)
+            tops[i] = top
+    with np.errstate(divide="ignore"):
+        result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
+    if not effective:
+        return np.concatenate(result, axis=-1).T, None
+    number = [np.divide(t * t, q, out=np.ones_like(q), where=q > 0) for t, q in zip(totals, squares, strict=True)]
+    return np.concatenate(result, axis=-1).T, np.concatenate(number, axis=-1).T
+
+
+def chain_efficiency(values) -> float:
+    """Effective draws of a mean for each draw, 1 at most, of chains (chains, draws).
+
+    By the initial positive sequence of autocorrelations (Geyer 1992, *Statistical Science* 7), within and between
+    chains (Gelman et al. 2013, *Bayesian Data Analysis*, section 11.5).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> slow = np.repeat(rng.normal(size=(4, 100)), 10, axis=1)  # every draw ten times
+    >>> round(chain_efficiency(slow), 1), round(chain_efficiency(rng.normal(size=(4, 1000))), 1)
+    (0.1, 1.0)
+    """
+    values = np.asarray(values, float)
+    count, size = values.shape[1], 1 << (2 * values.shape[1] - 1).bit_length()
+    if count < 4:
+        return 1.0
+    z = values - values.mean(1, keepdims=True)
+    covariance = np.fft.irfft(np.abs(np.fft.rfft(z, size)) ** 2, size)[:, :count].mean(0) / count
+    between = values.mean(1).var(ddof=1) if len(values) > 1 else 0.0
+    total = covariance[0] + between
+    if not total > 0:
+        return 1.0
+    correlation = 1 - (covariance[0] - covariance) / total
+    pairs = correlation[: count - count % 2].reshape(-1, 2).sum(1)
+    end = np.argmax(pairs < 0) if (pairs < 0).any() else len(pairs)
+    return float(min(1.0, 1 / max(2 * np.minimum.accumulate(pairs[:end]).sum() - 1, 1e-3)))
+
+
+@np.errstate(under="ignore")
+def pareto_shape(log_weight, efficiency: float = 1.0) -> np.ndarray:
+    """Shape k of a generalised Pareto distribution, fitted to the largest weights.
+
+    The weights' mean converges like that of a distribution with 1/k moments: an average over draws can be trusted below
+    k = 0.7 (Vehtari, Simpson, Gelman, Yao and Gabry 2024, *Journal of Machine Learning Research* 25). The tail is the
+    largest min(S/5, 3 sqrt(S/efficiency)) of S weights; the fit is that of Zhang and Stephens (2009, *Technometrics*
+    51), drawn to 1/2 as by ten weights.
+
+    Parameters
+    ----------
+    log_weight : array, shape (S, ...)
+        Log weights, up to a constant.
+    efficiency : float, default 1
+        Effective draws for each draw.
+
+    Returns
+    -------
+    array, shape (...)
+        NaN where the tail has fewer than five different weights.
+
+    Examples
+    --------
+    >>> log_weight = 0.5 * np.random.default_rng(0).exponential(size=4000)  # weights are Pareto, k = 0.5
+    >>> bool(abs(pareto_shape(log_weight) - 0.5) < 0.2)
+    True
+    """
+    log_weight = np.asarray(log_weight, float)
+    count, rest = len(log_weight), log_weight.shape[1:]
+    size = int(min(count / 5, 3 * (count / efficiency) ** 0.5))
+    if size < 5:
+        return np.full(rest, np.nan)
+    largest = np.sort(np.partition(log_weight.reshape(count, -1), count - size - 1, axis=0)[-size - 1 :], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of weights that are all 0, or all one
+        largest = np.exp(largest - largest[-1])
+        return _shape((largest[1:] - largest[0]).T).reshape(rest)
+
+
+def _shape(x) -> np.ndarray:
+    """Shape of the distribution of excesses (..., n), sorted."""
+    n = x.shape[-1]
+    steps = np.arange(1, 31 + int(n**0.5))
+    quartile = x[..., int(n / 4 + 0.5) - 1, None]
+    good = (quartile > 0) & np.isfinite(x).all(-1, keepdims=True)
+    largest, quartile = np.where(good, x[..., -1:], 1.0), np.where(good, quartile, 1.0)
+    b = 1 / largest + (1 - np.sqrt((30 + int(n**0.5)) / (steps - 0.5))) / (3 * quartile)
+    k = np.log1p(-b[..., None] * x[..., None, :]).mean(-1)
+    profile = n * (np.log(-b / k) - k - 1)
+    weight = np.exp(profile - profile.max(-1, keepdims=True))
+    b = (b * weight).sum(-1) / weight.sum(-1)
+    k = np.log1p(-b[..., None] * x).mean(-1)
+    return np.where(good[..., 0], (n * k + 5) / (n + 10), np.nan)
+
+
+def uniformity(ranks, draws: int) -> float:
+    """P value of ranks as independent uniform numbers on 0..draws: exact, by their whole distribution function.
+
+    At each j the count of ranks below j is binomial; the statistic is the smallest of the two-sided p values over all
+    j, and its own distribution follows by recursion over j. It is the test whose acceptance region is the simultaneous
+    band of Säilynoja, Bürkner and Vehtari (2022, *Statistics and Computing* 32), here without simulation.
+
+    Parameters
+    ----------
+    ranks : int array, shape (n,)
+        The ranks.
+    draws : int
+        The largest rank there can be.
+
+    Examples
+    --------
+    >>> uniformity(np.arange(100), 99)
+    1.0
+    >>> uniformity(np.full(20, 3), 99) < 1e-10
+    True
+    """
+    ranks = np.asarray(ranks)
+    below = np.bincount(ranks, minlength=draws + 1).cumsum()[:-1]
+    return _p_value(len(ranks), draws, _tails(len(ranks), draws)[np.arange(draws), below].min())
+
+
+def band(simulations: int, draws: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest counts of ranks below 1..draws that `uniformity` does not reject at ``level``.
+
+    Parameters
+    ----------
+    simulations : int
+        Number of ranks.
+    draws : int
+        The largest rank there can be.
+    level : float
+        Probability that uniform ranks leave the band anywhere.
+
+    Returns
+    -------
+    low, high : int array, shape (draws,)
+    """
+    low, high = 1e-20, 1.0  # of the pointwise p value at the edge: p value of the whole at most, and above, the level
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _p_value(simulations, draws, middle) <= level else (low, middle)
+    return _inside(simulations, draws, low)
+
+
+@functools.lru_cache(maxsize=4)
+def _tails(simulations, draws):
+    """Two-sided p value of every count 0..simulations of ranks below 1..draws: (draws, simulations + 1)."""
+    share = np.arange(1, draws + 1)[:, None] / (draws + 1)
+    count = np.arange(simulations + 1)
+    below, above = stats.binom.cdf(count, simulations, share), stats.binom.sf(count - 1, simulations, share)
+    return np.minimum(1.0, 2 * np.minimum(below, above))
+
+
+def _inside(simulations, draws, least):
+    """Range of the counts whose two-sided p value is above ``least`` (to rounding) at every point."""
+    inside = _tails(simulations, draws) > least * (1 + 1e-9)
+    return inside.argmax(1), simulations - inside[:, ::-1].argmax(1)
+
+
+@functools.lru_cache(maxsize=4096)
+def _p_value(simulations, draws, least):
+    """Probability that the count of uniform ranks has a two-sided p value of ``least`` or less at some point.
+
+    The counts are a Markov chain: of the ranks that are not below j, each is j with probability 1/(draws + 1 - j).
+    """
+    if not (_tails(simulations, draws) > least * (1 + 1e-9)).any(1).all():
+        return 1.0
+    log_factorial = gammaln(np.arange(simulations + 1) + 1.0)
+    old, probability = np.zeros(1, int), np.ones(1)
+    for j, (low, high) in enumerate(zip(*_inside(simulations, draws, least), strict=True)):
+        share = 1 / (draws + 1 - j)
+        new = np.arange(low, high + 1)
+        more = new - old[:, None]
+        step = log_factorial[simulations - old][:, None] - log_factorial[np.maximum(more, 0)]
+        step -= log_factorial[simulations - new]
+        step += more * math.log(share) + (simulations - new) * math.log1p(-share)
+        probability = probability @ np.where(more >= 0, np.exp(step), 0.0)
+        old = new
+    return min(1.0, max(0.0, 1.0 - float(probability.sum())))

@@ -1,0 +1,289 @@
+"""What a classifier has learned of one column.
+
+What each value of a row says for a class.
+
+Pictures of models side by side, and of what each column is worth.
+
+What an averaged classifier is made of.
+"""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.averaging.average import families
+from bayesgen.core.errors import named
+from bayesgen.inspection.averaged import check_averaged
+from bayesgen.plot import style
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from bayesgen.comparison import ModelComparison
+    from bayesgen.inspection.explain import Evidence
+
+_DRAWN = 2000  # rows of the predictive, whose range is shown
+_MOST_BARS = 24  # a curve beyond
+_POINTS = 301
+
+
+def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
+    r"""Draw how the values of one column are distributed in each class, after what was learned.
+
+    .. math:: p(x_j \mid t = k, \text{data})
+
+    The parameters and all other columns are integrated out. Numbers have a density, categories and counts a bar for
+    each value. Where the curves of two classes lie apart, the column tells these classes apart.
+
+    Parameters
+    ----------
+    classifier : fitted generative or averaged classifier
+        Whose predictive is drawn.
+    name : str
+        A column of the fit; of an array "x0", "x1", ....
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+
+    Raises
+    ------
+    ValueError
+        Where the classifier has no such column, or no distribution of its columns.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier, data
+    >>> penguins = data.load("penguins")
+    >>> classifier = NaiveBayesClassifier(random_state=0).fit(penguins[["island", "body_mass_g"]], penguins["species"])
+    >>> ax = column(classifier, "body_mass_g")
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('body_mass_g', 'density within the class')
+    """
+    block = _block(classifier, name)
+    ax, values = axes(ax), list(block.categories or _typical(classifier, name))
+    heights = _within_classes(classifier, name, values)
+    whole = block.categories is not None or not any(value % 1 for value in values)
+    ax.set(xlabel=name, ylabel="probability within the class" if whole else "density within the class")
+    if whole and len(values) <= _MOST_BARS:
+        places, width = np.arange(len(values)), 0.8 / len(classifier.classes_)
+        for k, label in enumerate(classifier.classes_):
+            beside = places + (k + 0.5) * width - 0.4
+            ax.bar(beside, heights[:, k], width, color=COLOURS[k % 7], label=str(label))
+        ax.set_xticks(places, [f"{value:g}" if isinstance(value, float) else str(value) for value in values])
+    else:
+        for k, label in enumerate(classifier.classes_):
+            (line,) = ax.plot(values, heights[:, k], color=COLOURS[k % 7], linestyle=DASHES[k % 4], label=str(label))
+            line.set_marker("." if whole else "")
+        ax.set_xlim(values[0], values[-1])
+        dated(ax.xaxis, classifier, name)
+    ax.set_ylim(0, 1.3 * heights.max())  # room for the legend
+    ax.legend(fontsize=8, ncols=3, loc="upper center")
+    return ax
+
+
+def _block(classifier, name: str):
+    """The block of columns that ``name`` is one of."""
+    if not hasattr(classifier, "predict_joint_log_proba"):
+        raise ValueError(f"a {type(classifier).__name__} learns nothing of how its columns are distributed")
+    blocks = classifier.schema_.blocks
+    for block in blocks:
+        if name in block.columns:
+            return block
+    raise ValueError(f"no column {name!r}; there are: {named(c for block in blocks for c in block.columns)}")
+
+
+def _typical(classifier, name: str) -> np.ndarray:
+    """Values to draw at, increasing: over the central 98 % of each class, of the predictive."""
+    drawn, labels = copy.copy(classifier).set_params(random_state=0).sample(_DRAWN)
+    columns = list(classifier.schema_.columns)
+    values = numbers_of(classifier, drawn[name] if hasattr(drawn, "columns") else drawn[:, columns.index(name)], name)
+    # A draw beyond the calendar is missing.
+    ends = np.array([np.nanquantile(values[labels == label], [0.01, 0.99]) for label in np.unique(labels)])
+    low, high = ends[:, 0].min(), ends[:, 1].max()
+    if (values % 1).any():
+        return np.linspace(low, high, _POINTS)
+    return np.arange(low, high + 1, max(1, (high - low) // _POINTS))
+
+
+def _within_classes(classifier, name: str, values) -> np.ndarray:
+    """p(x_j | t = k) of each value and class: rows with all else missing, less the row with nothing at all."""
+    import pandas as pd
+
+    columns = list(classifier.schema_.columns)
+    rows = pd.DataFrame(np.nan, index=range(len(values) + 1), columns=columns).astype({name: object})
+    rows[name] = pd.Series([*values, np.nan], dtype=object).infer_objects()
+    joint = classifier.predict_joint_log_proba(rows if hasattr(classifier, "feature_names_in_") else rows.to_numpy())
+    return np.exp(joint[:-1] - joint[-1])
+
+
+def evidence(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw what each value of a row does to the odds of a class: bars that add up to the probability in the title.
+
+    Parameters
+    ----------
+    said : Evidence
+        What `bayesgen.inspection.explain` returned.
+    most : int, optional
+        How many columns to draw, those that say most; the others are one bar. Default: all.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier, inspection
+    >>> X, y = [[0.0, 1.0], [0.2, 0.0], [1.0, 1.1], [1.2, 0.1]], ["a", "a", "b", "b"]
+    >>> said = inspection.evidence(NaiveBayesClassifier().fit(X, y), [1.3, 0.5])
+    >>> evidence(said).get_xlabel()
+    'log odds of b; the bars add up'
+    """
+    ax = axes(ax)
+    ranked = sorted(said.terms.items(), key=lambda item: -abs(item[1]))
+    most = len(ranked) if most is None else most
+    bars = [("prior", said.prior), *((_valued(column, said.values[column]), term) for column, term in ranked[:most])]
+    if ranked[most:]:
+        bars.append((f"{len(ranked) - most} other columns", sum(term for _, term in ranked[most:])))
+    values, places = np.array([term for _, term in bars]), np.arange(len(bars))
+    ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
+    reach = np.abs(values).max(initial=0.0) or 1.0
+    texts = [style.odds(term) if place == 0 else style.factor(term) for place, term in enumerate(values.tolist())]
+    for place, (term, text) in enumerate(zip(values.tolist(), texts, strict=True)):
+        side = "left" if term >= 0 else "right"
+        ax.text(term + np.copysign(0.02 * reach, term), place, text, fontsize=8, va="center", ha=side)
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    ax.set_yticks(places, [name for name, _ in bars])
+    ax.set(xlim=_limits(ax, values, texts), ylim=(len(bars) - 0.5, -0.5))
+    ax.set(xlabel=f"log odds of {said.label}; the bars add up")
+    ax.set_title(
+        f"P({said.label}) {_equal(said.probability)}, 90 % interval {style.interval(said.interval)}", fontsize=10
+    )
+    return ax
+
+
+def _limits(ax, values, texts) -> tuple[float, float]:
+    """Ends of the axis, with room for the words beside the longest bars."""
+    width = 0.7 * ax.get_window_extent().width / ax.figure.dpi  # inches, less what the names of the bars take
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    shares = [0.05, 0.05]  # of the axis, for words to the left of the lowest bar and to the right of the highest
+    for value, text in zip(values.tolist(), texts, strict=True):
+        own, beside = (0, value - low) if value < 0 else (1, high - value)
+        inside = beside / ((high - low) or 1.0)  # a shorter bar has room already
+        shares[own] = max(shares[own], min(0.4, 0.065 * len(text) / width) - inside)
+    span = ((high - low) or 1.0) / (1 - sum(shares))
+    return low - shares[0] * span, high + shares[1] * span
+
+
+def _valued(column: str, entry) -> str:
+    return f"{column} {style.value(entry)}" if entry is None else f"{column} = {style.value(entry)}"
+
+
+def _equal(p: float) -> str:
+    text = style.probability(p)
+    return text if text[0] in "<>" else f"= {text}"
+
+
+def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw by how much the log loss of each model is above that of the best, with two standard errors on either side.
+
+    The differences are paired, row by row. The models are from best to worst, downwards; numbers beside the names are
+    their log losses. The base rate is a dashed line where another model is worse than it, and left out else: it would
+    draw the others together.
+
+    Parameters
+    ----------
+    result : ModelComparison
+        What `bayesgen.compare_models` returned.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, table = axes(ax), result.table
+    table: Any = table[np.isfinite(table["difference"])]
+    base = table["difference"].get("base rate")
+    table = table.drop(index="base rate", errors="ignore") if len(table) > 1 else table
+    worst = table["difference"].max()
+    if base is not None and worst > base:
+        ax.axvline(base, color=QUIET, linestyle="--", linewidth=1)
+        ax.annotate("base rate", (base, 1), xycoords=("data", "axes fraction"), fontsize=8, ha="center", va="bottom")
+    places = np.arange(len(table))
+    best = table["difference"].to_numpy() == 0
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    for own, colour in ((best, VERMILION), (~best, BLUE)):
+        ax.errorbar(
+            table["difference"][own],
+            places[own],
+            xerr=2 * table["difference_error"][own],
+            fmt="o",
+            color=colour,
+            capsize=3,
+        )
+    names = [f"{name}  {loss:.3f}" for name, loss in table["log_loss"].items()]
+    ax.set_yticks(places, names)
+    ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="log loss above the best, ± 2 standard errors of the difference")
+    return ax
+
+
+def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
+    """Draw what each column is worth: the mean growth of the log loss without it, with two standard errors.
+
+    Parameters
+    ----------
+    worse : DataFrame, shape (n, columns)
+        What `bayesgen.inspection.explain` returned.
+    most : int
+        How many columns to draw, those that are worth most.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+    """
+    ax, mean, error = axes(ax), worse.mean(), worse.sem()
+    names = mean.sort_values(ascending=False).index[:most]
+    places = np.arange(len(names))
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    helps = np.asarray(mean[names]) > 0
+    for own, colour in ((helps, BLUE), (~helps, VERMILION)):
+        ax.errorbar(mean[names][own], places[own], xerr=2 * error[names][own], fmt="o", color=colour, capsize=3)
+    ax.set_yticks(places, [str(name) for name in names])
+    ax.set(
+        ylim=(len(names) - 0.5, -0.5), xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]"
+    )
+    return ax
+
+
+def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
+    """Draw the weight of each family of members as a bar, and beside it the exponents of the members in it.
+
+    A family is a structure whatever its strengths: "full", "shared", "3 components", "softmax", and of mixed tables one
+    of the numbers with one of the categories. The exponent, averaged by weight within the family, tells how far its
+    densities are trusted: 1 is as they are, below it they were too sure.
+
+    Parameters
+    ----------
+    classifier : fitted AveragedClassifier
+        Whose members are drawn.
+    most : int, default 12
+        How many families to draw, the heaviest; those without weight are left out.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
+
+    Examples
+    --------
+    >>> from bayesgen import AveragedClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> axes = members(AveragedClassifier(components=False).fit(X[::5], y[::5]))
+    >>> axes.get_xlabel()
+    'weight'
+    """
+    check_averaged(classifier, "plot.members()")
+    ax = axes(ax)
+    names, place = np.unique(families(classifier.members_), return_inverse=True)
+    weights = np.bincount(place, classifier.weights_)
+    exponents = np.bincount(place, classifier.weights_ * classifier.exponents_)
+    heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]
+    ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)
+    reach = weights.max()
+    for i, j in enumerate(heaviest):
+        said = "" if names[j] == "base rate" else f"τ = {exponents[j] / weights[j]:.2f}"
+        ax.text(weights[j] + 0.02 * reach, i, said, fontsize=8, va="center", color=QUIET)
+    ax.set(xlim=(0, 1.2 * reach), xlabel="weight", title="What was averaged, and the exponents τ")
+    return ax

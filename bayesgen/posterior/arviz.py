@@ -1,0 +1,260 @@
+"""Draws as ArviZ takes them: groups, named axes, labels and attributes, as ArviZ's own converters give them.
+
+The prior of any model, run as a program: draws of its parameters, and the density of parameters under it.
+
+A posterior and its data for ArviZ where there is no estimator: a single feature, or a user's NumPyro function.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.core import program
+from bayesgen.models.function import FunctionModel
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.model import Model, Params, is_conjugate
+from bayesgen.posterior.compiled import fresh, kept, shapes
+from bayesgen.posterior.posterior import ParameterDraws
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+    from bayesgen.posterior.posterior import ParameterDraws
+
+DEEPEST = 10  # doublings of a trajectory: NumPyro's own limit, which `bayesgen.NUTS` leaves as it is
+_DATA = ("observed_data", "constant_data")  # groups without chains and draws
+
+
+class Variable(NamedTuple):
+    """An array of a group, with names of its axes behind those of the draws, and attributes."""
+
+    values: np.ndarray
+    dims: tuple[str, ...]
+    attrs: Mapping[str, Any] = {}
+
+
+Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
+
+
+def tree(draws: "ParameterDraws", groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
+    """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
+
+    Parameters
+    ----------
+    draws : ParameterDraws
+        The draws; what the sampler said of them becomes "sample_stats", its warm-up "warmup_posterior" and
+        "warmup_sample_stats".
+    groups : mapping from group to variables, optional
+        More groups. Arrays have the axes (chain, draw), or (chain, draw, "obs"), in groups of data ("obs"); of others
+        a `Variable` names the axes.
+    name : str
+        Group of the draws.
+    obs : array, optional
+        Labels of the rows; by default they are numbered.
+    """
+    from xarray import DataTree
+
+    model, made = draws.model, {}
+    labels = {safe(dim): values for dim, values in model.coords().items()}
+    for prefix, own in (("", draws), ("warmup_", draws.warmup)):
+        if own is not None:
+            sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in own.samples.items()}
+            attrs = {f"distance to exact, {safe(site)}": d for site, d in own.distance.items()} | dict(own.run)
+            made[prefix + name] = _dataset(prefix + name, sites, labels, attrs)
+            if own.sample_stats:
+                made[f"{prefix}sample_stats"] = _dataset("sample_stats", _stats(own.sample_stats), {}, dict(own.run))
+    labels |= {} if obs is None else {"obs": obs}
+    for group, variables in (groups or {}).items():
+        made[group] = _dataset(group, variables, labels)
+    result = DataTree.from_dict(made)
+    result.attrs.update(_library())
+    return result
+
+
+def safe(name: str) -> str:
+    """A name as netCDF and DataTree take it: they keep "/" for groups."""
+    return name.replace("/", "_")
+
+
+def _dataset(group, variables, labels, attrs=None):
+    from arviz_base import dict_to_dataset
+
+    lead = 0 if group in _DATA else 2
+    values, dims, notes = {}, {}, {}
+    for name, variable in variables.items():
+        if not isinstance(variable, Variable):
+            variable = Variable(variable, ("obs",)[: np.ndim(variable) - lead])
+        values[safe(name)], notes[safe(name)] = variable.values, variable.attrs
+        if variable.dims:
+            dims[safe(name)] = [safe(dim) for dim in variable.dims]
+    options: dict[str, Any] = {"sample_dims": []} if lead == 0 else {}
+    result = dict_to_dataset(values, attrs=_library() | (attrs or {}), coords=labels, dims=dims, **options)
+    for name, own in notes.items():
+        result[name].attrs.update(own)
+    return result
+
+
+def _library() -> dict[str, str]:
+    import bayesgen
+
+    return {"inference_library": "bayesgen", "inference_library_version": bayesgen.__version__}
+
+
+def _stats(stats) -> dict[str, np.ndarray]:
+    """What the sampler said, with the depth of each trajectory: of 2^d - 1 steps it is d, whole or cut short."""
+    if "n_steps" not in stats:
+        return dict(stats)
+    steps = np.asarray(stats["n_steps"])
+    depth = np.floor(np.log2(np.maximum(steps, 1))).astype(int) + 1
+    return {**stats, "tree_depth": depth, "reached_max_tree_depth": steps >= 2**DEEPEST - 1}
+
+
+DRAWS = 1000  # of the prior
+
+
+def log_prior(model: Model, draws: ParameterDraws, data=None) -> dict[str, np.ndarray]:
+    """Log p(site) of each site that the program samples, for each draw, (chains, draws): what `psense` scales.
+
+    It is the density in the coordinates that are sampled (of a covariance those of its Cholesky factor); a power of it
+    depends on these, as it does for any program. Empty where the draws do not hold every sampled site, as those of a
+    point estimate.
+
+    Parameters
+    ----------
+    model : Model
+        The prior.
+    draws : ParameterDraws
+        Of its sites.
+    data : Statistics, optional
+        What a function samples its latents beside.
+    """
+    flat = {site: np.array(v) for site, v in draws.flat.items()}
+
+    def density(model, data, values):
+        trace = _trace(program.handlers.substitute(_seeded(model, data, 0), values))
+        own = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+        if not own.keys() <= values.keys():
+            return {}
+        return {
+            n: (s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum()
+            for n, s in own.items()
+        }
+
+    def all_draws(model, data, flat):
+        return program.jax.vmap(lambda values: density(model, data, values))(flat)
+
+    found = _run("log prior", all_draws, model, data, flat)
+    lead = next(iter(draws.samples.values())).shape[:2]
+    return {site: np.asarray(v).reshape(lead) for site, v in found.items()}
+
+
+def prior_draws(model: Model, rng: np.random.Generator, sites, data=None, size: int = DRAWS) -> ParameterDraws:
+    """Draws of the prior as one chain: exact ones, or by running the program forward, of the sites that are named."""
+    if is_conjugate(model):
+        return ParameterDraws(model, model.sample_parameters(rng, (1, size)))
+
+    def values(model, data, keys):
+        def one(key):
+            trace = _trace(_seeded(model, data, key))
+            return {n: s["value"] for n, s in trace.items() if s["type"] != "plate" and not s.get("is_observed", False)}
+
+        return program.jax.vmap(one)(keys)
+
+    with program.x64():
+        keys = program.jax.random.split(program.jax.random.PRNGKey(int(rng.integers(2**31))), size)
+    found = _run("prior", values, model, data, keys)
+    return ParameterDraws(model, {site: np.asarray(v)[None] for site, v in found.items() if site in sites})
+
+
+def add_prior(result, draws: ParameterDraws, predictive: Groups | None = None, obs=None) -> None:
+    """Put the groups "prior" and "prior_predictive" into a tree."""
+    for group, own in tree(draws, predictive, "prior", obs).children.items():
+        result[group] = own
+
+
+def _seeded(model, data, key):
+    """The half of a program that samples its latents; of a function the whole, on its data."""
+    run = model.latents if data is None else lambda: model.statistics_program(data)
+    return program.handlers.seed(run, key)
+
+
+def _trace(run) -> Params:
+    with program.tracing:
+        return program.handlers.trace(run).get_trace()
+
+
+def _run(kind, function, model, data, argument):
+    with program.x64():
+        arguments = *fresh(model, data), argument
+        return kept((kind, *shapes(*arguments)), lambda: program.build(function, *arguments, once=True))(*arguments)
+
+
+def with_data(draws: ParameterDraws, prior, data, rng):
+    """Return draws as an ArviZ `xarray.DataTree` with the groups that speak of data; see `Posterior.to_arviz`."""
+    if isinstance(prior, FunctionModel):
+        statistics = groups_of = prior.check(data)
+    elif isinstance(prior, ExponentialFamily):
+        statistics, groups_of = None, data
+    else:
+        raise TypeError(
+            f"rows of a {type(prior).__name__} come with classes: to_arviz(X, y) of its estimator takes them"
+        )
+    own = _function_groups if isinstance(prior, FunctionModel) else _leaf_groups
+    groups = own(prior, draws, groups_of, rng)
+    result = tree(draws, {**groups, "log_prior": log_prior(prior, draws, statistics)})
+    before = prior_draws(prior, rng, draws.samples, statistics)
+    predictive = own(prior, before, groups_of, rng)["posterior_predictive"]
+    add_prior(result, before, {"prior_predictive": predictive})
+    return result
+
+
+def _leaf_groups(model, draws, data, rng) -> Groups:
+    rows = model.check(data)
+    lead, shape = next(iter(draws.samples.values())).shape[:2], np.shape(rows)
+    density = model.log_likelihood_rows(draws.flat, rows)
+    drawn = _each(lambda key, own: model.likelihood(own).sample(key, shape[:1]), draws.flat, rng)
+    axes = ("obs", *(f"x_dim_{i}" for i in range(len(shape) - 1)))
+    return {
+        "log_likelihood": {"x": density.reshape(*lead, -1)},
+        "posterior_predictive": {"x": Variable(drawn.reshape(*lead, *shape), axes)},
+        "observed_data": {"x": Variable(np.asarray(rows), axes)},
+    }
+
+
+def _function_groups(model, draws, arguments, rng) -> Groups:
+    """What each observed site says of each draw: its density where it was, and a value drawn anew."""
+    lead, plates = next(iter(draws.samples.values())).shape[:2], {}
+
+    def one(key, values):
+        result = {}
+        for name, dims, site in model.observed(values, arguments):
+            key, own = program.jax.random.split(key)
+            plates[name] = dims
+            result[name] = site["fn"].log_prob(site["value"]), site["fn"].sample(own), site["value"]
+        return result
+
+    found = _each(one, {name: draws.flat[name] for name, _ in model.axes}, rng)
+
+    def variable(name, values, lead):
+        axes = [f"{name}_dim_{i}" for i in range(values.ndim - 1)]
+        axes[: len(plates[name])] = plates[name]
+        return Variable(values.reshape(*lead, *values.shape[1:]), tuple(axes))
+
+    return {
+        "log_likelihood": {name: variable(name, density, lead) for name, (density, _, _) in found.items()},
+        "posterior_predictive": {name: variable(name, drawn, lead) for name, (_, drawn, _) in found.items()},
+        "observed_data": {name: variable(name, value[:1], ()) for name, (_, _, value) in found.items()},
+    }
+
+
+def _each(function, params, rng):
+    """What a function of a key and one draw gives, for all draws."""
+    jax, params = program.jax, {site: np.array(v) for site, v in params.items()}
+    with program.x64():
+        key = jax.random.PRNGKey(int(rng.integers(2**31)))
+        arguments = jax.random.split(key, len(next(iter(params.values())))), params
+        found = program.build(
+            lambda keys, params: jax.lax.map(lambda a: function(*a), (keys, params)), *arguments, once=True
+        )
+        return jax.tree_util.tree_map(np.asarray, found(*arguments))

@@ -1,0 +1,137 @@
+"""What sampler and optimiser share: programs compiled once per shape, and a start with the scale of draws."""
+
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+
+from bayesgen.core import program
+from bayesgen.core.statistics import Rows
+
+_DRAWS = 100  # that a start and a first scale are taken from
+_KEPT = 32  # compiled programs; a small model's takes some megabytes
+
+_programs: OrderedDict = OrderedDict()
+
+
+def kept(kind, make):
+    """Return what ``make()`` gives, kept by ``kind`` for the next call; two threads do not make it twice."""
+    with program.tracing:
+        if kind not in _programs:
+            _programs[kind] = make()
+            if len(_programs) > _KEPT:
+                _programs.popitem(last=False)
+        _programs.move_to_end(kind)
+        return _programs[kind]
+
+
+def shapes(*trees) -> tuple:
+    """What a compiled program depends on: structure, shapes, types and devices of its arguments."""
+    leaves, structure = program.jax.tree_util.tree_flatten(trees)
+    arrays = [a if hasattr(a, "dtype") else np.asarray(a) for a in leaves]
+    return structure, tuple((a.shape, a.dtype.str, getattr(a, "sharding", None)) for a in arrays)
+
+
+def fresh(*trees):
+    """Copies: JAX remembers how a read-only array was converted, and a user's float32 program may have asked for it."""
+    return program.jax.tree_util.tree_map(np.array, trees)
+
+
+def over_devices(statistics):
+    """Rows laid over all devices of JAX, as many on each; statistics that are sums stay as they are.
+
+    What adds over the rows, such as a log likelihood and its gradient, XLA then computes where they are, and adds.
+    Rows of weight 0 make the last device's as many as the others'.
+    """
+    if not isinstance(statistics, Rows):
+        return statistics
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    devices = program.jax.devices()
+    more = -len(statistics.data["weight"]) % len(devices)
+    data = {name: np.concatenate([rows, rows[:1].repeat(more, 0)]) for name, rows in statistics.data.items()}
+    data["weight"][len(data["weight"]) - more :] = 0.0
+    place = NamedSharding(Mesh(np.array(devices), ("rows",)), PartitionSpec("rows"))
+    return Rows({name: program.jax.device_put(rows, place) for name, rows in data.items()})
+
+
+def starter(model, statistics, near=None):
+    """Return the function from a seed to where a chain starts, and the squared spread of each unconstrained latent.
+
+    Both come from draws of the prior, or of a model ``near``, exact ones by NumPy where it has them (to compile
+    NumPyro's gamma samplers takes as long as to compile NUTS). Adaptation starts from these spreads instead of 1, and
+    is not shrunk towards a fixed 1e-3, so that the units of a column do not matter: with spreads of 1e-3 and 1e2 side
+    by side a draw costs 124 leapfrog steps without, 7 with.
+    """
+    jax = program.jax
+
+    def values(seed):
+        rng, size = np.random.default_rng(seed), (_DRAWS,)
+        return dict(model.starting_draws(statistics, rng, size) if near is None else near.sample_parameters(rng, size))
+
+    def make():
+        return program.build(_start, jax.random.PRNGKey(0), values(0), model, statistics, once=True)
+
+    run = kept(("start", *shapes(model, statistics)), make)
+    return lambda seed: run(jax.random.PRNGKey(seed), values(seed), model, statistics)
+
+
+def _start(key, values, model, statistics):
+    from numpyro import handlers
+    from numpyro.infer.util import biject_to
+
+    jax, jnp = program.jax, program.jnp
+
+    def unconstrained(key, values):
+        run = handlers.substitute(handlers.seed(model.statistics_program, key), values)
+        trace = handlers.trace(run).get_trace(statistics)
+        sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+        return {name: biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
+
+    z = jax.vmap(unconstrained)(jax.random.split(key, _DRAWS), values)
+    ravel = jax.flatten_util.ravel_pytree
+    flat = jax.vmap(lambda z: ravel(z)[0])(z)
+    _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], z))
+    low, high = jnp.quantile(flat, jnp.array([0.25, 0.75]), axis=0)  # robust: a prior may have no variance
+    return unravel(jnp.median(flat[:15], axis=0)), ((high - low) / 1.35) ** 2
+
+
+def cache_compilation(directory) -> None:
+    """Keep what is compiled in a directory, so that later processes need not compile it again.
+
+    This is JAX's persistent compilation cache, for all of JAX in this process; the same directory serves any number of
+    them. Whoever may write to it can make your process run their code.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Where; it is made if need be.
+
+    Examples
+    --------
+    >>> import bayesgen
+    >>> bayesgen.cache_compilation("~/.cache/bayesgen")  # doctest: +SKIP
+    """
+    import jax
+    from jax.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
+
+    reset_cache()  # whether there is one is looked up at the first compilation, which may be over
+    set_cache_dir(str(Path(directory).expanduser()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def one_kernel(function):
+    """Return ``function`` as a call that the CPU compiler makes one kernel of, loops and all.
+
+    It calls each fused operation by itself otherwise, which takes longer than what these do to a few dozen numbers: a
+    leapfrog step of naive Bayes is two to three times faster in one kernel. The compiler does so by itself for loops
+    that touch less than a kilobyte, and refuses what calls a library or scatters. The attributes are XLA's own, so who
+    calls this must be ready for a JaxRuntimeError when it compiles.
+    """
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    def call(*arguments):
+        results = program.jax.jit(function)(*arguments)
+        return set_xla_metadata(results, xla_cpu_small_call="true", inlineable="false")
+
+    return call

@@ -1,0 +1,268 @@
+"""What a source of batches is: it gives jobs, parts that can be read by themselves on any thread.
+
+Schemas of pyarrow: what the types of columns declare.
+
+Streams of record batches, and iterators of tables.
+
+Dask collections as a source: the workers of a cluster sum their partitions, and only sums travel, up a tree.
+"""
+
+import abc
+import contextlib
+import functools
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayesgen.core.errors import listed, named
+from bayesgen.tables.survey import Survey, kind_of_type
+
+ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
+
+
+@contextlib.contextmanager
+def told(place: str):
+    """What goes wrong inside is told with the name of the place."""
+    try:
+        yield
+    except (ValueError, OSError, TypeError, KeyError) as error:  # those of pyarrow derive from these
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{place}: {' '.join(str(error).split())}") from error
+
+
+def _unmarked() -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A part of a source.
+
+    Attributes
+    ----------
+    place : str
+        What to call it: "a.parquet, row group 3".
+    read : callable () -> iterator of batches
+        Reads it.
+    mark : callable () -> str
+        What tells whether it is still the same part, beside what the identity of the source says.
+    """
+
+    place: str
+    read: Callable[[], Iterator[Any]]
+    mark: Callable[[], str] = _unmarked
+
+
+class Source(abc.ABC):
+    """A source of rows in batches: files, a stream, or an iterator.
+
+    Attributes
+    ----------
+    again : bool
+        Whether it can be read more than once.
+    rows : int or None
+        How many rows it has, where that is known before they are read.
+    paths : sequence of str
+        The files of this machine that it reads.
+    """
+
+    again: bool = True
+    rows: int | None = None
+    paths: Sequence[str] = ()
+
+    @abc.abstractmethod
+    def jobs(self, columns: Sequence[str] | None = None) -> Iterator[Job]:
+        """Parts in their order; ``columns`` are all that need be read."""
+
+    def types(self, target, weight) -> Survey | None:
+        """Kinds of the columns where types declare them; None where the rows must tell."""
+        return None
+
+    def identity(self) -> list[tuple[str, dict[str, Any]]]:
+        """What tells whether it is still the same source: its files in order, with what is known of each."""
+        return []
+
+    def declare(self, kinds: dict[str, str]) -> None:  # noqa: B027 - most sources have types
+        """Take what columns without a type hold, as in `Survey.kinds`."""
+
+
+def without_index(schema) -> list[str]:
+    """Columns of a schema of pyarrow, less those that pandas wrote for the index of a frame."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name not in index]
+
+
+def declared(schema, target, weight) -> Survey:
+    """Kinds of the columns, but for those of the classes and of the weights."""
+    columns = [name for name in without_index(schema) if name not in (target, weight)]
+    return Survey({name: kind_of_type(schema.field(name).type) for name in columns})
+
+
+def check_like(schema, path, first) -> None:
+    """Raise where a file has other columns than the first, or one of another kind."""
+    here, there = (set(without_index(s)) for s in (schema, first))
+    if here != there:
+        raise ValueError(
+            f"its columns are not those of {path}: it lacks {listed(sorted(there - here))} and has besides "
+            f"{listed(sorted(here - there))}"
+        )
+    for name in sorted(here):
+        mine, other = schema.field(name).type, first.field(name).type
+        if mine != other and kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
+            raise ValueError(f"column {name!r} is of the type {mine}, in {path} of the type {other}")
+
+
+TABLES = 1 << 17  # rows of a table in memory
+
+
+class Stream(Source):
+    """Record batches of pyarrow from a stream, one after the other."""
+
+    def __init__(self, begin: Callable[[], Any], again: bool, rows: int | None = None, paths: Sequence[str] = ()):
+        self._begin, self.again, self.rows, self.paths = begin, again, rows, paths
+        self._opened: Any = None  # a reading begun to see the types
+
+    def types(self, target, weight):
+        """Kinds of the columns."""
+        self._opened = self._opened or self._begin()
+        return declared(self._opened.schema, target, weight)
+
+    def jobs(self, columns=None):
+        """A record batch each."""
+        stream, self._opened = self._opened or self._begin(), None
+        names, row = without_index(stream.schema) if columns is None else list(columns), 0
+        absent = [name for name in names if name not in stream.schema.names]
+        if absent:
+            raise ValueError(f"the source lacks the columns {named(absent)}; it has {named(stream.schema.names)}")
+        for batch in stream:
+            batch = batch.select(names)
+            for start in range(0, len(batch), TABLES):
+                part = batch[start : start + TABLES]
+                place = f"rows {row} to {row + len(part) - 1}"
+                yield Job(place, functools.partial(_pieces, part), functools.partial(_mark, part))
+                row += len(part)
+
+
+def _pieces(batch):
+    """Yield a record batch in pieces that stay in the cache."""
+    for start in range(0, len(batch), ROWS):
+        yield batch[start : start + ROWS]
+
+
+class Tables(Source):
+    """Tables, or tuples (X, y), from an iterable."""
+
+    def __init__(self, tables: Iterable[Any]):
+        self._tables = tables
+        self.again = iter(tables) is not tables
+
+    def types(self, target, weight):
+        """Kinds of the columns of the first rows, where there is no reading them twice."""
+        if self.again:
+            return None
+        tables, seen, found = iter(self._tables), [], None
+        for table in tables:
+            seen.append(table)
+            with told(f"batch {len(seen) - 1}"):
+                found = Survey.of(table, target, weight)
+            if found is not None:
+                break
+        self._tables = itertools.chain(seen, tables)
+        return found
+
+    def jobs(self, columns=None):
+        """A table each."""
+        for number, table in enumerate(self._tables):
+            yield Job(f"batch {number}", functools.partial(iter, (table,)), functools.partial(_mark, table))
+
+
+def _mark(batch) -> str:
+    """Digest of all that a batch holds."""
+    import joblib
+    import pyarrow as pa
+
+    if isinstance(batch, tuple):
+        return "-".join(map(_mark, batch))
+    try:
+        table = pa.table(batch) if isinstance(batch, dict) or hasattr(batch, "__arrow_c_stream__") else None
+    except (pa.ArrowException, TypeError):  # a column of pandas that holds values of several types
+        table = None
+    if isinstance(batch, pa.RecordBatch):
+        table = pa.Table.from_batches([batch])
+    if table is None:
+        return str(joblib.hash(batch))
+    digest = hashlib.sha256()
+    for part in table.to_batches(ROWS):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:  # with the categories, which no batch alone has
+            stream.write_batch(part)
+        digest.update(sink.getvalue())
+    return digest.hexdigest()
+
+
+_BRANCHES = 8  # of the tree of sums
+
+
+class DaskParts(Source):
+    """Partitions of a Dask collection, each a table or a tuple (X, y), as `dask.delayed` values.
+
+    A partition whose worker dies is computed again by another, so the sums are what they would have been.
+    """
+
+    def __init__(self, parts: Sequence[Any]):
+        self.parts = list(parts)
+
+    def jobs(self, columns=None):
+        """A partition each, computed one by one: for predictions that are wanted here."""
+        for number, part in enumerate(self.parts):
+            yield Job(f"partition {number}", lambda part=part: iter((part.compute(),)))
+
+    def total(self, work: Callable[[Job], Any], add: Callable[[Any, Any], Any]) -> Any:
+        """Sum ``work(job)`` of all partitions on the workers, by a tree; None where there is none."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        if not self.parts:
+            return None
+        values: list[Any] = [delayed(_worked)(work, i, part) for i, part in enumerate(self.parts)]
+        while len(values) > 1:
+            groups = [values[i : i + _BRANCHES] for i in range(0, len(values), _BRANCHES)]
+            values = [delayed(_added)(add, group) for group in groups]
+        return compute(values[0])[0]
+
+
+def _worked(work, number: int, part):
+    return work(Job(f"partition {number}", lambda: iter((part,))))
+
+
+def _added(add, values):
+    total = values[0]
+    for value in values[1:]:
+        total = add(total, value)
+    return total
+
+
+def parts_of(data: Any) -> DaskParts | None:
+    """Partitions of a Dask DataFrame, of a tuple of Dask arrays (X, y), or of a list of delayed tables; else None."""
+    if hasattr(data, "to_delayed") and hasattr(data, "map_partitions"):
+        return DaskParts(data.to_delayed())
+    if isinstance(data, tuple) and data and all(hasattr(a, "to_delayed") and hasattr(a, "chunks") for a in data):
+        return DaskParts(_of_arrays(data))
+    if isinstance(data, list) and data and all(hasattr(a, "dask") and hasattr(a, "compute") for a in data):
+        return DaskParts(data)
+    return None
+
+
+def _of_arrays(arrays) -> list[Any]:
+    """Delayed tuples of blocks of rows, cut alike."""
+    from dask.delayed import delayed
+
+    X, *others = arrays
+    X = X.rechunk({1: -1})
+    with told("Dask arrays"):
+        if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
+            raise ValueError(f"expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
+    columns = [X.to_delayed()[:, 0], *(a.rechunk((X.chunks[0],)).to_delayed() for a in others)]
+    return [delayed(tuple)(list(part)) for part in zip(*columns, strict=True)]

@@ -1,0 +1,334 @@
+"""CSV files, whose fields are text: what a column holds is known when all of it has been seen, or by a schema.
+
+Parquet files, whose columns have types, row group by row group.
+
+Which source reads what a user gave: paths, Arrow streams, lazy frames, collections of Dask, iterators of tables.
+"""
+
+import functools
+import glob
+import hashlib
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core.errors import listed, named
+from bayesgen.tables.batches import (
+    ROWS,
+    TABLES,
+    Job,
+    Source,
+    Stream,
+    Tables,
+    check_like,
+    declared,
+    parts_of,
+    told,
+    without_index,
+)
+from bayesgen.tables.files import CSV, PARQUET
+from bayesgen.tables.survey import Survey
+from bayesgen.tables.text import column_of, kind_of
+
+_BYTES = 1 << 23  # of a block
+_END = 1 << 16  # bytes of either end of a file, which tell it from others
+
+
+class CsvFiles(Source):
+    """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
+
+    def __init__(self, paths: Sequence[str], missing: Sequence[str] = ()):
+        from pyarrow import csv
+
+        self.paths, self.missing, first = list(paths), set(missing), None
+        self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
+        for path in self.paths:
+            with told(path):
+                with csv.open_csv(path, csv.ReadOptions(block_size=_BYTES), *self._options(None)) as reader:
+                    schema = reader.schema
+                twice = [name for name in schema.names if schema.names.count(name) > 1]
+                if twice:
+                    raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
+                first = first or (path, schema)
+                check_like(schema, *first)
+        assert first is not None
+        self.columns = first[1].names
+
+    def _options(self, columns):
+        import pyarrow as pa
+        from pyarrow import csv
+
+        text = {name: pa.string() for name in columns or ()}
+        how: Any = {"include_columns": columns} if columns else {}
+        convert = csv.ConvertOptions(column_types=text, strings_can_be_null=False, **how)
+        return csv.ParseOptions(newlines_in_values=False), convert
+
+    def identity(self):
+        """Size and time of each file, and a digest of its two ends."""
+        return [_csv_identity(path) for path in self.paths]
+
+    def declare(self, kinds):
+        """Take what columns hold: text, or numbers and bools."""
+        self.kinds |= kinds
+
+    def types(self, target, weight):
+        """Kinds of the columns, by a pass over all fields where they are not known."""
+        if not self.kinds.keys() >= set(self.columns):
+            self.kinds = self._survey() | self.kinds
+        return Survey({name: self.kinds[name] for name in self.columns if name not in (target, weight)})
+
+    def _survey(self) -> dict[str, str]:
+        kinds: dict[str, str] = dict.fromkeys(self.columns, "")
+        for job in self._texts(self.columns):
+            with told(job.place):
+                for batch in job.read():
+                    for name in self.columns:
+                        found, before = kind_of(batch.column(name), self.missing), kinds[name]
+                        kinds[name] = (before or found) if before in ("", found) or not found else "O"
+        return kinds
+
+    def jobs(self, columns=None):
+        """A block of a file each, with the columns of their types."""
+        for job in self._texts(list(columns) if columns is not None else self.columns):
+            yield replace(job, read=functools.partial(self._typed, job))
+
+    def _typed(self, job):
+        import pandas as pd
+
+        for batch in job.read():
+            columns = {}
+            for name in batch.schema.names:
+                kind = "text" if self.kinds.get(name, "O") == "O" else "number"
+                fields = pd.Series(batch.column(name).to_numpy(zero_copy_only=False), dtype=object)
+                columns[name] = column_of(fields, self.missing, kind)[0]
+                if kind == "number" and columns[name].dtype.kind == "O" and columns[name].notna().any():
+                    wrong = [field for field in fields if _is_text(field, self.missing)][:1] or ["True and False"]
+                    raise ValueError(f"column {name!r} holds {wrong[0]!r}, which is not a number")
+            yield pd.DataFrame(columns)
+
+    def _texts(self, columns) -> Iterator[Job]:
+        """Blocks as they stand in the files, every field as text."""
+        from pyarrow import csv
+
+        for path in self.paths:
+            row = 0
+            with told(path):
+                reader = csv.open_csv(path, csv.ReadOptions(block_size=_BYTES), *self._options(columns))
+            with reader:
+                while True:
+                    with told(f"{path}, after row {row}"):
+                        batch = next(reader, None)
+                    if batch is None:
+                        break
+                    if len(batch):
+                        place = f"{path}, rows {row} to {row + len(batch) - 1}"
+                        yield Job(place, functools.partial(iter, (batch,)), functools.partial(str, len(batch)))
+                        row += len(batch)
+
+
+def kinds_of(schema) -> dict[str, str]:
+    """What the columns of a schema hold: text where their categories are text and for dates, else numbers."""
+    kinds = {}
+    for block in schema.blocks:
+        text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
+        kinds |= dict.fromkeys(block.columns, "O" if text else "f")
+    return kinds | dict.fromkeys(schema.dates, "O")
+
+
+def _csv_identity(path: str) -> tuple[str, dict[str, Any]]:
+    with told(path), open(path, "rb") as file:
+        found, digest = os.fstat(file.fileno()), hashlib.sha256(file.read(_END))
+        file.seek(max(found.st_size - _END, 0))
+        digest.update(file.read(_END))
+    known = {"size": found.st_size, "time": found.st_mtime_ns, "beginning and end": digest.hexdigest()}
+    return os.path.abspath(path), known
+
+
+def _is_text(field: str, missing) -> bool:
+    import pyarrow as pa
+
+    return kind_of(pa.array([field], pa.string()), missing) == "O"
+
+
+_READ_BYTES = 1 << 16  # of a column at a time
+
+
+class ParquetFiles(Source):
+    """Parquet files of one schema, row group by row group; partitions named in their paths are columns."""
+
+    def __init__(self, dataset):
+        self.fragments, self.rows, first = [], 0, None
+        for fragment in dataset.get_fragments():
+            with told(str(fragment.path)):
+                schema, groups = fragment.physical_schema, fragment.row_groups
+                first = first or (fragment.path, schema)
+                check_like(schema, *first)
+            self.rows += sum(group.num_rows for group in groups)
+            self.fragments.append(fragment)
+        self.schema = dataset.schema
+        self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
+
+    def identity(self):
+        """Size and time of each file, and its footer, which says where each row group begins and what it holds."""
+        return [_parquet_identity(fragment) for fragment in self.fragments]
+
+    def types(self, target, weight):
+        """Kinds of the columns."""
+        return declared(self.schema, target, weight)
+
+    def jobs(self, columns=None):
+        """A row group each."""
+        names = without_index(self.schema) if columns is None else list(columns)
+        for fragment in self.fragments:
+            for group in fragment.row_groups:
+                if group.num_rows:
+                    place = f"{fragment.path}, row group {group.id}"
+                    yield Job(place, functools.partial(self._read, fragment, group.id, names))
+
+    def _read(self, fragment, group, names):
+        import pyarrow as pa
+        from pyarrow import dataset, parquet
+
+        keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
+        own = [name for name in names if name not in keys]
+        absent = [name for name in own if name not in fragment.physical_schema.names]
+        if absent:
+            raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(fragment.physical_schema.names)}")
+        with fragment.filesystem.open_input_file(fragment.path) as opened:
+            # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
+            how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
+            file = parquet.ParquetFile(opened, metadata=fragment.metadata, **how)
+            batches = file.iter_batches(ROWS, row_groups=[group], columns=own, use_threads=False)
+            try:
+                for batch in batches:
+                    for name, value in keys.items():
+                        column = pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
+                        batch = batch.append_column(name, column)
+                    yield batch.select(names)
+            except (ValueError, OSError) as error:
+                broken = [name for name in own if not _readable(file, group, name)]
+                raise ValueError(f"columns {listed(broken)} cannot be read: {error}") from error
+
+
+def _near(fragment) -> bool:
+    """Whether a file is one of this machine."""
+    from pyarrow import fs
+
+    return isinstance(fragment.filesystem, fs.LocalFileSystem)
+
+
+def _parquet_identity(fragment) -> tuple[str, dict[str, Any]]:
+    path = str(fragment.path)
+    with told(path):
+        found = fragment.filesystem.get_file_info(path)
+        with fragment.filesystem.open_input_file(path) as file:
+            (length,) = struct.unpack("<I", file.read_at(4, found.size - 8))
+            footer = file.read_at(length, max(found.size - 8 - length, 0))
+    parts = repr(([group.id for group in fragment.row_groups], str(fragment.partition_expression)))
+    known = {"size": found.size, "time": found.mtime_ns, "footer": hashlib.sha256(footer).hexdigest(), "parts": parts}
+    return os.path.abspath(path) if _near(fragment) else path, known
+
+
+def _readable(file, group, column) -> bool:
+    try:
+        for _ in file.iter_batches(ROWS, row_groups=[group], columns=[column], use_threads=False):
+            pass
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
+    """Return the batches of what a user gave.
+
+    Parameters
+    ----------
+    data : path, glob, folder, or list of paths; object with ``__arrow_c_stream__``; polars LazyFrame; iterable
+        See `fit_batches`.
+    missing : sequence of str
+        What is missing in a CSV file, beside an empty field.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is nothing of that kind; if files have different columns, or one cannot be read.
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return _files([os.fspath(data)], missing)
+    source: Any = data
+    if (parts := parts_of(data)) is not None:
+        return parts
+    if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
+        return _files([os.fspath(one) for one in data], missing)
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
+        return ParquetFiles(data)
+    if isinstance(data, dataset.Dataset):
+        return Stream(lambda: source.scanner(batch_size=TABLES).to_reader(), True, paths=getattr(data, "files", ()))
+    if isinstance(data, pa.RecordBatchReader):
+        return Stream(lambda: data, False)
+    if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars
+        return Stream(functools.partial(_of_lazy, data), True)
+    if hasattr(data, "__arrow_c_stream__"):
+        rows = len(data) if hasattr(data, "__len__") else None
+        return Stream(lambda: pa.RecordBatchReader.from_stream(data), True, rows)
+    if isinstance(data, Iterable) and not isinstance(data, np.ndarray | dict | bytes):
+        return Tables(data)
+    raise TypeError(
+        f"cannot read batches of a {type(data).__name__}: give the path of Parquet or CSV files, an Arrow stream, a "
+        "polars LazyFrame, or an iterator of tables"
+    )
+
+
+def _of_lazy(frame):
+    """The batches of a LazyFrame as a reader of record batches."""
+    import pyarrow as pa
+
+    schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
+    parts = frame.collect_batches(chunk_size=TABLES, maintain_order=True)
+    batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _files(names: list[str], missing) -> Source:
+    """Files of one format from paths, folders and globs."""
+    from pyarrow import dataset
+
+    if len(names) == 1 and "://" in names[0]:
+        return ParquetFiles(dataset.dataset(names[0], format="parquet", partitioning="hive"))
+    found = [path for name in names for path in _expanded(name)]
+    parquet = [path for path in found if path.lower().endswith(PARQUET)]
+    if parquet and len(parquet) < len(found):
+        raise ValueError(f"files of several formats: {named(found)}; give those of one")
+    if parquet:
+        with told(parquet[0]):
+            base = names[0] if len(names) == 1 and os.path.isdir(names[0]) else None
+            how: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
+            files = dataset.dataset(parquet, **how)
+        return ParquetFiles(files)
+    return CsvFiles(found, missing)
+
+
+def _expanded(name: str) -> list[str]:
+    """Files of a path, a folder or a glob, in order."""
+    if os.path.isdir(name):
+        inside = [str(path) for path in sorted(Path(name).rglob("*")) if path.is_file() and path.name[0] not in "._"]
+        found = [path for path in inside if path.lower().endswith(PARQUET)]
+        found = found or [path for path in inside if path.lower().endswith(CSV)]
+    else:
+        found = [name] if os.path.isfile(name) else sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise ValueError(f"{name}: no such file, nor a folder or pattern of Parquet or CSV files")
+    unknown = [path for path in found if not path.lower().endswith((*PARQUET, *CSV))]
+    if unknown:
+        raise ValueError(f"{unknown[0]}: neither Parquet ({', '.join(PARQUET)}) nor CSV ({', '.join(CSV)}) by its name")
+    return found

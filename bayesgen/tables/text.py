@@ -1,0 +1,253 @@
+"""What the text of a file says: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from bayesgen.core.errors import MOST
+from bayesgen.tables.columns import first_texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+Kind = Literal["text", "number"]
+
+GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
+_NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
+_WHOLE = r"^[+-]?[0-9]+$"
+_PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
+_COMMA = re.compile(r"[+-]?([0-9]+|[0-9]*,[0-9]+)$")
+_BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+
+
+def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Series", "pd.Series"]:
+    """What a column of text holds, and how each of its gaps was spelled.
+
+    Parameters
+    ----------
+    fields : Series of str, or Arrow array of strings
+        The fields as they stand in the file.
+    missing : collection of str
+        What is missing beside an empty field.
+    kind : {"text", "number"}, optional
+        What the column is; by default numbers (or bools) where all fields are, and text where one is not. Beside
+        numbers NA, NaN, null and the like are gaps. Leading zeros are those of a code, unless ``kind`` is "number".
+    """
+    import pyarrow as pa
+
+    whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
+    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    gone = _among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
+    few = np.unique(np.linspace(0, max(len(whole) - 1, 0), _LOOK).astype(np.intp))[: len(whole)]
+    some, word = _observed(whole.take(pa.array(few, pa.int64())), gone[few])
+    parsed = _parsed(some, padded=True)
+    if kind == "text" or (kind is None and len(some) and parsed is None):
+        return _texts(whole, gone), _spelled(whole, gone)
+    if parsed is not None and parsed.dtype.kind in "if" and not word:
+        plain = _plain(whole, gone, kind == "number", parsed.dtype.kind == "i")
+        if plain is not None:
+            return _numbers(plain, gone), _spelled(whole, gone)
+    encoded = whole.dictionary_encode()
+    codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
+    gaps = _among(distinct, {"", *missing}) | _is_gap_word(distinct)
+    parsed = _parsed(_functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
+    if parsed is None:
+        return _texts(whole, gone), _spelled(whole, gone)
+    values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
+    values[~gaps] = parsed
+    return _numbers(values.take(codes), gaps[codes]), _spelled(whole, gaps[codes])
+
+
+_LOOK = 64  # fields looked at first, from all over the column: where one of them is text, the column is
+
+
+def _spelled(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+    """How gaps were spelled, by row."""
+    import pandas as pd
+    import pyarrow as pa
+
+    lost = np.flatnonzero(gone)
+    return pd.Series(fields.take(pa.array(lost)).to_numpy(zero_copy_only=False), index=lost, dtype=object)
+
+
+def kind_of(fields, missing=()) -> str:
+    """What some fields of a column say it holds: "b" bools, "f" numbers, "O" text; "" where all may be gaps.
+
+    Parameters
+    ----------
+    fields : Array of str of pyarrow
+        As they stand in the file.
+    missing : collection of str
+        What is missing beside an empty field.
+    """
+    import pyarrow as pa
+
+    compute = _functions()
+    distinct = compute.utf8_trim_whitespace(compute.unique(fields).cast(pa.large_string()))
+    gaps = _among(distinct, {"", *missing}) | _among(compute.utf8_lower(distinct), GAP_WORDS)
+    parsed = _parsed(distinct.filter(pa.array(~gaps)), padded=False)
+    if gaps.all():
+        return ""
+    return "O" if parsed is None else "b" if parsed.dtype.kind == "b" else "f"
+
+
+def _texts(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+    """Text, None where ``gone``, of the type that this pandas has for it."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if gone.all():
+        return pd.Series(np.full(len(gone), None))
+    return (_functions().if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
+
+
+def _numbers(values: np.ndarray, gone: np.ndarray) -> "pd.Series":
+    """Numbers or bools, missing where ``gone``; whole ones stay whole beside a gap."""
+    import pandas as pd
+
+    if gone.any() and values.dtype.kind != "f":
+        nullable: Any = pd.arrays.BooleanArray if values.dtype.kind == "b" else pd.arrays.IntegerArray
+        return pd.Series(nullable(values, gone))
+    return pd.Series(values)
+
+
+def _plain(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: bool) -> np.ndarray | None:
+    """All fields but those gone as integers, where ``whole``, or floats some of which have a fraction; else None.
+
+    It is the fast way, for fields that seem to be such: a cast that fails takes longer than all the rest.
+    """
+    import pyarrow as pa
+
+    if gone.all() or _begins_with_zero(fields, b"xX" if padded else b"0123456789xX"):  # 0x10 is a number to Arrow
+        return None
+    known = _functions().if_else(pa.array(gone), "0", fields) if gone.any() else fields
+    if whole:
+        try:
+            return known.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid:
+            pass
+    try:
+        values = known.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    if np.isnan(values).any() or (values == np.floor(values)).all():
+        return None
+    return np.where(gone, np.nan, values) if gone.any() else values
+
+
+def _ends(fields: "pa.Array") -> np.ndarray:
+    """Where fields begin and end in Arrow's buffer of letters, (n + 1,)."""
+    ends = np.frombuffer(fields.buffers()[1], np.int64 if str(fields.type)[:5] == "large" else np.int32)
+    return ends[fields.offset : fields.offset + len(fields) + 1].astype(np.intp)  # else each look-up would convert them
+
+
+def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
+    """Whether some field is a 0, behind a sign or not, and then one of some letters."""
+    follows = np.zeros(256, bool)
+    follows[list(followers)] = True
+    ends = _ends(fields)
+    letters = np.frombuffer(fields.buffers()[2] or b"", np.uint8)
+    start, stop = ends[:-1], ends[1:]
+    first = letters.take(start, mode="clip")
+    start = start + ((first == ord("-")) | (first == ord("+")))
+    zero = (letters.take(start, mode="clip") == ord("0")) & (stop - start > 1)
+    return bool(follows[letters[start[zero] + 1]].any())
+
+
+def _observed(fields: "pa.Array", gone: np.ndarray) -> tuple["pa.Array", bool]:
+    """The trimmed fields that are neither ``gone`` nor a word for a gap, and whether there was such a word."""
+    import pyarrow as pa
+
+    word = _is_gap_word(fields)
+    return _functions().utf8_trim_whitespace(fields).filter(pa.array(~(gone | word))), bool(word.any())
+
+
+def _is_gap_word(fields: "pa.Array") -> np.ndarray:
+    return _among(_functions().utf8_lower(_functions().utf8_trim_whitespace(fields)), GAP_WORDS)
+
+
+def numbers(fields: list[str]) -> list | None:
+    """The bools or numbers that text stands for, leading zeros or not; None where some is neither."""
+    import pyarrow as pa
+
+    parsed = _parsed(pa.array(fields, pa.large_string()), padded=True)
+    return None if parsed is None else parsed.tolist()
+
+
+def with_comma(texts) -> bool:
+    """Whether every one of some texts is a number, and its fraction, where it has one, stands behind a comma.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The distinct values of a column; the first thousand are looked at.
+
+    Examples
+    --------
+    >>> with_comma(["10,6", "-3", "0,5"]), with_comma(["10.6", "3"]), with_comma(["1,5 kg"])
+    (True, False, False)
+    """
+    texts = first_texts(texts)
+    return all(_COMMA.match(text) for text in texts) and any("," in text for text in texts)
+
+
+def with_point(fields: "pa.Array | pd.Series") -> "pa.Array":
+    """Fields with a point before the fraction of each number, where a comma stood."""
+    import pyarrow as pa
+
+    whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
+    return _functions().replace_substring_regex(whole, r"^(\s*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?\s*)$", r"\1.\2")
+
+
+def counts_of(spelled) -> str:
+    """How often gaps were spelled in which way: ``11 empty, 8 'NA'``."""
+    counts = Counter(spelled).most_common()
+    shown = [f"{n} {repr(field) if field else 'empty'}" for field, n in counts[:MOST]]
+    rest = sum(n for _, n in counts[MOST:])
+    return ", ".join([*shown, f"{rest} in other ways"] if rest else shown)
+
+
+def _functions() -> Any:
+    """Arrow's functions of columns: it makes them while it is imported, so that no type checker knows their names."""
+    from pyarrow import compute
+
+    return compute
+
+
+def _among(fields: "pa.Array", words) -> np.ndarray:
+    import pyarrow as pa
+
+    compute = _functions()
+
+    found = compute.is_in(fields, value_set=pa.array(sorted(words), fields.type))
+    return found.to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _parsed(fields: "pa.Array", padded: bool) -> np.ndarray | None:
+    """Bools, integers or floats, each as near as its type comes; None where some field is text, or nothing tells."""
+    import pyarrow as pa
+
+    compute = _functions()
+
+    if not len(fields):
+        return np.empty(0) if padded else None
+    if _among(fields, _BOOLS).all():
+        return np.array([_BOOLS[field] for field in fields.to_pylist()])
+
+    def match(pattern):
+        return compute.match_substring_regex(fields, pattern).to_numpy(zero_copy_only=False)
+
+    if not match(_NUMBER).all() or (not padded and match(_PADDED).any()):
+        return None
+    for kind in (pa.int64(), pa.uint64()) if match(_WHOLE).all() else ():
+        try:
+            return compute.replace_substring_regex(fields, r"^\+", "").cast(kind).to_numpy()
+        except pa.ArrowInvalid:  # beyond 64 bits
+            continue
+    try:
+        return fields.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:  # Python reads what Arrow does not: +1.5, and 1e999 as infinite
+        return np.array([float(field) for field in fields.to_pylist()])
