@@ -3,6 +3,7 @@
 from bayesgen import data, decision, evaluation, models
 from bayesgen.comparison import compare_evidence, compare_models
 from bayesgen.comparison.calibration import check_calibration
+from bayesgen.core import __version__
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.imputer import Imputer
@@ -15,8 +16,6 @@ from bayesgen.inspection import boundary
 from bayesgen.posterior.compiled import cache_compilation
 from bayesgen.posterior.posterior import ExactPosterior, ParameterDraws, PointEstimate
 from bayesgen.tables.rows import RowSchema, summarise
-
-__version__ = "0.2.0"
 
 __all__ = [
     "MAP",
@@ -36,6 +35,7 @@ __all__ = [
     "ProbitClassifier",
     "RowSchema",
     "SamplerWarning",
+    "__version__",
     "boundary",
     "cache_compilation",
     "check_calibration",

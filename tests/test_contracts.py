@@ -200,47 +200,16 @@ def test_class_weight_is_refused_with_a_word_on_priors(cls):
 
 # -- floors ----------------------------------------------------------------------------------------------------------
 
-FLOORS = [  # from the ground up; rooms on one floor do not import each other
-    ("errors", "messages", "program", "data", "files.atomic"),
-    ("numerics",),
-    ("hyperparameters", "statistics"),
-    ("moments",),
-    ("model",),
-    ("tree",),
-    ("leaf_program",),
-    ("leaf", "posterior"),
-    ("models",),
-    ("inference", "tables", "boundary"),
-    ("averaging", "outcomes"),
-    ("decision",),
-    ("evaluation",),
-    ("inspection", "calibration"),
-    ("estimators",),
-    ("files",),
-    ("estimators.storage",),
-    ("comparison",),
-    ("plot",),
-    ("report",),
-    ("cli",),
-    ("__main__",),
-]
-UPSTAIRS = {  # while it runs, not while it is imported
-    ("estimators.base", "estimators.storage"): "an estimator has a method that saves it",
-    ("estimators.resuming", "files.checkpoint"): "a fit keeps what it has read in a file",
-    ("tree", "posterior"): "for the type of an argument alone",
-    ("posterior", "inspection.single"): "a posterior has a method that tells ArviZ of its data",
-    ("estimators.storage", "__init__"): "a file holds the version of the package",
+_TABLE = (ROOT / "docs/design.md").read_text(encoding="utf-8").split("## Floors")[1].split("\n## ")[0]
+FLOOR = {  # of each room, from the table of docs/design.md, whose top line is the highest floor
+    room: height
+    for height, line in enumerate(reversed(re.findall(r"^ {4}(\S.*)$", _TABLE, re.MULTILINE)))
+    for room in re.split(r", ", re.split(r" {2,}", line)[0])
 }
-FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 MODULES = {
     ".".join(path.relative_to(ROOT / "bayesgen").with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted((ROOT / "bayesgen").rglob("*.py"))
 }
-
-
-def room(module: str) -> str:
-    """The room of a module: itself where the table of floors has it, else its folder."""
-    return module if module in FLOOR else module.split(".")[0]
 
 
 def imports(tree) -> Iterator[str]:
@@ -251,14 +220,19 @@ def imports(tree) -> Iterator[str]:
             for alias in node.names:
                 inner = f"{where}.{alias.name}".lstrip(".")
                 yield inner if inner in MODULES else where or "__init__"
+        elif isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("bayesgen") for alias in node.names), "say `from bayesgen import ...`"
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m != "__init__"])
-def test_a_module_imports_only_from_below(module):
-    for other in imports(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
-        if (module, other) in UPSTAIRS or room(other) == room(module):
-            continue
-        assert FLOOR[room(other)] < FLOOR[room(module)], f"{module} imports {other}, which is not on a floor below"
+def test_the_table_of_floors_has_every_room():
+    assert {module.split(".")[0] for module in MODULES} == set(FLOOR)
+
+
+def test_every_import_is_of_a_floor_below():
+    pairs = [(m, other) for m, path in MODULES.items() for other in imports(ast.parse(path.read_text("utf-8")))]
+    rooms = [(m, other, m.split(".")[0], other.split(".")[0]) for m, other in pairs]
+    up = [f"{m} imports {other}" for m, other, here, there in rooms if here != there and FLOOR[there] >= FLOOR[here]]
+    assert not up
 
 
 def test_no_circle_within_a_room():
@@ -283,4 +257,4 @@ def test_no_circle_within_a_room():
 def test_nothing_asks_for_the_type_of_a_posterior_but_its_own_module_and_files():
     asks = re.compile(r"isinstance\([^)]*\b(ExactPosterior|ParameterDraws|PointEstimate|POSTERIORS|DRAWS)\b")
     found = [module for module, path in MODULES.items() if asks.search(path.read_text(encoding="utf-8"))]
-    assert set(found) <= {"posterior", "files.agreement"}, found
+    assert set(found) <= {"posterior.posterior"}, found

@@ -11,6 +11,7 @@ from bayesgen.cli.ask import explain, predict
 from bayesgen.cli.compare import compare
 from bayesgen.cli.learn import fit, merge, update
 from bayesgen.cli.plot import plot
+from bayesgen.core import __version__
 
 _INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
 
@@ -35,9 +36,7 @@ for command in (compare, fit, update, merge, predict, explain, plot):
 
 def _version(asked: bool) -> None:
     if asked:
-        import bayesgen
-
-        typer.echo(f"bayesgen {bayesgen.__version__}")
+        typer.echo(f"bayesgen {__version__}")
         raise typer.Exit
 
 

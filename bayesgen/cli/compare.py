@@ -46,8 +46,8 @@ def compare(
 ):
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen import comparison
-    from bayesgen.cli.prepare import MODELS
     from bayesgen.comparison import candidates
+    from bayesgen.comparison.candidates import MODELS
 
     out, err = report.consoles()
     with one_line(err):

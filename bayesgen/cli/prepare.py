@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.comparison.candidates import check_model
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.text import GAP_WORDS, counts_of, numbers, with_comma
@@ -71,7 +72,6 @@ class Roles:
         return cls(**result)
 
 
-MODELS = ("nb", "gda")
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
 _SKEWED = 2.0  # third standardised moment, that of an exponential distribution
 
@@ -322,9 +322,3 @@ def _check_classes(target, y):
         found = numbers(np.unique(y).tolist()) or []
         if any(isinstance(number, float) and number % 1 for number in found):
             raise ValueError(f"{quoted(target)} holds {len(found)} distinct real numbers, not classes")
-
-
-def check_model(model: str) -> None:
-    """Raise where a model has no such short name."""
-    if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")

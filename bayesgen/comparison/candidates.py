@@ -17,7 +17,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from bayesgen.cli.prepare import check_model
 from bayesgen.core.errors import named
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
@@ -26,6 +25,8 @@ from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.models import DirichletCategorical
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
+
+MODELS = ("nb", "gda")  # short names of what `estimator` makes
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[st
         for column in block.columns
     }
     return NaiveBayesClassifier({**(features or {}), **leaves} or "auto", inference=inference, random_state=seed)
+
+
+def check_model(model: str) -> None:
+    """Raise where a model has no such short name."""
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
 
 
 def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):

@@ -1,1 +1,3 @@
-"""What every room stands on: JAX at its first use, records, statistics, errors."""
+"""The ground floor: JAX at its first use, records, statistics, errors, and the version of the package."""
+
+__version__ = "0.2.0"

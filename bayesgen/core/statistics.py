@@ -8,7 +8,7 @@ pieces of a data set add to those of the whole; arrays carry an optional leading
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from bayesgen.core.program import Record, static
 
 class Statistics(Record):
     """Sufficient statistics of some rows; ``a + b`` are those of both, and ``a - b`` of what is left without ``b``."""
+
+    keeps_rows: ClassVar[bool] = False  # a file of them is for its owner only where they do
 
     def __add__(self, other) -> Self:
         return self._with(other, 1)
@@ -81,6 +83,8 @@ class Rows(Statistics):
     data : dict from name to array (n, ...)
         What the model's `log_likelihood` reads, checked; a "weight" (n,) among them where rows are weighted.
     """
+
+    keeps_rows = True
 
     data: dict[str, np.ndarray]
 

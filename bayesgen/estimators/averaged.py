@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen import inspection
 from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import Rows, learn
+from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
+from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
 from bayesgen.inspection.averaged import Averaged
 from bayesgen.numerics.checks import check_count, check_flag
@@ -32,6 +34,7 @@ _ABSENT = {  # what other classifiers have, and why this one has not
 }
 
 
+@registry.estimator
 class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
 
@@ -106,6 +109,8 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
     >>> round(classifier.score(X[1::3], y[1::3]), 2)
     0.92
     """
+
+    _fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
 
     def __init__(
         self,
@@ -221,6 +226,9 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
                 f"{listed(self.classes_)}, and sum to 1; got {priors!r}"
             )
         return value
+
+    def _check_parts(self):
+        consistency.check_average(self)
 
     def _read(self, X):
         check_is_fitted(self)

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen import inspection
 from bayesgen.estimators import predictions
+from bayesgen.files import storage
+from bayesgen.files.seal import VERSION
 from bayesgen.inference import named
 from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.table import Table
@@ -66,7 +68,6 @@ def _parts(value) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if not field.kw_only}
 
 
-VERSION = 2  # of the format of saved files and of pickles
 _FORMAT = "_bayesgen_format"
 
 
@@ -74,6 +75,11 @@ class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
 
     schema_: Any  # of those that give rows back
+    _fitted_names: ClassVar[tuple[str, ...]]  # the attributes that fitting sets, which a file holds
+
+    @abc.abstractmethod
+    def _check_parts(self) -> None:
+        """Raise where what was read from a file is not of one piece; see `bayesgen.estimators.consistency`."""
 
     def save(self, path) -> None:
         """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
@@ -86,8 +92,6 @@ class Estimator(BaseEstimator, abc.ABC):
         path : str or Path
             The file; one of that name is replaced.
         """
-        from bayesgen.files import storage
-
         storage.save(self, path)
 
     def get_params(self, deep: bool = True) -> dict:

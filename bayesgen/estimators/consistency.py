@@ -1,6 +1,6 @@
-"""Whether what a file says of an estimator is of one piece: names, types, shapes, and a first prediction.
+"""Checks that the parts of an estimator read from a file fit each other: types, shapes, and a first prediction.
 
-Whether the parts of an averaged classifier in a file are of one piece.
+They say nothing of the numbers: whoever writes a file chooses them.
 """
 
 import dataclasses
@@ -8,32 +8,21 @@ import dataclasses
 import numpy as np
 
 from bayesgen.averaging import columns
+from bayesgen.averaging.average import Average
 from bayesgen.averaging.gaussian import STRUCTURES
 from bayesgen.averaging.logistic import STRENGTHS
-from bayesgen.core import registry
-from bayesgen.estimators.averaged import AveragedClassifier
+from bayesgen.core.registry import ours
+from bayesgen.core.statistics import Rows
 from bayesgen.files.required import is_labels, is_numbers, require
-from bayesgen.files.values import ours
 from bayesgen.models import LogNormal
-from bayesgen.posterior.posterior import log_mean_density
+from bayesgen.models.linear_model import LineStatistics
+from bayesgen.posterior.posterior import Posterior, log_mean_density
+from bayesgen.tables.schema import Schema
 
 
-def check_names(estimator, names) -> None:
-    """Raise where the attributes of a fitted estimator are not those that fitting sets."""
-    expected = registry.FITTED[type(estimator)]
-    strange = sorted(set(names) - {*expected, "feature_names_in_"})
-    absent = [name for name in expected if name not in names]
-    if strange or absent:
-        problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
-        raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
-
-
-def check(estimator) -> None:
-    """Raise where the parts of a fitted estimator do not fit each other.
-
-    It says nothing of the numbers: whoever writes a file chooses them.
-    """
-    cls, width = type(estimator), estimator.n_features_in_
+def _check_columns(estimator) -> int:
+    """Check columns and classes; return the number of columns."""
+    width = estimator.n_features_in_
     require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
         require(is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
@@ -41,17 +30,17 @@ def check(estimator) -> None:
         labels = estimator.classes_
         require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
         require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
-    if isinstance(estimator, AveragedClassifier):
-        _check_schema(estimator.schema_, width)
-        check(estimator)
-        return
+    return width
+
+
+def _check_posterior(estimator, models: tuple[type, ...]) -> None:
+    """Check that model and posterior are of the estimator's kind."""
     model, posterior = estimator.model_, estimator.posterior_
-    require(isinstance(model, registry.MODELS[cls]), f"model_ is a {type(model).__name__}")
-    require(isinstance(posterior, registry.POSTERIORS), f"posterior_ is a {type(posterior).__name__}")
+    require(isinstance(model, models), f"model_ is a {type(model).__name__}")
+    require(isinstance(posterior, Posterior), f"posterior_ is a {type(posterior).__name__}")
     require(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
     if posterior.kind == "draws":
         _check_draws(posterior)
-    (_check_generative if hasattr(estimator, "schema_") else _check_regression)(estimator, width)
 
 
 def _check_draws(posterior) -> None:
@@ -67,13 +56,16 @@ def _check_draws(posterior) -> None:
 
 
 def _check_schema(schema, width) -> None:
-    require(isinstance(schema, registry.SCHEMA), f"schema_ is a {type(schema).__name__}")
+    require(isinstance(schema, Schema), f"schema_ is a {type(schema).__name__}")
     taken = [column for block in schema.blocks for column in block.columns]
     require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
     require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
 
 
-def _check_generative(estimator, width) -> None:
+def check_generative(estimator, models: tuple[type, ...]) -> None:
+    """Raise where the parts of a generative classifier do not fit each other; its model is one of ``models``."""
+    width = _check_columns(estimator)
+    _check_posterior(estimator, models)
     schema, model, posterior, exponent = estimator.schema_, estimator.model_, estimator.posterior_, estimator.exponent_
     require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
     _check_schema(schema, width)
@@ -84,9 +76,8 @@ def _check_generative(estimator, width) -> None:
     if posterior.kind == "exact":
         for name, leaf in model.leaves.items():
             own, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
-            same = (
-                own == learned if leaf.proper else own[1] == learned[1]
-            )  # of an improper one the limit is another class
+            # The limit of an improper prior is another class.
+            same = own == learned if leaf.proper else own[1] == learned[1]
             require(same, f"the shapes of prior and posterior of {name!r}")
     statistics = estimator.statistics_
     require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
@@ -106,7 +97,10 @@ def _shapes(leaf, groups=()) -> tuple:
     return type(leaf), (*groups, *leaf.batch_shape), own
 
 
-def _check_regression(estimator, width) -> None:
+def check_regression(estimator, models: tuple[type, ...]) -> None:
+    """Raise where the parts of a linear estimator do not fit each other; its model is one of ``models``."""
+    width = _check_columns(estimator)
+    _check_posterior(estimator, models)
     model, labels = estimator.model_, getattr(estimator, "classes_", None)
     for each in (model, estimator.posterior_.model):
         require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
@@ -117,8 +111,8 @@ def _check_regression(estimator, width) -> None:
         require(is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
     require((estimator.scale_ > 0).all(), "scale_ is not positive")
     row, statistics = np.zeros((1, width)), estimator.statistics_
-    require(isinstance(statistics, registry.ROWS | registry.LINE), f"statistics_ are {type(statistics).__name__}")
-    if isinstance(statistics, registry.LINE):
+    require(isinstance(statistics, Rows | LineStatistics), f"statistics_ are {type(statistics).__name__}")
+    if isinstance(statistics, LineStatistics):
         require(is_numbers(statistics.n, ()), "statistics_ are of no number of rows")
         require(is_numbers(statistics.mean, (width + 1,)), f"statistics_ have not {width} columns and a target")
         require(is_numbers(statistics.factor, (width + 1, width + 1)), "statistics_ hold no factor of their columns")
@@ -143,9 +137,10 @@ def _check_prediction(posterior, row, shape) -> None:
 
 def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
+    _check_schema(estimator.schema_, _check_columns(estimator))
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
     require(isinstance(left_out, tuple) and {*left_out} <= {*columns.numbers(schema)}, "constant_ are no numbers")
-    require(isinstance(fitted, registry.AVERAGE), f"average_ is a {type(fitted).__name__}")
+    require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
     classes, dim = (len(estimator.classes_),), len(columns.numbers(schema, left_out))
     levels, places = columns.levels(schema), np.arange(len(estimator.classes_))
     for view in fitted.numeric:

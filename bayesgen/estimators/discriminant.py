@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core import registry
 from bayesgen.estimators.base import DecisionFunction
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.inference import Exact, Inference, named
@@ -19,6 +20,7 @@ from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.schema import Block, Schema
 
 
+@registry.estimator
 class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
     """Bayesian Gaussian discriminant analysis, with missing entries at prediction.
 
@@ -77,6 +79,8 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
     >>> round(GaussianDiscriminantClassifier().fit(X, y).score(X, y), 2)
     0.98
     """
+
+    _models = (GaussianDiscriminant,)
 
     def __init__(
         self,

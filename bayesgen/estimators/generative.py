@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
 from bayesgen.core.errors import listed
+from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Evidence, ProbabilityDraws
 from bayesgen.estimators.incremental import Incremental, chosen_by_loo
 from bayesgen.inference import MAP, ML, Inference, Laplace, resolve
@@ -59,6 +60,8 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
     random_state: Any
     model_: ClassConditional
     posterior_: Posterior
+    _fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")
+    _models: ClassVar[tuple[type, ...]]  # that it may have
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         """Refuse ``class_weight`` with a word on what there is instead; `__init__` only keeps its arguments."""
@@ -171,6 +174,9 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             return KnownCategorical(priors, labels)
         except (TypeError, ValueError) as error:
             raise type(error)(f"priors: {error}") from None
+
+    def _check_parts(self):
+        consistency.check_generative(self, self._models)
 
     def _read(self, X):
         if "posterior_" not in vars(self):

@@ -9,15 +9,16 @@ import abc
 import warnings
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri_exp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core import registry
 from bayesgen.core.errors import listed
-from bayesgen.estimators import newton_batches
+from bayesgen.estimators import consistency, newton_batches
 from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import chosen, row_groups, row_labels
@@ -26,8 +27,8 @@ from bayesgen.models.linear_model import complete
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.moments import about_zero, centre_and_scale
 from bayesgen.numerics.checks import check_flag, check_positive
-from bayesgen.posterior.arviz import add_prior, log_prior, prior_draws, tree
-from bayesgen.posterior.posterior import generator
+from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
+from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 
 
@@ -37,8 +38,22 @@ class Discriminative(Evidence, Estimator):
     prior_scale: float
     intercept_scale: float
     standardize: bool
+    _fitted_names = (
+        "n_features_in_",
+        "model_",
+        "statistics_",
+        "posterior_",
+        "centre_",
+        "scale_",
+        "coef_",
+        "intercept_",
+    )
+    _models: ClassVar[tuple[type, ...]]  # that it may have
     inference: str | Inference
     random_state: Any
+
+    def _check_parts(self):
+        consistency.check_regression(self, self._models)
 
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
@@ -127,7 +142,7 @@ class Discriminative(Evidence, Estimator):
         columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
         more = {"log_prior": log_prior(model, kept), "constant_data": columns}
         result = tree(replace(kept, samples=self._undo(kept.samples)), made | more, obs=obs)
-        before, new = prior_draws(model, rng, kept.samples), {}
+        before, new = ParameterDraws(model, prior_samples(model, rng, kept.samples)), {}
         if "prior_predictive" in wanted:
             drawn = self._groups(before, X, y, rng, ("posterior_predictive",))
             new["prior_predictive"] = drawn["posterior_predictive"]
@@ -266,6 +281,7 @@ class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, Dis
         return self.classes_[best]
 
 
+@registry.estimator
 class LogisticClassifier(_LinearClassifier):
     """Bayesian logistic regression; softmax regression for more than two classes.
 
@@ -313,6 +329,9 @@ class LogisticClassifier(_LinearClassifier):
            [0.117, 0.883]])
     """
 
+    _fitted_names = (*Discriminative._fitted_names, "classes_")
+    _models = (LogisticRegression,)
+
     def __init__(
         self,
         prior_scale=2.5,
@@ -335,6 +354,7 @@ class LogisticClassifier(_LinearClassifier):
         return LogisticRegression(scales, self.intercept_scale, **options)
 
 
+@registry.estimator
 class ProbitClassifier(_LinearClassifier):
     """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
 
@@ -369,6 +389,9 @@ class ProbitClassifier(_LinearClassifier):
     array([[0.5  , 0.5  ],
            [0.036, 0.964]])
     """
+
+    _fitted_names = (*Discriminative._fitted_names, "classes_")
+    _models = (ProbitRegression,)
 
     def __init__(self, prior_scale=2.5, intercept_scale=2.5, standardize=True, inference="nuts", random_state=None):
         self.prior_scale = prior_scale

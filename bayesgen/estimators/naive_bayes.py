@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen import inspection
+from bayesgen.core import registry
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.inference import Inference
 from bayesgen.models import (
@@ -29,6 +30,7 @@ from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import SPARSE_FAMILIES
 
 
+@registry.estimator
 class NaiveBayesClassifier(GenerativeClassifier):
     """Bayesian naive Bayes over any mixture of features, with missing entries at fit and prediction.
 
@@ -98,6 +100,9 @@ class NaiveBayesClassifier(GenerativeClassifier):
     >>> classifier.predict([[3.0, np.nan]])
     array(['b'], dtype='<U1')
     """
+
+    _fitted_names = (*GenerativeClassifier._fitted_names, "exponent_")
+    _models = (NaiveBayes,)
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import additive, newton_batches
 from bayesgen.estimators.additive import Amendable
@@ -183,6 +184,7 @@ def scale_of_noise(variance, mean, intercept: bool, stacklevel: int) -> float:
     return 1.0
 
 
+@registry.estimator
 class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
     """Bayesian linear regression: exact under the normal-inverse-gamma prior, or robust, or a lasso.
 
@@ -239,6 +241,9 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
     >>> curve.predict([[0.5]]).round(2)
     array([1.25])
     """
+
+    _fitted_names = (*Discriminative._fitted_names, "variance_")
+    _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
 
     def __init__(
         self,

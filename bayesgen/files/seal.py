@@ -11,9 +11,9 @@ import os
 import struct
 from pathlib import Path
 
-from bayesgen.estimators.base import VERSION
 from bayesgen.files.disk import regular
 
+VERSION = 2  # of the format of saved files and of pickles
 _END = struct.Struct("<12sIQ")
 _MAGIC = b"bayesgen end"
 _SIZE = _END.size + 32

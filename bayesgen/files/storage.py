@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core import registry
-from bayesgen.estimators import consistency
+from bayesgen.core import __version__, registry
 from bayesgen.files import container, disk, seal
 from bayesgen.files.values import Reader, Writer
 
@@ -30,19 +29,19 @@ def save(estimator, path) -> None:
         The file; a regular file of that name is replaced, anything else there is an error.
     """
     cls = type(estimator)
-    if cls not in registry.FITTED:
+    if registry.estimators().get(cls.__name__) is not cls:
         raise TypeError(f"{cls.__name__} is not an estimator of bayesgen: {', '.join(registry.estimators())}")
     check_is_fitted(estimator)
     disk.regular(path)
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
-    consistency.check_names(estimator, fitted)
+    _check_names(estimator, fitted)
     writer = Writer(registry.may_be_saved)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
     text = json.dumps({"estimator": cls.__name__} | written | {"arrays": container.declared(writer.arrays)})
-    attributes = {"format": "bayesgen", "format_version": seal.VERSION, "library_version": _version()}
+    attributes = {"format": "bayesgen", "format_version": seal.VERSION, "library_version": __version__}
     content = container.pack(text, writer.arrays, attributes)
-    disk.write(path, (content, seal.seal(content)), registry.private(estimator))
+    disk.write(path, (content, seal.seal(content)), _keeps_rows(estimator))
 
 
 def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
@@ -103,13 +102,21 @@ def _estimator(specification, arrays, own):
     fitted = {name: read(value) for name, value in specification["fitted"].items()}
     if parameters.keys() != estimator.get_params(deep=False).keys():
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
-    consistency.check_names(estimator, fitted)
+    _check_names(estimator, fitted)
     vars(estimator).update(parameters | fitted)
-    consistency.check(estimator)
+    estimator._check_parts()
     return estimator
 
 
-def _version() -> str:
-    import bayesgen
+def _check_names(estimator, names) -> None:
+    """Raise where the attributes of a fitted estimator are not those that fitting sets."""
+    strange = sorted(set(names) - {*estimator._fitted_names, "feature_names_in_"})
+    absent = [name for name in estimator._fitted_names if name not in names]
+    if strange or absent:
+        problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
+        raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
 
-    return bayesgen.__version__
+
+def _keeps_rows(estimator) -> bool:
+    """Tell if the rows of the fit stand in the file."""
+    return getattr(getattr(estimator, "statistics_", None), "keeps_rows", False)

@@ -15,6 +15,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from bayesgen.core.registry import ours
+
 _DEPTH = 64  # of values within values; a posterior of a classifier takes a dozen
 _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of labels: a GB of float64
 
@@ -142,11 +144,6 @@ class Reader:
         fields = {field: self.read(v, depth + 1) for field, v in value["fields"].items()}
         _check_fields(cls, fields)
         return cls(**fields)
-
-
-def ours(cls: type) -> bool:
-    """Whether a class is of this package."""
-    return cls.__module__.split(".")[0] == "bayesgen"
 
 
 _hints = functools.cache(get_type_hints)

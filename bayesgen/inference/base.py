@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.function import FunctionModel
 from bayesgen.models.model import Conjugate, Model, Params, is_conjugate
@@ -125,6 +126,7 @@ def fit(
     return resolve(inference)(model, data, seed=seed)
 
 
+@saveable
 @register("exact")
 @dataclass(frozen=True)
 class Exact:

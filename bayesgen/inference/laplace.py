@@ -22,6 +22,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from bayesgen.core import program
+from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.point import Mode, potential, search, sites
 from bayesgen.models.model import Model
@@ -35,6 +36,7 @@ _LARGEST_K = 0.7  # above, the weights of so many draws do not tell what the Gau
 _BATCHES = (8, 1024)  # fewest and most draws whose densities are worked out at a time
 
 
+@saveable
 @register("laplace")
 @dataclass(frozen=True)
 class Laplace:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core import program
+from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, summarise
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
 from bayesgen.inference.point import potential, sites
@@ -159,6 +160,7 @@ def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
 _FEW = 20  # draws: so many are not all rejected where the density is as it should be
 
 
+@saveable
 @register("nuts")
 @dataclass(frozen=True)
 class NUTS:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.registry import saveable
 from bayesgen.inference.base import register, summarise
 from bayesgen.models.model import Model
 from bayesgen.numerics.checks import check_memory
@@ -142,6 +143,7 @@ def _derivatives(energy, step, *arguments):
     return value, gradient, jax.lax.map(lambda along: change(along)[1], program.jnp.eye(len(step)))
 
 
+@saveable
 @register("ml")
 @dataclass(frozen=True)
 class ML:
@@ -156,6 +158,7 @@ class ML:
             return PointEstimate(model, _maximise(_unlikelihood, model, statistics, "maximum likelihood estimate"))
 
 
+@saveable
 @register("map")
 @dataclass(frozen=True)
 class MAP:

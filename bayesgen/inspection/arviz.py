@@ -19,7 +19,7 @@ from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
-from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_draws, tree
+from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables.labels import class_codes, class_labels
 
@@ -157,7 +157,7 @@ def to_arviz(
     if not model.proper:
         return tree(posterior, made, obs=obs)
     result = tree(posterior, made | {"log_prior": log_prior(model, posterior)}, obs=obs)
-    before = prior_draws(model, rng, posterior.samples)
+    before = ParameterDraws(model, prior_samples(model, rng, posterior.samples))
     if "prior_predictive" not in wanted:
         add_prior(result, before, {}, obs)
         return result

@@ -1,6 +1,6 @@
 """The contracts: what a model is, and what it is besides where its posterior has a closed form.
 
-A model of a single feature, or of a block of features of one kind, is called a leaf: `bayesgen.models.leaf` has its base.
+A model of a single feature, or of a block of features of one kind, is a leaf: `bayesgen.models.leaf` has its base.
 """
 
 import abc

@@ -143,6 +143,8 @@ class PartlyLabelled(Statistics):
         and the labelled ones are no more than where the search begins.
     """
 
+    keeps_rows = True
+
     labelled: ClassStatistics
     rows: dict[str, np.ndarray]
     terms: dict[str, np.ndarray]

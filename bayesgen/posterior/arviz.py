@@ -1,26 +1,22 @@
 """Draws as ArviZ takes them: groups, named axes, labels and attributes, as ArviZ's own converters give them.
 
-The prior of any model, run as a program: draws of its parameters, and the density of parameters under it.
-
-A posterior and its data for ArviZ where there is no estimator: a single feature, or a user's NumPyro function.
+Some groups come from the model run as a program: draws of its prior, the density of parameters under the prior, and for
+a single feature or a user's NumPyro function the groups that hold data.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bayesgen.core import program
+from bayesgen.core import __version__, program
 from bayesgen.models.function import FunctionModel
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.posterior.compiled import fresh, kept, shapes
-from bayesgen.posterior.posterior import ParameterDraws
 
 if TYPE_CHECKING:
     from xarray import DataTree
-
-    from bayesgen.posterior.posterior import ParameterDraws
 
 DEEPEST = 10  # doublings of a trajectory: NumPyro's own limit, which `bayesgen.NUTS` leaves as it is
 _DATA = ("observed_data", "constant_data")  # groups without chains and draws
@@ -34,15 +30,31 @@ class Variable(NamedTuple):
     attrs: Mapping[str, Any] = {}
 
 
+class Draws(Protocol):
+    """What is read of draws: `bayesgen.posterior.ParameterDraws` has all of it."""
+
+    model: Any
+    samples: Params
+    sample_stats: Mapping[str, np.ndarray]
+    distance: Mapping[str, float]
+    run: Mapping[str, float]
+    warmup: Any
+
+    @property
+    def flat(self) -> Params:
+        """The draws of all chains in one axis."""
+        ...
+
+
 Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 
 
-def tree(draws: "ParameterDraws", groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
+def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
     """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
 
     Parameters
     ----------
-    draws : ParameterDraws
+    draws : Draws
         The draws; what the sampler said of them becomes "sample_stats", its warm-up "warmup_posterior" and
         "warmup_sample_stats".
     groups : mapping from group to variables, optional
@@ -96,9 +108,7 @@ def _dataset(group, variables, labels, attrs=None):
 
 
 def _library() -> dict[str, str]:
-    import bayesgen
-
-    return {"inference_library": "bayesgen", "inference_library_version": bayesgen.__version__}
+    return {"inference_library": "bayesgen", "inference_library_version": __version__}
 
 
 def _stats(stats) -> dict[str, np.ndarray]:
@@ -113,7 +123,7 @@ def _stats(stats) -> dict[str, np.ndarray]:
 DRAWS = 1000  # of the prior
 
 
-def log_prior(model: Model, draws: ParameterDraws, data=None) -> dict[str, np.ndarray]:
+def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     """Log p(site) of each site that the program samples, for each draw, (chains, draws): what `psense` scales.
 
     It is the density in the coordinates that are sampled (of a covariance those of its Cholesky factor); a power of it
@@ -124,7 +134,7 @@ def log_prior(model: Model, draws: ParameterDraws, data=None) -> dict[str, np.nd
     ----------
     model : Model
         The prior.
-    draws : ParameterDraws
+    draws : Draws
         Of its sites.
     data : Statistics, optional
         What a function samples its latents beside.
@@ -149,10 +159,10 @@ def log_prior(model: Model, draws: ParameterDraws, data=None) -> dict[str, np.nd
     return {site: np.asarray(v).reshape(lead) for site, v in found.items()}
 
 
-def prior_draws(model: Model, rng: np.random.Generator, sites, data=None, size: int = DRAWS) -> ParameterDraws:
+def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size: int = DRAWS) -> Params:
     """Draws of the prior as one chain: exact ones, or by running the program forward, of the sites that are named."""
     if is_conjugate(model):
-        return ParameterDraws(model, model.sample_parameters(rng, (1, size)))
+        return model.sample_parameters(rng, (1, size))
 
     def values(model, data, keys):
         def one(key):
@@ -164,10 +174,10 @@ def prior_draws(model: Model, rng: np.random.Generator, sites, data=None, size: 
     with program.x64():
         keys = program.jax.random.split(program.jax.random.PRNGKey(int(rng.integers(2**31))), size)
     found = _run("prior", values, model, data, keys)
-    return ParameterDraws(model, {site: np.asarray(v)[None] for site, v in found.items() if site in sites})
+    return {site: np.asarray(v)[None] for site, v in found.items() if site in sites}
 
 
-def add_prior(result, draws: ParameterDraws, predictive: Groups | None = None, obs=None) -> None:
+def add_prior(result, draws: Draws, predictive: Groups | None = None, obs=None) -> None:
     """Put the groups "prior" and "prior_predictive" into a tree."""
     for group, own in tree(draws, predictive, "prior", obs).children.items():
         result[group] = own
@@ -190,23 +200,22 @@ def _run(kind, function, model, data, argument):
         return kept((kind, *shapes(*arguments)), lambda: program.build(function, *arguments, once=True))(*arguments)
 
 
-def with_data(draws: ParameterDraws, prior, data, rng):
-    """Return draws as an ArviZ `xarray.DataTree` with the groups that speak of data; see `Posterior.to_arviz`."""
+def data_groups(prior, data) -> tuple[Any, Callable[[Draws, np.random.Generator], Groups]]:
+    """Return the statistics of data without an estimator, and a function from draws to the groups that hold the data.
+
+    Parameters
+    ----------
+    prior : Model
+        The model of a single feature, or of a NumPyro function.
+    data : rows, or arguments of the function
+        As `bayesgen.fit` takes them.
+    """
     if isinstance(prior, FunctionModel):
-        statistics = groups_of = prior.check(data)
-    elif isinstance(prior, ExponentialFamily):
-        statistics, groups_of = None, data
-    else:
-        raise TypeError(
-            f"rows of a {type(prior).__name__} come with classes: to_arviz(X, y) of its estimator takes them"
-        )
-    own = _function_groups if isinstance(prior, FunctionModel) else _leaf_groups
-    groups = own(prior, draws, groups_of, rng)
-    result = tree(draws, {**groups, "log_prior": log_prior(prior, draws, statistics)})
-    before = prior_draws(prior, rng, draws.samples, statistics)
-    predictive = own(prior, before, groups_of, rng)["posterior_predictive"]
-    add_prior(result, before, {"prior_predictive": predictive})
-    return result
+        arguments = prior.check(data)
+        return arguments, lambda draws, rng: _function_groups(prior, draws, arguments, rng)
+    if isinstance(prior, ExponentialFamily):
+        return None, lambda draws, rng: _leaf_groups(prior, draws, data, rng)
+    raise TypeError(f"rows of a {type(prior).__name__} come with classes: to_arviz(X, y) of its estimator takes them")
 
 
 def _leaf_groups(model, draws, data, rng) -> Groups:

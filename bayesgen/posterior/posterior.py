@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesgen.core.program import same
+from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.model import Conjugate, Model, Params
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import chain_efficiency, log_mean_density, mean_density
-from bayesgen.posterior.arviz import tree
+from bayesgen.posterior.arviz import add_prior, data_groups, log_prior, prior_samples, tree
 
 
 class Posterior(abc.ABC):
@@ -87,11 +88,15 @@ class Posterior(abc.ABC):
         draws = self.as_draws(rng)
         if data is None:
             return tree(draws)
-        from bayesgen.posterior.arviz import with_data
+        prior = getattr(self, "prior", self.model)
+        statistics, groups = data_groups(prior, data)
+        result = tree(draws, {**groups(draws, rng), "log_prior": log_prior(prior, draws, statistics)})
+        before = ParameterDraws(prior, prior_samples(prior, rng, draws.samples, statistics))
+        add_prior(result, before, {"prior_predictive": groups(before, rng)["posterior_predictive"]})
+        return result
 
-        return with_data(draws, getattr(self, "prior", self.model), data, rng)
 
-
+@saveable
 @dataclass(frozen=True, eq=False)
 class ExactPosterior(Posterior):
     """An exact posterior: the model with updated hyperparameters.
@@ -146,6 +151,7 @@ class ExactPosterior(Posterior):
         return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # of the regressions
 
 
+@saveable
 @dataclass(frozen=True, eq=False)
 class ParameterDraws(Posterior):
     """A posterior (or a prior) represented by draws.
@@ -243,6 +249,7 @@ class ParameterDraws(Posterior):
         return {site: v.mean((0, 1)) for site, v in self.samples.items()}
 
 
+@saveable
 @dataclass(frozen=True, eq=False)
 class PointEstimate(Posterior):
     """A single value of the parameters, taken for the posterior.

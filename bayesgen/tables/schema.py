@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.core.errors import counted, listed, several
+from bayesgen.core.registry import saveable
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.numerics.pieces import count_rows
@@ -24,6 +25,7 @@ DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
 
 
+@saveable
 @dataclass(frozen=True)
 class Block:
     """Columns that share a leaf.
@@ -49,6 +51,7 @@ class Block:
     categories: tuple | None = None
 
 
+@saveable
 @dataclass(frozen=True)
 class Schema:
     """What was learned of the columns at fit.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.cli.report.words import families, from_exact
+from bayesgen.core import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,13 +49,11 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; None in place of what is no number or infinite."""
-        import bayesgen
-
         labels, counts = np.unique(self.prepared.y, return_counts=True)
         columns = {column: family for family, own in families(self.schema).items() for column, _ in own}
         worth = {"importance": self.worth.mean(), "standard_error": self.worth.sem()}
         found: dict[str, Any] = {
-            "bayesgen": bayesgen.__version__,
+            "bayesgen": __version__,
             "command": self.command,
             "data": {
                 "source": self.read.source,
