@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import fuzz_files
 import numpy as np
@@ -334,3 +335,14 @@ def test_a_pickle_of_another_version_is_refused():
     del state["_bayesgen_format"]
     with pytest.raises(ValueError, match=r"pickle of a NaiveBayesClassifier has format 1, .* bayesgen 0\.1"):
         NB().__setstate__(state)
+
+
+# -- files of an older version ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parent / "saved").glob("*.nc")), ids=lambda path: path.stem)
+def test_a_file_of_version_0_2_0_predicts_as_it_did(path):
+    estimator, told = bg.load(path), json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    rows = pd.DataFrame(told["rows"])
+    ask = estimator.predict if isinstance(estimator, bg.LinearRegressor) else estimator.predict_proba
+    np.testing.assert_allclose(ask(rows), told["predicted"], rtol=1e-9)
