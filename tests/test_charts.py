@@ -12,7 +12,6 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 from bayesgen import NUTS, GaussianDiscriminantClassifier, fit
-from bayesgen.inference.coordinates import whitened
 from bayesgen.models import DirichletCategorical, GaussianDiscriminant, NormalInverseWishart
 
 
