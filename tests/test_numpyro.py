@@ -266,7 +266,7 @@ def test_importing_changes_nothing_of_jax():
         import jax, numpyro
         before = dict(jax.config.values), numpyro.__version__, jax.default_backend(), jax.device_count()
         import bayesgen
-        from bayesgen import program
+        from bayesgen.core import program
         from bayesgen.models import BetaBernoulli
         bayesgen.fit(BetaBernoulli(), [0, 1], bayesgen.NUTS(10, 10, 1), seed=0)
         assert (dict(jax.config.values), numpyro.__version__, jax.default_backend(), jax.device_count()) == before

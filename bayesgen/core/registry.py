@@ -3,19 +3,23 @@
 Records need not register: `bayesgen.core.program.Record` knows its subclasses.
 """
 
+from typing import TypeVar
+
 from bayesgen.core.program import Record, records
+
+_Class = TypeVar("_Class", bound=type)
 
 _parts: dict[str, type] = {}
 _estimators: dict[str, type] = {}
 
 
-def saveable(cls: type) -> type:
+def saveable(cls: _Class) -> _Class:
     """Register a class that is part of a fitted estimator: a posterior, an inference, a schema. A decorator."""
     _parts[cls.__name__] = cls
     return cls
 
 
-def estimator(cls: type) -> type:
+def estimator(cls: _Class) -> _Class:
     """Register an estimator. A decorator."""
     _estimators[cls.__name__] = cls
     return cls

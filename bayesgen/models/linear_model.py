@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dtpqrt
+from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.core import program
 from bayesgen.core.program import static

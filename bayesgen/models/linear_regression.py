@@ -399,5 +399,6 @@ class SemiConjugateLinearRegression(NormalWeights):
         grid = np.linspace(low - 0.01, high + 0.01, _GRID)
         best = int(np.argmin([energy(u) for u in grid]))
         around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-        u = minimize_scalar(energy, bounds=around, method="bounded", options={"xatol": 1e-12}).x
+        least: Any = minimize_scalar(energy, bounds=around, method="bounded", options={"xatol": 1e-12})
+        u = least.x
         return self.params(self.solve(statistics, np.exp(u / 2))[0], np.exp(u))

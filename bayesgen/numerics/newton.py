@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 from scipy.optimize import brentq, linprog
 from scipy.special import betainc, expit, gammainc, gammaincinv
 

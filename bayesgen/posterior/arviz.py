@@ -5,7 +5,7 @@ a single feature or a user's NumPyro function the groups that hold data.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from bayesgen.posterior.compiled import fresh, kept, shapes
 
 if TYPE_CHECKING:
     from xarray import DataTree
+
+    from bayesgen.posterior.posterior import ParameterDraws
 
 DEEPEST = 10  # doublings of a trajectory: NumPyro's own limit, which `bayesgen.NUTS` leaves as it is
 _DATA = ("observed_data", "constant_data")  # groups without chains and draws
@@ -30,31 +32,15 @@ class Variable(NamedTuple):
     attrs: Mapping[str, Any] = {}
 
 
-class Draws(Protocol):
-    """What is read of draws: `bayesgen.posterior.ParameterDraws` has all of it."""
-
-    model: Any
-    samples: Params
-    sample_stats: Mapping[str, np.ndarray]
-    distance: Mapping[str, float]
-    run: Mapping[str, float]
-    warmup: Any
-
-    @property
-    def flat(self) -> Params:
-        """The draws of all chains in one axis."""
-        ...
-
-
 Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 
 
-def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
+def tree(draws: "ParameterDraws", groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
     """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
 
     Parameters
     ----------
-    draws : Draws
+    draws : ParameterDraws
         The draws; what the sampler said of them becomes "sample_stats", its warm-up "warmup_posterior" and
         "warmup_sample_stats".
     groups : mapping from group to variables, optional
@@ -123,7 +109,7 @@ def _stats(stats) -> dict[str, np.ndarray]:
 DRAWS = 1000  # of the prior
 
 
-def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
+def log_prior(model: Model, draws: "ParameterDraws", data=None) -> dict[str, np.ndarray]:
     """Log p(site) of each site that the program samples, for each draw, (chains, draws): what `psense` scales.
 
     It is the density in the coordinates that are sampled (of a covariance those of its Cholesky factor); a power of it
@@ -134,7 +120,7 @@ def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     ----------
     model : Model
         The prior.
-    draws : Draws
+    draws : ParameterDraws
         Of its sites.
     data : Statistics, optional
         What a function samples its latents beside.
@@ -177,7 +163,7 @@ def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size
     return {site: np.asarray(v)[None] for site, v in found.items() if site in sites}
 
 
-def add_prior(result, draws: Draws, predictive: Groups | None = None, obs=None) -> None:
+def add_prior(result, draws: "ParameterDraws", predictive: Groups | None = None, obs=None) -> None:
     """Put the groups "prior" and "prior_predictive" into a tree."""
     for group, own in tree(draws, predictive, "prior", obs).children.items():
         result[group] = own
@@ -200,7 +186,7 @@ def _run(kind, function, model, data, argument):
         return kept((kind, *shapes(*arguments)), lambda: program.build(function, *arguments, once=True))(*arguments)
 
 
-def data_groups(prior, data) -> tuple[Any, Callable[[Draws, np.random.Generator], Groups]]:
+def data_groups(prior, data) -> tuple[Any, Callable[["ParameterDraws", np.random.Generator], Groups]]:
     """Return the statistics of data without an estimator, and a function from draws to the groups that hold the data.
 
     Parameters
