@@ -1,3 +1,3 @@
-"""The ground floor: JAX at its first use, records, statistics, errors, and the version of the package."""
+"""Foundations: JAX imported on first use, records, statistics, errors, and the version of the package."""
 
 __version__ = "0.2.0"

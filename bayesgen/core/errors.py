@@ -1,6 +1,7 @@
-"""Errors that carry what is needed to say them in the user's own names.
+"""Errors, and the wording of their messages.
 
-How messages list things: six of them, and how many more there are; ten thousand categories are one line too.
+A `DataError` holds the indices of class and column, so that a caller can put the user's own names in their place.
+Messages list at most six items and count the rest: ten thousand categories still make one line.
 """
 
 from collections.abc import Iterable
@@ -9,24 +10,24 @@ import numpy as np
 
 
 class NoClosedForm(Exception):
-    """A model has no formula for what was asked; an inference may have another way."""
+    """A model has no closed form for a result; an inference may find it in another way."""
 
 
 class DataError(ValueError):
-    """A value that a model cannot take, placed by index; a model that knows names says it again with them."""
+    """A value that a model cannot take, with the indices of its class and column; `with_names` gives their names."""
 
     def __init__(self, problem: str, *, group: int | None = None, feature: int | None = None):
         self.problem, self.group, self.feature = problem, group, feature
         super().__init__(_told(None if group is None else str(group), "feature", feature, problem))
 
     def with_names(self, classes=(), columns=()) -> ValueError:
-        """The same error with the names of class and column in place of their numbers."""
+        """Return the same error with the names of class and column in place of their indices."""
         group = None
         if self.group is not None:
             group = repr(classes[self.group] if len(classes) else self.group)
         if not len(columns) or (len(columns) > 1 and self.feature is None):
             return ValueError(_told(group, "column", None, self.problem))
-        feature = self.feature or 0  # within a block that goes by one name its number stays a number
+        feature = self.feature or 0  # a block with a single name keeps the index of the feature
         name = repr(columns[feature]) if feature < len(columns) else f"{columns[0]!r}, feature {feature}"
         return ValueError(_told(group, "column", name, self.problem))
 
@@ -39,7 +40,7 @@ def _told(group: str | None, kind: str, feature, problem: str) -> str:
 
 
 def first(bad) -> dict[str, int]:
-    """Where ``bad`` (groups, features...) is first true, as arguments of `DataError`."""
+    """Return the indices where ``bad`` (groups, features...) is first true, as arguments of `DataError`."""
     index = np.argwhere(np.atleast_1d(bad))[0]
     place = {"group": int(index[0])}
     if len(index) > 1:
@@ -52,12 +53,12 @@ _LONGEST = 60  # characters of one label
 
 
 def listed(items: Iterable) -> str:
-    """Labels as Python writes them: ``['a', 'b']``, or ``['a', 'b', 'c', 'd', 'e', 'f'] and 4 more``.
+    """Return labels as Python writes them: ``['a', 'b']``, or ``['a', 'b', 'c', 'd', 'e', 'f'] and 4 more``.
 
     Parameters
     ----------
     items : iterable
-        Labels, names or numbers, of NumPy too.
+        Labels, names or numbers, NumPy scalars included.
     """
     items = list(items)
     plain = [item.item() if isinstance(item, np.generic) else item for item in items[:MOST]]
@@ -65,7 +66,7 @@ def listed(items: Iterable) -> str:
 
 
 def named(names: Iterable) -> str:
-    """Names as a sentence holds them, in quotes where a blank or a comma would blur where one ends.
+    """Join names for a sentence, in quotes where a blank or a comma would blur the end of one.
 
     Parameters
     ----------
@@ -76,20 +77,20 @@ def named(names: Iterable) -> str:
 
 
 def several(texts: Iterable[str], between: str = ", ") -> str:
-    """Texts as they are, the first six: ``a, b, c, d, e, f and 4 more``."""
+    """Join the first six texts and count the rest: ``a, b, c, d, e, f and 4 more``."""
     texts = list(texts)
     return between.join(texts[:MOST]) + _more(texts)
 
 
 def quoted(name) -> str:
-    """A name, in quotes where it is empty or holds a blank or a comma."""
+    """Return a name, in quotes where it is empty or holds a blank or a comma."""
     name = str(name)
     plain = name and not any(sign.isspace() or sign == "," for sign in name)
     return name if plain else repr(name)
 
 
 def counted(n, what: str) -> str:
-    """A number with its noun: 1 row, 2 rows."""
+    """Return a number with its noun: 1 row, 2 rows."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 

@@ -1,8 +1,8 @@
-"""JAX and NumPyro, imported at their first use.
+"""JAX and NumPyro, imported on first use, and records, which are pytrees to JAX.
 
 The algebra of bayesgen is NumPy; a model's program is NumPyro. A user who only needs closed forms must not wait for a
 compiler, so nothing here imports JAX until a program is run: the names ``jax``, ``jnp``, ``numpyro``, ``dist`` and
-``handlers`` of this module are imported at their first use (PEP 562), once, under a lock. `Record` classes become JAX
+``handlers`` of this module are imported on first use (PEP 562), once, under a lock. `Record` classes become JAX
 pytrees at that moment, or at construction where the user has loaded JAX already.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from dataclasses import field as static  # type checkers know the keywords of a field by this name alone
+    from dataclasses import field as static  # only under this name do type checkers know the keywords of a field
 
     import jax
     import jax.flatten_util
@@ -44,8 +44,8 @@ _MODULES = {
     "handlers": "numpyro.handlers",
 }
 _lock = threading.RLock()
-tracing = threading.RLock()  # to be held while a program is traced: NumPyro's handlers are one stack for all threads
-_process: int | None = None  # that JAX was first used in: its threads are not those of a forked child
+tracing = threading.RLock()  # hold it while tracing a program: all threads share NumPyro's one stack of handlers
+_process: int | None = None  # the process that first used JAX: a forked child does not inherit JAX's threads
 _records: list[type] = []
 _registered: set[type] = set()
 
@@ -101,13 +101,13 @@ def _register() -> None:
 
 
 def records() -> tuple[type, ...]:
-    """Every class of records there is."""
+    """Return every `Record` class that has been defined."""
     return tuple(_records)
 
 
 def _flatten(record: "Record") -> tuple[list, tuple]:
     children, constants = [], []
-    # Fields are read late: a class is known to `_records` before `@dataclass` has made its fields.
+    # Fields are read here, not at registration: a class enters `_records` before `@dataclass` has made its fields.
     for field in dataclasses.fields(record):
         (constants if field.metadata.get("static") else children).append(getattr(record, field.name))
     return children, tuple(constants)
@@ -127,15 +127,15 @@ def _unflattener(cls: type):
 
 @contextlib.contextmanager
 def x64():
-    """Compute in float64 on this thread, compiled, with ranks promoted, whatever the user's JAX is set to.
+    """Compute in float64 on this thread, compiled and with rank promotion, whatever the user's JAX settings.
 
     The global settings stay untouched. Without the compiler (`jax.disable_jit`) a sampler would not end, and NumPyro's
-    own distributions need ranks promoted, which ``jax_numpy_rank_promotion="raise"`` forbids.
+    own distributions need rank promotion, which ``jax_numpy_rank_promotion="raise"`` forbids.
 
     Raises
     ------
     RuntimeError
-        In a forked child of a process that used JAX, which would wait forever for the threads of its parent.
+        In a forked child of a process that used JAX: it would wait forever for the threads of its parent.
     """
     if _process not in (None, os.getpid()):
         raise RuntimeError(
@@ -149,7 +149,7 @@ def x64():
 
 
 def scope(prefix: str, **options):
-    """NumPyro's scope with the divider ".", that names a site once: `handlers.do` sends the same message down again."""
+    """Return NumPyro's scope with divider "."; it renames a site once, though `handlers.do` resends its message."""
     return _scope()(prefix=prefix, divider=".", **options)
 
 
@@ -166,9 +166,9 @@ def _scope():
 
 @contextlib.contextmanager
 def subsampled(size: int, subsample_size: int | None):
-    """Say which rows a program looks at: all, or a random subsample, of which every plate "obs" within then is.
+    """Yield the rows that a program sees: all, or a random subsample, which every plate "obs" inside then shares.
 
-    Their log density is scaled by size/subsample_size, as NumPyro does in a plate.
+    The log density of a subsample is scaled by size/subsample_size, as in any NumPyro plate.
     """
     if subsample_size is None or subsample_size == size:
         yield slice(None)
@@ -186,11 +186,12 @@ def build(function, *arguments, once: bool = False):
 
 
 def compiled(lowered, once: bool = False):
-    """Compile a program that JAX has lowered; ``once`` is for what is dearer to optimise than to run.
+    """Compile a program that JAX has lowered; ``once`` leaves out optimisations that would take longer than the run.
 
-    The compiler takes twice as long with its newer emitter of fused loops, and what it makes of these programs of small
-    arrays is no faster; matrix products that it fuses for a library cannot be part of one kernel. A compiler that does
-    not know one of these choices, as that of JAX 0.12, is given the others: without them a kernel fails there.
+    The newer emitter of fused loops is switched off: it doubles the time of compilation, and these programs of small
+    arrays run no faster with it. So is the fusion of matrix products for a library, which cannot be part of one kernel.
+    A compiler that does not know one of these options, such as JAX 0.12's, is given the others: without them a kernel
+    fails there.
     """
     options: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_experimental_ynn_fusion_type": ""}
     if once:
@@ -206,13 +207,13 @@ def compiled(lowered, once: bool = False):
 
 
 def is_abstract(value) -> bool:
-    """Whether JAX is tracing a function of this value, so that there is no number to look at."""
+    """Return True if JAX is tracing a function of ``value``, which then has no number to look at."""
     core = sys.modules.get("jax.core")
     return core is not None and isinstance(value, core.Tracer)
 
 
 class Record:
-    """An immutable value made of arrays and other records: compares by value, and is a pytree to JAX.
+    """An immutable value made of arrays and other records, compared by value, and a pytree to JAX.
 
     Subclasses are declared ``@dataclass(frozen=True, eq=False)``.
     """
@@ -222,11 +223,11 @@ class Record:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__repr__" not in vars(cls):
-            cls.__repr__ = Record.__repr__  # which the decorator would otherwise write anew
+            cls.__repr__ = Record.__repr__  # else `@dataclass` would write its own
         _records.append(cls)
 
     def __repr__(self):
-        """The fields that are not at their default, numbers with four digits: ``BetaBernoulli(a=4, b=2)``."""
+        """Show hyperparameters and all fields not at their default, four digits each: ``BetaBernoulli(a=4, b=2)``."""
         parts = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -252,7 +253,7 @@ def _default(field: dataclasses.Field, value) -> bool:
 
 
 def short(value: Any) -> str:
-    """A value in few characters: numbers with four digits, an array whole up to twelve entries, else its shape."""
+    """Return a value as a short text: numbers with four digits, an array of up to twelve entries, else its shape."""
     if is_abstract(value):
         return repr(value)
     if isinstance(value, dict):
@@ -269,7 +270,7 @@ def short(value: Any) -> str:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal: arrays entry by entry, mappings item by item."""
+    """Return True if two values are equal: arrays entry by entry, mappings item by item."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
         return bool(np.array_equal(a, b))
     if isinstance(a, dict) and isinstance(b, dict):

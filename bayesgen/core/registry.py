@@ -1,6 +1,6 @@
-"""The classes that a saved file may name: each registers where it is defined, and a file finds it by its name alone.
+"""Registry of the classes that a saved file may name; a file finds a class by its name alone.
 
-Records need not register: `bayesgen.core.program.Record` knows its subclasses.
+Each class registers where it is defined. Records need not: `bayesgen.core.program.Record` knows its subclasses.
 """
 
 from typing import TypeVar
@@ -14,13 +14,13 @@ _estimators: dict[str, type] = {}
 
 
 def saveable(cls: _Class) -> _Class:
-    """Register a class that is part of a fitted estimator: a posterior, an inference, a schema. A decorator."""
+    """Register a class that is part of a fitted estimator, such as a posterior or a schema; a decorator."""
     _parts[cls.__name__] = cls
     return cls
 
 
 def estimator(cls: _Class) -> _Class:
-    """Register an estimator. A decorator."""
+    """Register an estimator; a decorator."""
     _estimators[cls.__name__] = cls
     return cls
 
@@ -31,15 +31,15 @@ def estimators() -> dict[str, type]:
 
 
 def classes() -> dict[str, type]:
-    """Return the classes of this package that stand within an estimator, by name: its records, and what holds them."""
+    """Return the classes of this package that a fitted estimator may hold, by name: records and registered parts."""
     return {cls.__name__: cls for cls in filter(ours, records())} | _parts
 
 
 def may_be_saved(cls: type) -> bool:
-    """Tell if a file may name a class: one of this package, or a record of the user, which the reader hands over."""
+    """Return True if a file may name ``cls``: a class of this package, or a record that the user gives the reader."""
     return classes().get(cls.__name__) is cls or (issubclass(cls, Record) and not ours(cls))
 
 
 def ours(cls: type) -> bool:
-    """Tell if a class is of this package."""
+    """Return True if ``cls`` belongs to this package."""
     return cls.__module__.split(".")[0] == "bayesgen"

@@ -1,8 +1,8 @@
-"""Sufficient statistics: what a model keeps of the rows, and how it adds.
+"""Sufficient statistics, which a model keeps in place of the rows, and their addition.
 
 The log likelihood of a data set under an exponential family is ``natural_parameters(params, about) . total()``,
-whatever the number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all start here. Statistics of two
-pieces of a data set add to those of the whole; arrays carry an optional leading axis of groups (the classes).
+whatever the number of rows, so maximum likelihood, MAP, the exact posterior and NUTS all start here. The statistics of
+a data set are the sum over its pieces. Arrays have an optional leading axis of groups (the classes).
 """
 
 import operator
@@ -16,9 +16,9 @@ from bayesgen.core.program import Record, static
 
 
 class Statistics(Record):
-    """Sufficient statistics of some rows; ``a + b`` are those of both, and ``a - b`` of what is left without ``b``."""
+    """Sufficient statistics of some rows; ``a + b`` has the rows of both, ``a - b`` the rows of ``a`` without ``b``."""
 
-    keeps_rows: ClassVar[bool] = False  # a file of them is for its owner only where they do
+    keeps_rows: ClassVar[bool] = False  # True: only its owner may read a file of them
 
     def __add__(self, other) -> Self:
         return self._with(other, 1)
@@ -32,12 +32,12 @@ class Statistics(Record):
         return self._with(other, -1)
 
     def scaled(self, factor: float) -> Self:
-        """Statistics in which every row counts ``factor`` times what it did."""
+        """Return the statistics with the weight of every row multiplied by ``factor``."""
         raise TypeError(f"{type(self).__name__} cannot be scaled: it has no method scaled(factor)")
 
     def _with(self, other, sign: int) -> Any:
-        """Statistics with the rows of ``other`` put in (``sign`` 1), or taken out (-1), where they are among these."""
-        return NotImplemented  # the other side may know; else Python says which two types do not add
+        """Return statistics with the rows of ``other`` added (``sign`` 1), or removed (-1) if they are among these."""
+        return NotImplemented  # the other operand may know how; else Python names the two types
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class SumStatistics(Statistics):
     Attributes
     ----------
     sums : array, shape (groups..., features..., dim T)
-        Weighted sum of T(x); missing entries count nothing.
+        Weighted sum of T(x); missing entries add nothing.
     base : array, shape ()
         Weighted sum of log h(x), the part of the log likelihood free of parameters.
     """
@@ -57,11 +57,11 @@ class SumStatistics(Statistics):
 
     @property
     def centre(self):
-        """The point T was taken about: the origin."""
+        """The point about which T was taken: the origin."""
         return 0.0
 
     def total(self):
-        """Sum of T(x)."""
+        """Return the sum of T(x)."""
         return self.sums
 
     def _with(self, other, sign):
@@ -70,18 +70,18 @@ class SumStatistics(Statistics):
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
 
     def scaled(self, factor):
-        """Return the sums times a factor, as if every row counted so much."""
+        """Return the sums times ``factor``."""
         return SumStatistics(self.sums * factor, self.base * factor)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows(Statistics):
-    """The rows themselves, for models that have no smaller sufficient statistic; adding appends.
+    """The rows themselves, for models that have no smaller sufficient statistic; addition appends rows.
 
     Attributes
     ----------
     data : dict from name to array (n, ...)
-        What the model's `log_likelihood` reads, checked; a "weight" (n,) among them where rows are weighted.
+        Checked arrays that the model's `log_likelihood` reads, with "weight" (n,) among them if rows are weighted.
     """
 
     keeps_rows = True
@@ -93,21 +93,21 @@ class Rows(Statistics):
             return super().__add__(other)
         return Rows({name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()})
 
-    dear = False  # whether to read the rows costs more than to compute with them
+    dear = False  # True: reading the rows costs more than computing with them
 
     def over(self, function, add=operator.add):
-        """``function(data)``, which adds over pieces of the rows."""
+        """Return ``function(data)``, which must add over pieces of the rows."""
         return function(self.data)
 
 
 @dataclass(frozen=True, eq=False)
 class DistantRows(Statistics):
-    """Rows that are read anew whenever they are asked for: in files, or on other machines.
+    """Rows that are read anew for every pass over them, from files or from other machines.
 
     Attributes
     ----------
     read : callable (function, add)
-        Sum of ``function(data)`` over all pieces of the rows, ``data`` as in `Rows`.
+        Returns the sum of ``function(data)`` over all pieces of the rows, with ``data`` as in `Rows`.
     """
 
     read: Callable[[Callable, Callable], Any] = static()
@@ -115,12 +115,12 @@ class DistantRows(Statistics):
     dear = True
 
     def over(self, function, add=operator.add):
-        """Sum of ``function(data)`` over all pieces of the rows."""
+        """Return the sum of ``function(data)`` over all pieces of the rows."""
         return self.read(function, add)
 
 
 def with_axes(statistics: Any, count: int):
-    """The same statistics with ``count`` axes of length 1 behind the first, to broadcast against groups."""
+    """Return the statistics with ``count`` axes of length 1 after the first, to broadcast against groups."""
     arrays = {f.name: getattr(statistics, f.name) for f in fields(statistics)}
     wide = {name: a.reshape(a.shape[0], *[1] * count, *a.shape[1:]) for name, a in arrays.items() if np.ndim(a)}
     return replace(statistics, **wide)
