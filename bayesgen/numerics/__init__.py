@@ -1,1 +1,1 @@
-"""Numbers: special functions, checks, pieces of rows, sums by group, and the searches that regressions need."""
+"""Numerics: special functions, checks, rows in pieces, sums by group, averages over draws, and searches."""

@@ -1,34 +1,33 @@
-r"""Ratios of beta functions: evidence of a coin, and the beta-binomial, right at a million tosses and at 2^53.
+r"""Ratios of beta functions, for the evidence of a coin and the beta-binomial, accurate up to 2^53 tosses.
 
-With p = a + x, q = b + y, t = a + b, s = p + q and u = x b - y a, Stirling's series of `bayesgen.numerics.special` in
-each of the six log-gammas of B(p, q)/B(a, b) leaves, when what cancels in exact algebra is cancelled by hand,
+Let p = a + x, q = b + y, t = a + b, s = p + q and u = x b - y a. Put Stirling's series of `bayesgen.numerics.special`
+in each of the six log-gammas of B(p, q)/B(a, b), and cancel by hand all that cancels in exact algebra:
 
 .. math:: -x \log\frac sp - y \log\frac sq - K(a, b) + \tfrac12 \log\frac{as}{tp} - \tfrac12 \log\frac qb
    + S(p) - S(a) + S(q) - S(b) - S(s) + S(t).
 
-The first two terms are what the data cost under the posterior mean p/s, and K(a, b) = a log(as/(tp)) +
-b log(bs/(tq)) is t times the Kullback-Leibler divergence of a/t from p/s. All are costs: no large numbers are
-subtracted.
+The first two terms are the cost of the data under the posterior mean p/s. K(a, b) = a log(as/(tp)) + b log(bs/(tq)) is
+t times the Kullback-Leibler divergence of a/t from p/s. All three are costs: no large numbers are subtracted.
 
-The binomial coefficient C(n, x), n = x + y, adds x log(n/x) + y log(n/y): the data's cost becomes K(x, y), n times the
-divergence of x/n from p/s, and a beta-binomial of millions of tosses is right though its factors are e to the millions
-(the saddle-point form of Loader 2000, *Fast and accurate computation of binomial probabilities*).
+The binomial coefficient C(n, x), n = x + y, adds x log(n/x) + y log(n/y). The cost of the data then becomes K(x, y),
+n times the divergence of x/n from p/s. So a beta-binomial of millions of tosses is accurate, though its factors are e
+to the millions (the saddle-point form of Loader 2000, *Fast and accurate computation of binomial probabilities*).
 
 Since xs - np = u = tp - as, and xq - yp = u as well, a divergence is K(x, y) = u²/(npq) + x l(u/(np)) + y l(-u/(nq))
-with l(v) = log(1 + v) - v, its terms of first order cancelled: so where both v are small, while far apart they are no
-larger than K. That needs u to its last digits.
+with l(v) = log(1 + v) - v. Here the terms of first order have cancelled, so this form is used where both v are small;
+far apart, those terms are no larger than K. The form needs u to its last digits.
 """
 
 import numpy as np
 
 from bayesgen.numerics.special import elementwise, gammaln, log_multichoose, stirling_tail
 
-_LARGE = 10  # from here on Stirling's series is right
-_NEAR = 0.25  # shares whose ratio is as near to 1 have their terms of first order cancelled
+_LARGE = 10  # from here on Stirling's series is accurate
+_NEAR = 0.25  # terms of first order are cancelled where the ratio of two shares is this near to 1
 
 
 def log_beta_ratio(a, b, x, y):
-    r"""Log B(a + x, b + y) - log B(a, b): evidence of a sequence of x heads and y tails under a Beta(a, b) prior.
+    r"""Return log B(a + x, b + y) - log B(a, b), the evidence of x heads and y tails in order, prior Beta(a, b).
 
     Parameters
     ----------
@@ -40,7 +39,8 @@ def log_beta_ratio(a, b, x, y):
     Returns
     -------
     array
-        Right to 2e-13 max(1, \|value\|) in float64 and 1e-4 max(1, \|value\|) in float32, for all from 1e-8 to 2^53.
+        Accurate to 2e-13 max(1, \|value\|) in float64 and 1e-4 max(1, \|value\|) in float32, for arguments from 1e-8
+        to 2^53.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def log_beta_ratio(a, b, x, y):
 
 
 def log_beta_binomial(a, b, x, y):
-    r"""Log of C(x + y, x) B(a + x, b + y)/B(a, b): probability of x heads in x + y tosses of a Beta(a, b) coin.
+    r"""Return log C(x + y, x) B(a + x, b + y)/B(a, b), for the probability of x heads in x + y tosses.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def log_beta_binomial(a, b, x, y):
     Returns
     -------
     array
-        Right to 2e-13 max(1, \|value\|) in float64 and 1e-4 max(1, \|value\|) in float32, for a, b from 1e-8
+        Accurate to 2e-13 max(1, \|value\|) in float64 and 1e-4 max(1, \|value\|) in float32, for a, b from 1e-8
         to 2^53 and counts from 0 to 2^53.
 
     Examples
@@ -81,10 +81,10 @@ def _log_beta_ratio(xp, a, b, x, y, known):
 
 def _log_beta_binomial(xp, a, b, x, y, known):
     shape, p, q, u = _without_cost(xp, a, b, x, y, known)
-    few = xp.minimum(x, y) < _LARGE  # for the series of C(n, x), which is then no larger than n^10
+    few = xp.minimum(x, y) < _LARGE  # then C(n, x), no larger than n^10, has a series of its own
     if xp is np and not few.any():
         return _saddle(xp, shape, x, y, p, q, u)
-    if xp is np and not few.all():  # each by its own way alone
+    if xp is np and not few.all():  # each entry by its own formula only
         few, *parts = np.broadcast_arrays(few, shape, x, y, p, q, u)
         result = np.empty(parts[0].shape)
         for own, way in ((few, _plain), (~few, _saddle)):
@@ -98,19 +98,19 @@ def _log_beta_binomial(xp, a, b, x, y, known):
 
 
 def _plain(xp, shape, x, y, p, q, u):
-    """The coefficient by its series, beside the data's cost."""
+    """Return the log probability with the binomial coefficient apart from the data's cost."""
     return shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q)) + log_multichoose(y + 1, x)
 
 
 def _saddle(xp, shape, x, y, p, q, u):
-    """Coefficient and cost together, as a divergence."""
+    """Return the log probability with coefficient and cost combined in a divergence."""
     n = x + y
     saddle = shape - _divergence(xp, x, y, p, q, u) - 0.5 * (np.log(2 * np.pi) + xp.log(x / n) + xp.log(y))
     return saddle + (stirling_tail(n) - stirling_tail(x) - stirling_tail(y))
 
 
 def _without_cost(xp, a, b, x, y, known):
-    """Log of B(a + x, b + y)/B(a, b) but for the data's cost x log(s/p) + y log(s/q); and p, q, u."""
+    """Return log B(a + x, b + y)/B(a, b) without the data's cost x log(s/p) + y log(s/q), and p, q, u."""
     p, q, t, u = a + x, b + y, a + b, _cross(xp, x, b, y, a)
     tails = _tail(xp, p) + _tail(xp, q) - _tail(xp, p + q) - known
     shape = -_divergence(xp, a, b, p, q, -u) - 0.5 * (xp.log1p(x / a) - xp.log1p((x + y) / t) + xp.log1p(y / b))
@@ -118,16 +118,16 @@ def _without_cost(xp, a, b, x, y, known):
 
 
 def _prior_tails(a, b):
-    """S(a) + S(b) - S(a + b), of hyperparameters, which are fewer than what they are asked of."""
+    """Return S(a) + S(b) - S(a + b), computed before the hyperparameters broadcast against more counts."""
     return elementwise(lambda xp, a, b: _tail(xp, a) + _tail(xp, b) - _tail(xp, a + b), a, b)
 
 
 def _tail(xp, z):
-    """S(z) = log Γ(z) - (z - 1/2) log z + z - log(2π)/2: its series where z is large, and what it says where not."""
+    """Return S(z) = log Γ(z) - (z - 1/2) log z + z - log(2π)/2, by its series where z is large, else as it stands."""
     small = z < _LARGE
     if xp is np and not small.any():
         return stirling_tail(z)
-    if xp is np and not small.all():  # each by its own way alone
+    if xp is np and not small.all():  # each entry by its own formula only
         result = np.empty(z.shape)
         result[small], result[~small] = _small_tail(xp, z[small]), stirling_tail(z[~small])
         return result
@@ -141,9 +141,9 @@ def _small_tail(xp, z):
 
 
 def _cross(xp, x, b, y, a):
-    """Return x b - y a, which near the mode is smaller than its terms by the root of the count, with their last digits.
+    """Return x b - y a to its last digits, though near the mode its terms are larger by the root of the count.
 
-    Each product is its rounded value and what that leaves, exactly, from halves that multiply without rounding
+    Each product is kept as its rounded value and the exact remainder, from halves that multiply without rounding
     (Dekker 1971, *A floating-point technique for extending the available precision*).
     """
     splitter = 2.0 ** (xp.finfo(x.dtype).nmant // 2 + 1) + 1  # 2^27 + 1; 2^12 + 1 in float32
@@ -161,7 +161,7 @@ def _cross(xp, x, b, y, a):
 
 
 def _divergence(xp, x, y, p, q, u):
-    """K(x, y) = x log(xs/(np)) + y log(ys/(nq)), n = x + y and s = p + q, where u = xq - yp."""
+    """Return K(x, y) = x log(xs/(np)) + y log(ys/(nq)), where n = x + y, s = p + q and u = xq - yp."""
     n, s = x + y, p + q
     v, w = u / (n * p), -u / (n * q)
     near_v, near_w = abs(v) <= _NEAR, abs(w) <= _NEAR
@@ -178,8 +178,8 @@ def _divergence(xp, x, y, p, q, u):
 def _log_less_linear(v):
     """Return log(1 + v) - v, |v| <= 1/4.
 
-    With w = v/(2 + v) the logarithm is 2 artanh(w), and 2w - v = -v w, hence -v w + 2 w³ (1/3 + w²/5 + w⁴/7 + ...);
-    nine terms are right to 1e-16 of it (the next is 2 w³ 7⁻¹⁸/21).
+    With w = v/(2 + v) the logarithm is 2 artanh(w), and 2w - v = -v w, hence -v w + 2 w³ (1/3 + w²/5 + w⁴/7 + ...).
+    Nine terms have a relative error of 1e-16 (the next is 2 w³ 7⁻¹⁸/21).
     """
     w = v / (2 + v)
     square = w * w

@@ -1,8 +1,7 @@
-"""Checks of arguments that many functions share.
+"""Checks of arguments, of memory, and of the rows that models take.
 
-What fits in memory: a request that cannot is refused before it is begun, with its size.
-
-Rows that models are given: as arrays of numbers or canonical CSR, and the entries that a model cannot take.
+A request that does not fit in memory is refused before it begins, with its size. Rows become arrays of numbers or
+canonical CSR, and the first entry that a model cannot take is refused by its place.
 """
 
 import contextlib
@@ -18,29 +17,30 @@ from scipy import sparse
 from bayesgen.core.errors import DataError
 from bayesgen.numerics.pieces import pieces
 
-LARGEST_COUNT = 2.0**53  # float64 tells every whole number from the next up to here
+LARGEST_COUNT = 2.0**53  # up to here float64 represents every whole number
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
 def check_count(name: str, value) -> None:
-    """Raise where an argument that counts something is not a whole number >= 1."""
+    """Raise ValueError unless ``value`` is a whole number >= 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
 def check_flag(name: str, value) -> None:
-    """Raise where an argument that is on or off is anything else: the text "false" is true to Python."""
+    """Raise TypeError unless ``value`` is a bool, since the text "false" is true to Python."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def check_level(name: str, value) -> None:
-    """Raise where an argument is not one probability strictly between 0 and 1."""
+    """Raise ValueError unless ``value`` is one probability strictly between 0 and 1."""
     if isinstance(value, bool | str) or np.ndim(value) or not 0 < value < 1:
         raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
 
 
 def check_positive(name: str, value) -> None:
-    """Raise where an argument is not one finite number > 0."""
+    """Raise TypeError or ValueError unless ``value`` is one finite number > 0."""
     if isinstance(value, str | bytes | bool | None) or np.asarray(value).dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number, got {value!r}")
     if np.ndim(value) or not 0 < value < np.inf:
@@ -48,7 +48,7 @@ def check_positive(name: str, value) -> None:
 
 
 def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64] | None:
-    """Return the weights of ``count`` rows as floats (None stays None), or raise what is wrong with them."""
+    """Return the weights of ``count`` rows as floats (None stays None); raise unless all are finite and >= 0."""
     if weight is None:
         return None
     if np.ma.is_masked(weight):
@@ -64,20 +64,17 @@ def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64
     return weight
 
 
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
-
-
 def check_memory(what: str, size: int, cure: str) -> None:
-    """Raise where an array would take more than there is.
+    """Raise MemoryError if an array would take more memory than there is.
 
     Parameters
     ----------
     what : str
-        What it is, as the message begins.
+        Name of the array, which begins the message.
     size : int
-        Bytes.
+        Size of the array in bytes.
     cure : str
-        What to do about it, as the message ends.
+        Remedy, which ends the message.
 
     Examples
     --------
@@ -91,7 +88,7 @@ def check_memory(what: str, size: int, cure: str) -> None:
 
 
 def available() -> int | None:
-    """Bytes that can be had, as far as the system says: what is free of the machine's, and a container's limit."""
+    """Return the available memory in bytes: the lesser of the machine's and a container's limit, None if unknown."""
     found = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -115,7 +112,7 @@ def dense_rows(x: Any, owner: str, axes: int) -> np.ndarray:
     x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.isMaskedArray(x) else x)
     if x.dtype.kind not in "biuf":
         try:
-            if x.dtype.kind != "O":  # strings, dates and complex numbers would convert, to something else
+            if x.dtype.kind != "O":  # strings, dates and complex numbers would convert, but to other values
                 raise TypeError
             x = x.astype(float)
         except (TypeError, ValueError):
@@ -128,7 +125,7 @@ def dense_rows(x: Any, owner: str, axes: int) -> np.ndarray:
 
 
 def sparse_rows(x: Any, owner: str, taken: bool) -> sparse.csr_array:
-    """Return sparse rows in canonical CSR, without a copy where they are that already, if sparse ones are ``taken``."""
+    """Return sparse rows in canonical CSR, copied only if need be; raise TypeError unless they are ``taken``."""
     if not taken:
         raise TypeError(
             f"{owner} takes dense rows, got a sparse {type(x).__name__}; give it x.toarray(), or model counts and bits "
@@ -136,15 +133,15 @@ def sparse_rows(x: Any, owner: str, taken: bool) -> sparse.csr_array:
         )
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise TypeError(f"{owner} takes sparse rows (n, columns) of numbers, got {x.dtype} {x.shape}")
-    rows = x if isinstance(x, sparse.csr_array) else sparse.csr_array(x)  # which remembers that it is canonical
-    if not rows.has_canonical_format:  # an entry stored in parts
+    rows = x if isinstance(x, sparse.csr_array) else sparse.csr_array(x)  # a csr_array remembers that it is canonical
+    if not rows.has_canonical_format:  # some entry is stored in parts
         rows = rows.copy()
         rows.sum_duplicates()
     return rows
 
 
 def require(x, good, problem: str) -> None:
-    """Raise for the first entry that is neither ``good`` nor NaN, looking at a piece of the rows at a time."""
+    """Raise a `DataError` for the first entry that is neither ``good`` nor NaN, piece by piece of the rows."""
     values = x.data if sparse.issparse(x) else x
     for piece in pieces(len(values), math.prod(values.shape[1:]), 1 << 17, 1 << 17):
         right = good(values[piece])
@@ -161,7 +158,7 @@ def require(x, good, problem: str) -> None:
 
 
 def refuse_first(x, bad, problem: str, start: int = 0) -> None:
-    """Raise for the first entry where ``bad``; ``x`` begins with row ``start``."""
+    """Raise a `DataError` for the first entry where ``bad`` is true; ``x`` begins with row ``start``."""
     row, *place = np.argwhere(bad)[0]
     value = x[row, *place]
     raise DataError(f"value {value:g} in row {start + row} {problem}", feature=place[-1] if place else None)

@@ -1,4 +1,4 @@
-"""What the models of counts share: factorials, gammas and sums over rows of counts, dense or CSR."""
+"""Shared functions of the models of counts: factorials, gammas and sums over rows of counts, dense or CSR."""
 
 import math
 
@@ -11,24 +11,24 @@ from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, with_data
 
-_LEVELS = 24  # counts up to here are looked up
+_LEVELS = 24  # counts up to here have their terms in a table
 
 
 def whole(x):
-    """Which entries are counts 0, 1, 2, ...."""
+    """Return True where an entry is a count 0, 1, 2, ...."""
     return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
 
 
 def others(counts):
-    """Places and values of the entries of a vector that are not 1: of words most are, which need no second look."""
+    """Return indices and values of the entries of a vector that are not 1; most counts of words are 1."""
     places = np.flatnonzero(counts != 1)
     return places, counts[places]
 
 
 def spectrum(counts, apart=None):
-    """How often each count below 4096 occurs in a vector; None where an entry is not such a count.
+    """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count.
 
-    ``apart`` are the values of its `others`, where they are known.
+    ``apart`` holds the values of its `others`, if they are known.
     """
     values = others(counts)[1] if apart is None else apart
     with np.errstate(invalid="ignore"):
@@ -41,15 +41,15 @@ def spectrum(counts, apart=None):
 
 
 def distinct(*counts):
-    """The distinct tuples of counts, an array for each of their places, and where each entry is among them.
+    """Return the distinct tuples of counts, one array per member of a tuple, and the index of each entry among them.
 
     Parameters
     ----------
-    counts : float arrays that fit each other
+    counts : float arrays that broadcast
         Whole numbers >= 0.
     """
     key, widths = 0.0, [float(value.max(initial=0)) + 1 for value in counts]
-    if math.prod(widths) > LARGEST_COUNT:  # they share no number that float64 has: all are taken as distinct
+    if math.prod(widths) > LARGEST_COUNT:  # no float64 can encode a tuple: all are taken as distinct
         every = np.broadcast_arrays(*counts)
         return [value.ravel() for value in every], np.arange(every[0].size).reshape(every[0].shape)
     for value, width in zip(counts, widths, strict=True):
@@ -63,7 +63,7 @@ def distinct(*counts):
 
 
 def log_factorials(x, weight=None):
-    """Weighted sum of log x! over rows of counts, dense or CSR; NaN counts nothing."""
+    """Return the weighted sum of log x! over rows of counts, dense or CSR; NaN adds nothing."""
     counts = x.data if sparse.issparse(x) else x
     values = log_factorial(counts if finite(counts) else np.nan_to_num(counts))
     if weight is None:
@@ -72,7 +72,7 @@ def log_factorials(x, weight=None):
 
 
 def stored_gaps(x):
-    """Where CSR rows hold a NaN, as ones in CSR."""
+    """Return a CSR array of ones where the CSR rows ``x`` hold a NaN."""
     if finite(x.data):
         return sparse.csr_array(x.shape)
     place = np.isnan(x.data)
@@ -83,8 +83,8 @@ def stored_gaps(x):
 def log_ways(a, slope: ArrayLike = 0.0):
     """Return a function of counts in CSR, and of their `others`: Σ log Γ(a + x)/(Γ(a) x!) + x slope, (n, groups).
 
-    A count of 1 gives log a, so the rows times log a + slope are all of it but for the counts above 1, each of which
-    adds log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, looked up up to 24.
+    A count of 1 gives log a, so the product of the rows with log a + slope lacks only a term for each count above 1:
+    log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, from a table for counts up to 24.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ def log_ways(a, slope: ArrayLike = 0.0):
         table = np.zeros((levels + 1, *own.shape))
         for i in range(2, levels + 1):
             table[i] = table[i - 1] + np.log1p((i - 1) / own) - np.log(i)
-        many = count > levels  # whose terms would cancel against x log a
+        many = count > levels  # their terms would cancel against x log a
         cell = np.where(many, 0, count).astype(np.intp) * len(own) + place[column]
-        terms = np.zeros((len(above) + 1, groups))  # one more, so that no row begins beyond them
+        terms = np.zeros((len(above) + 1, groups))  # one extra, so that no row begins beyond them
         table.reshape(-1, groups).take(cell, 0, out=terms[:-1], mode="clip")
         if many.any():
             times, of = count[many][:, None], column[many]
@@ -125,14 +125,14 @@ def log_ways(a, slope: ArrayLike = 0.0):
 
 
 def log_factorial(x):
-    """Log x! of every count; looked up where counts are small."""
-    top = float(x.max(initial=0))  # of a uint8 255 + 2 would be 1
+    """Return log x! of every count, from a table if all counts are small."""
+    top = float(x.max(initial=0))  # as a uint8, 255 + 2 would be 1
     if not top < 1 << 12:
         return gammaln(x + 1.0)
     return gammaln(np.arange(1.0, top + 2))[x.astype(np.intp)]
 
 
 def filled(x):
-    """Counts in CSR, 0 where one is missing, which then has no part in a sum of gammas; ``x`` dense or CSR."""
+    """Return counts, dense or CSR, as CSR with 0 for a missing one, which then adds nothing to a sum of gammas."""
     rows = x if sparse.issparse(x) else sparse.csr_array(x)
     return rows if finite(rows.data) else with_data(rows, np.nan_to_num(rows.data))

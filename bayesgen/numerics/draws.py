@@ -1,8 +1,8 @@
-"""Averages over draws: of a density, how many draws it rests on, and how many of them are effective.
+"""Averages over draws, the tail of importance weights, and the uniformity of ranks.
 
-The tail of importance weights: whether an average over draws rests on a few of them.
-
-Whether ranks are uniform: an exact test by their distribution function, and the band that it does not reject.
+A mean density comes with the number of draws it rests on, and a chain with the share of its draws that are effective.
+The tail of importance weights shows if an average rests on a few draws. Ranks are tested for uniformity, exactly, by
+their distribution function, and pictures show the band that the test does not reject.
 """
 
 import functools
@@ -16,29 +16,29 @@ from bayesgen.numerics.pieces import CELLS, DENSITIES, split_rows
 
 
 def log_mean_density(model, params, x) -> np.ndarray:
-    """Log of the mean over draws of p(row, t = k | params); see `mean_density`."""
+    """Return the log of the mean over draws of p(row, t = k | params); see `mean_density`."""
     return mean_density(model, params, x)[0]
 
 
 @np.errstate(under="ignore")
 def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-    """Log of the mean over draws of p(row, t = k | params): draws and rows in pieces, the maximum taken out of exp.
+    """Return the log of the mean over draws of p(row, t = k | params), by log-sum-exp over pieces of draws and rows.
 
     Parameters
     ----------
     model : Model
-        Knows `log_likelihood_rows`.
+        A model with `row_density`.
     params : mapping to arrays (S, ...)
-        ParameterDraws.
+        Draws of the parameters.
     x : rows, checked
         An array, or a mapping to arrays.
     effective : bool
-        Whether to give the effective number of draws too.
+        Return the effective number of draws too.
 
     Returns
     -------
     array, shape (n, K), or (n,) for a model without classes
-        The log of the mean.
+        Log of the mean.
     array of the same shape, or None
         (Σ w)²/Σ w² of the densities w; 1 where all are 0.
     """
@@ -47,7 +47,7 @@ def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarr
     tops, totals = [np.full(1, -np.inf)] * len(parts), [np.zeros(1)] * len(parts)
     squares = [np.zeros(1)] * len(parts)
     step, done = 16, 0
-    while done < count:  # draws outside, so that what does not depend on rows is worked out once
+    while done < count:  # draws in the outer loop, so that terms without rows are computed once
         density_of = model.row_density({site: v[done : done + step] for site, v in params.items()})
         done += step
         for i, part in enumerate(parts):
@@ -74,9 +74,9 @@ def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarr
 
 
 def chain_efficiency(values) -> float:
-    """Effective draws of a mean for each draw, 1 at most, of chains (chains, draws).
+    """Return the effective number of draws of a mean per draw, at most 1, for chains (chains, draws).
 
-    By the initial positive sequence of autocorrelations (Geyer 1992, *Statistical Science* 7), within and between
+    It sums the initial positive sequence of autocorrelations (Geyer 1992, *Statistical Science* 7), within and between
     chains (Gelman et al. 2013, *Bayesian Data Analysis*, section 11.5).
 
     Examples
@@ -104,12 +104,12 @@ def chain_efficiency(values) -> float:
 
 @np.errstate(under="ignore")
 def pareto_shape(log_weight, efficiency: float = 1.0) -> np.ndarray:
-    """Shape k of a generalised Pareto distribution, fitted to the largest weights.
+    """Return the shape k of a generalised Pareto distribution fitted to the largest weights.
 
-    The weights' mean converges like that of a distribution with 1/k moments: an average over draws can be trusted below
-    k = 0.7 (Vehtari, Simpson, Gelman, Yao and Gabry 2024, *Journal of Machine Learning Research* 25). The tail is the
-    largest min(S/5, 3 sqrt(S/efficiency)) of S weights; the fit is that of Zhang and Stephens (2009, *Technometrics*
-    51), drawn to 1/2 as by ten weights.
+    The mean of the weights converges as if their distribution had 1/k moments: an average over draws can be trusted
+    below k = 0.7 (Vehtari, Simpson, Gelman, Yao and Gabry 2024, *Journal of Machine Learning Research* 25). The tail is
+    the largest min(S/5, 3 sqrt(S/efficiency)) of S weights. The fit follows Zhang and Stephens (2009, *Technometrics*
+    51), shrunk to 1/2 as by ten weights.
 
     Parameters
     ----------
@@ -135,13 +135,13 @@ def pareto_shape(log_weight, efficiency: float = 1.0) -> np.ndarray:
     if size < 5:
         return np.full(rest, np.nan)
     largest = np.sort(np.partition(log_weight.reshape(count, -1), count - size - 1, axis=0)[-size - 1 :], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):  # of weights that are all 0, or all one
+    with np.errstate(invalid="ignore", divide="ignore"):  # where all weights are 0, or all are equal
         largest = np.exp(largest - largest[-1])
         return _shape((largest[1:] - largest[0]).T).reshape(rest)
 
 
 def _shape(x) -> np.ndarray:
-    """Shape of the distribution of excesses (..., n), sorted."""
+    """Return the Pareto shape of sorted excesses (..., n)."""
     n = x.shape[-1]
     steps = np.arange(1, 31 + int(n**0.5))
     quartile = x[..., int(n / 4 + 0.5) - 1, None]
@@ -157,18 +157,18 @@ def _shape(x) -> np.ndarray:
 
 
 def uniformity(ranks, draws: int) -> float:
-    """P value of ranks as independent uniform numbers on 0..draws: exact, by their whole distribution function.
+    """Return the exact p value of ranks as independent uniform numbers on 0..draws, by their distribution function.
 
-    At each j the count of ranks below j is binomial; the statistic is the smallest of the two-sided p values over all
-    j, and its own distribution follows by recursion over j. It is the test whose acceptance region is the simultaneous
-    band of Säilynoja, Bürkner and Vehtari (2022, *Statistics and Computing* 32), here without simulation.
+    At each j the count of ranks below j is binomial. The statistic is the smallest of the two-sided p values over all
+    j, and its own distribution follows by recursion over j. The acceptance region of the test is the simultaneous band
+    of Säilynoja, Bürkner and Vehtari (2022, *Statistics and Computing* 32), here without simulation.
 
     Parameters
     ----------
     ranks : int array, shape (n,)
-        The ranks.
+        Ranks.
     draws : int
-        The largest rank there can be.
+        Largest possible rank.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def uniformity(ranks, draws: int) -> float:
 
 
 def band(simulations: int, draws: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest counts of ranks below 1..draws that `uniformity` does not reject at ``level``.
+    """Return the least and largest counts of ranks below 1..draws that `uniformity` does not reject at ``level``.
 
     Parameters
     ----------
     simulations : int
         Number of ranks.
     draws : int
-        The largest rank there can be.
+        Largest possible rank.
     level : float
         Probability that uniform ranks leave the band anywhere.
 
@@ -198,7 +198,7 @@ def band(simulations: int, draws: int, level: float) -> tuple[np.ndarray, np.nda
     -------
     low, high : int array, shape (draws,)
     """
-    low, high = 1e-20, 1.0  # of the pointwise p value at the edge: p value of the whole at most, and above, the level
+    low, high = 1e-20, 1.0  # brackets the pointwise p value at which the overall p value passes the level
     while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if _p_value(simulations, draws, middle) <= level else (low, middle)
@@ -207,7 +207,7 @@ def band(simulations: int, draws: int, level: float) -> tuple[np.ndarray, np.nda
 
 @functools.lru_cache(maxsize=4)
 def _tails(simulations, draws):
-    """Two-sided p value of every count 0..simulations of ranks below 1..draws: (draws, simulations + 1)."""
+    """Return the two-sided p value of every count 0..simulations of ranks below 1..draws, (draws, simulations + 1)."""
     share = np.arange(1, draws + 1)[:, None] / (draws + 1)
     count = np.arange(simulations + 1)
     below, above = stats.binom.cdf(count, simulations, share), stats.binom.sf(count - 1, simulations, share)
@@ -215,16 +215,16 @@ def _tails(simulations, draws):
 
 
 def _inside(simulations, draws, least):
-    """Range of the counts whose two-sided p value is above ``least`` (to rounding) at every point."""
+    """Return, at every point, the range of counts whose two-sided p value is above ``least`` (to rounding)."""
     inside = _tails(simulations, draws) > least * (1 + 1e-9)
     return inside.argmax(1), simulations - inside[:, ::-1].argmax(1)
 
 
 @functools.lru_cache(maxsize=4096)
 def _p_value(simulations, draws, least):
-    """Probability that the count of uniform ranks has a two-sided p value of ``least`` or less at some point.
+    """Return the probability that uniform ranks have a two-sided p value of ``least`` or less at some point.
 
-    The counts are a Markov chain: of the ranks that are not below j, each is j with probability 1/(draws + 1 - j).
+    The counts are a Markov chain: each rank that is not below j equals j with probability 1/(draws + 1 - j).
     """
     if not (_tails(simulations, draws) > least * (1 + 1e-9)).any(1).all():
         return 1.0

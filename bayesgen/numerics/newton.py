@@ -1,8 +1,8 @@
-"""Newton's method for smooth convex functions: the maximum likelihood and MAP of the regressions.
+"""Newton's method, the existence of maximum likelihood, and priors from an expert's interval.
 
-Whether maximum likelihood exists in a regression: rank of the columns, and separation of classes.
-
-Beta and gamma distributions whose central interval is given: an expert's words as hyperparameters.
+`minimise` finds the maximum likelihood and MAP of the regressions. Maximum likelihood exists where the columns have
+full rank (`check_rank`) and do not separate the classes (`check_overlap`). `beta_of_interval` and `gamma_of_interval`
+return the hyperparameters of a distribution with a given central interval.
 """
 
 from collections.abc import Callable
@@ -15,36 +15,36 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]  # SciPy's s
 from scipy.optimize import brentq, linprog
 from scipy.special import betainc, expit, gammainc, gammaincinv
 
-# type: ignore[attr-defined]  # SciPy's stubs leave it out
-
 TOLERANCE = 1e-18
-CLOSE = 1e-10  # a decrement that will do: 1e-5 of a posterior standard deviation
+CLOSE = 1e-10  # a sufficient decrement: 1e-5 of a posterior standard deviation
+_STRICT = 1e-5  # share of a column's range beyond which a margin is real
+_TIE = 1e-12  # share beyond which a margin on the wrong side is real too
 
 
 @np.errstate(under="ignore")
 def minimise(function: Callable, start, *, limit: int = 100, tolerance: float = TOLERANCE) -> tuple[np.ndarray, float]:
-    """Minimise by Newton steps, halved until they descend.
+    """Minimise a smooth convex function by Newton steps, halved until they descend.
 
-    The steps do not depend on the units of the columns, and near the minimum each doubles the number of right digits:
-    ten steps end at rounding where a first-order method would take thousands.
+    The steps do not depend on the units of the columns, and near the minimum each doubles the number of correct digits:
+    ten steps reach rounding error where a first-order method would take thousands.
 
     Parameters
     ----------
     function : callable
-        ``function(v)`` gives the value, ``function(v, True)`` the value, gradient g (p,) and Hessian H (p, p).
+        ``function(v)`` returns the value, ``function(v, True)`` the value, gradient g (p,) and Hessian H (p, p).
     start : array, shape (p,)
-        Where to begin.
+        Starting point.
     limit : int
-        Steps at most.
+        Maximum number of steps.
     tolerance : float
-        Stop where the decrement is smaller; rounding may stop it before.
+        Stop where the decrement is smaller; rounding may stop the search before.
 
     Returns
     -------
     v : array, shape (p,)
-        The minimum, or where the search ended.
+        The minimum, or the end of the search.
     decrement : float
-        g' H⁻¹ g there: twice what is left to descend, the squared distance to the minimum in units of the curvature.
+        g' H⁻¹ g there: twice the remaining descent, the squared distance to the minimum in units of the curvature.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def minimise(function: Callable, start, *, limit: int = 100, tolerance: float = 
 
 
 def _solve(hessian, gradient):
-    """H⁻¹ g, columns brought to one scale; where H is singular to rounding a little is added to its diagonal."""
+    """Return H⁻¹ g, with columns brought to one scale; if H is singular to rounding, add a little to its diagonal."""
     scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(float).tiny))
     hessian, ridge = hessian / scale / scale[:, None], 0.0
     while True:
@@ -85,23 +85,19 @@ def _solve(hessian, gradient):
         ridge = max(10 * ridge, 1e-14)
 
 
-_STRICT = 1e-5  # of a column's range: a margin beyond this is real
-_TIE = 1e-12  # and one beyond this on the wrong side too
-
-
 def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
-    """Return the spread (D,) of centred columns, or raise for those that the others or the intercept determine.
+    """Return the spread (D,) of centred columns; raise if the others or the intercept determine one.
 
     Parameters
     ----------
     x : array, shape (n, D)
-        Rows about their mean, or a triangular factor of them.
+        Rows less their mean, or a triangular factor of them.
     noise : array, shape (D,)
-        Root sum of squares that rounding alone may give a column, or leave of it beside the others.
+        Root sum of squares that rounding alone may give a column, or its residual from the others.
     columns : tuple of str
         Names of the columns, or () where they have none.
     tolerance : float
-        Share of a column's spread that the others must leave of it.
+        Share of a column's spread that the others must leave unexplained.
 
     Examples
     --------
@@ -131,7 +127,7 @@ def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
 
 
 def check_overlap(x, t, classes, columns) -> None:
-    """Raise where linear scores of the columns separate the classes, wholly or up to ties.
+    """Raise ValueError if linear scores of the columns separate the classes, wholly or up to ties.
 
     Parameters
     ----------
@@ -144,9 +140,9 @@ def check_overlap(x, t, classes, columns) -> None:
 
     Notes
     -----
-    They do where there are b_1..b_K, b_K = 0, with z_i'(b_t - b_k) >= 0 for every row i of class t and every k != t,
-    and > 0 for one of them (Albert and Anderson 1984). Linear programming maximises the sum of these margins over
-    -1 <= b <= 1 (Konis 2007); it is 0 where the classes overlap. An overlap within 1e-12 of the spread is a tie.
+    Classes are separated if there are b_1..b_K, b_K = 0, with z_i'(b_t - b_k) >= 0 for every row i of class t and every
+    k != t, and > 0 for one of them (Albert and Anderson 1984). Linear programming maximises the sum of these margins
+    over -1 <= b <= 1 (Konis 2007); it is 0 if the classes overlap. An overlap within 1e-12 of the spread is a tie.
     """
     count, z = len(classes), np.column_stack([np.ones(len(x)), x])
     blocks, rows = [], []
@@ -177,9 +173,9 @@ def check_overlap(x, t, classes, columns) -> None:
 
 
 def _margins(constraints) -> np.ndarray:
-    """Margins C b >= 0 of the b in [-1, 1] of the largest sum, kept to `_TIE`; all 0 where they cannot be.
+    """Return the margins C b >= 0 with the largest sum, b in [-1, 1], accurate to `_TIE`; all 0 if that fails.
 
-    linprog keeps constraints to 1e-7 only, so what it oversteps is enlarged and solved again, as a step from there
+    linprog keeps constraints to 1e-7 only, so their violation is scaled up and solved again as a step from there
     (iterative refinement: Gleixner, Steffy and Wolter 2016, *INFORMS Journal on Computing* 28).
     """
     total, b, scale = constraints.sum(0), np.zeros(constraints.shape[1]), 1.0
@@ -197,7 +193,7 @@ def _margins(constraints) -> np.ndarray:
 
 
 def _tail(low: float, high: float, mass: float, most: float) -> float:
-    """Mass on either side of the interval, or an error where it is none."""
+    """Return the mass on either side of the interval; raise ValueError if it is no interval."""
     if not 0 < low < high < most:
         between = "0 and 1" if most == 1 else "0 and infinity"
         raise ValueError(f"low and high must be in order and between {between}, got {low} and {high}")
@@ -207,7 +203,7 @@ def _tail(low: float, high: float, mass: float, most: float) -> float:
 
 
 def _root(excess, low: float, high: float) -> float:
-    """Logarithm of the strength, between some 3e-4 and 7e10 rows."""
+    """Return the root of ``excess``, the logarithm of a strength between some 3e-4 and 7e10 rows."""
     if excess(-8) * excess(25) > 0:
         raise ValueError(f"no prior is so wide or so narrow: low {low}, high {high}")
     found: Any = brentq(excess, -8, 25, xtol=1e-13)
@@ -215,7 +211,7 @@ def _root(excess, low: float, high: float) -> float:
 
 
 def beta_of_interval(low: float, high: float, mass: float) -> tuple[float, float]:
-    """Beta(a, b) with as much below ``low`` as above ``high``, and ``mass`` between.
+    """Return the Beta(a, b) with as much mass below ``low`` as above ``high``, and ``mass`` between.
 
     For each total a + b one mean has the right mass below ``low``; the mass above ``high`` falls with the total.
 
@@ -235,7 +231,7 @@ def beta_of_interval(low: float, high: float, mass: float) -> tuple[float, float
 
 
 def gamma_of_interval(low: float, high: float, mass: float) -> tuple[float, float]:
-    """Gamma(concentration, rate) with as much below ``low`` as above ``high``, and ``mass`` between.
+    """Return the Gamma(concentration, rate) with as much mass below ``low`` as above ``high``, and ``mass`` between.
 
     For each concentration one rate has the right mass below ``low``; then the mass above ``high`` falls with it.
 
