@@ -1,10 +1,8 @@
-"""Memory to work in that is there already: fresh arrays of a megabyte cost more in page faults than what fills them.
+"""Rows in pieces that stay in the cache, scratch memory, patterns of missing entries, and threads of the BLAS.
 
-Rows in pieces that stay in the cache: the one place that says how large a piece is.
-
-Patterns of missing entries: rows that have the same entries are worked on together.
-
-One thread of the BLAS, where matrices are small.
+The size of a piece is set here alone. Scratch memory is reused, since fresh arrays of a megabyte cost more in page
+faults than the work that fills them. Rows with the same entries missing are worked on together. The BLAS gets one
+thread where matrices are small.
 """
 
 import contextlib
@@ -18,21 +16,30 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-_LARGEST = 1 << 26  # bytes that are kept at most
+CELLS = 1 << 19  # entries worked on at a time: 4 MB, which stay in the cache
+ROWS = 8192  # rows worked on at a time, at most
+DENSITIES = 1 << 20  # log densities held at a time: 8 MB
+_LARGEST = 1 << 26  # bytes of scratch memory kept for a name, at most
+_NARROW, _WIDE = 16, 64  # columns; below, pieces are small enough for one thread; above, a second gains on idle cores
+
 _kept = threading.local()
+_lock = threading.Lock()
+_inside, _limits = 0, None
+
+_libraries = functools.cache(ThreadpoolController)  # finding the libraries takes longer than a small product
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
-    """An array, not cleared, that the next call of this name on this thread overwrites.
+    """Return an uninitialised array that the next call with this name on this thread overwrites.
 
     Parameters
     ----------
     name : str
-        Of the use; arrays of two names never overlap.
+        Name of the use; arrays of two names never overlap.
     shape : tuple of int
-        Its shape; beyond 64 MB it is a fresh array.
+        Shape; beyond 64 MB the array is fresh.
     dtype : dtype
-        Its type.
+        Type of the entries.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size > _LARGEST:
@@ -43,11 +50,6 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) ->
     return np.ndarray(shape, dtype, own)
 
 
-CELLS = 1 << 19  # entries worked on at a time: 4 MB, which stay in the cache
-ROWS = 8192  # and rows at most
-DENSITIES = 1 << 20  # log densities held at a time: 8 MB
-
-
 def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
     """Yield slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
     step = max(16, min(rows, cells // max(width, 1)))
@@ -56,7 +58,7 @@ def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
 
 
 def as_columns(rows) -> np.ndarray:
-    """Rows (n, D) as (D, n) floats, each column a run in memory: a view where they are that already, else scratch."""
+    """Return rows (n, D) as floats (D, n), each column contiguous: a view if they are so already, else scratch."""
     columns = rows.T
     if columns.dtype == float and columns.strides[-1] == columns.itemsize:
         return columns
@@ -66,10 +68,10 @@ def as_columns(rows) -> np.ndarray:
 
 
 def product_rows(width: int) -> int:
-    """How many rows a piece has in a matrix product of ``width`` multiplications a row.
+    """Return the number of rows of a piece in a matrix product of ``width`` multiplications a row.
 
-    OpenBLAS shares a product among threads from 2^18 multiplications on. Where rows are short it then waits for its
-    threads longer than it computes (tenfold where the cores are busy), so a piece stays below that.
+    OpenBLAS shares a product among threads from 2^18 multiplications on. With short rows it then waits for its threads
+    longer than it computes (tenfold on busy cores), so a piece stays below that.
     """
     rows = (1 << 18) // max(width, 1)
     return rows if rows >= 1024 else ROWS
@@ -90,17 +92,17 @@ def row_pieces(x):
 
 
 def count_rows(x) -> int:
-    """Count the rows of an array, of CSR, or of a mapping to them."""
+    """Return the number of rows of an array, of CSR, or of a mapping to them."""
     return (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
 
 
 def select_rows(x, rows):
-    """Select rows, by a slice or by places, of an array, of CSR, or of a mapping to them."""
+    """Return the rows of a slice or of indices from an array, CSR, or a mapping to them."""
     return {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
 
 
 def split_rows(x, size: int):
-    """Yield ``size`` rows at a time of an array, of CSR, or of a mapping to them; what is neither stays whole."""
+    """Yield ``size`` rows at a time of an array, of CSR, or of a mapping to them; anything else stays whole."""
     if not isinstance(x, Mapping) and not hasattr(x, "shape"):
         yield x  # the arguments of a function of the user's own are not rows
         return
@@ -110,7 +112,7 @@ def split_rows(x, size: int):
 
 
 def patterns(observed):
-    """Group rows by which entries they have: yields (column indices, row indices) for each pattern in ``observed``."""
+    """Group rows by the entries they have: yield (column indices, row indices) for each pattern in ``observed``."""
     if observed.all():
         yield np.arange(observed.shape[1]), np.arange(len(observed))
         return
@@ -120,9 +122,9 @@ def patterns(observed):
 
 
 def grouped_patterns(observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The patterns of ``observed`` (n, D) as bools (P, D), rows in their order (n,), and where each begins (P + 1,)."""
+    """Return the patterns of ``observed`` (n, D) as bools (P, D), rows in their order (n,), and starts (P + 1,)."""
     place, count = np.zeros(len(observed), np.intp), 1
-    for first in range(0, observed.shape[1], 16):  # 16 columns are a small number, which float32 has
+    for first in range(0, observed.shape[1], 16):  # the bits of 16 columns make a number that float32 represents
         bits = observed[:, first : first + 16].astype(np.float32)
         place *= 1 << 16
         place += (bits @ (2.0 ** np.arange(bits.shape[1], dtype=np.float32))).astype(np.intp)
@@ -138,17 +140,8 @@ def grouped_patterns(observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return observed[order[bounds[:-1]]], order, bounds
 
 
-_lock = threading.Lock()
-_inside, _limits = 0, None
-
-_libraries = functools.cache(ThreadpoolController)  # to look for them takes longer than a small product
-
-
-_NARROW, _WIDE = 16, 64  # columns; below, pieces of rows are small enough for one; above, a second gains on idle cores
-
-
 def blas_threads(dim: int):
-    """Threads for products of pieces of rows with square matrices of ``dim`` columns: one, or what the BLAS takes.
+    """Return a context for products of pieces of rows with square matrices of ``dim`` columns: one thread, or any.
 
     At 20 columns and 1e5 rows on busy cores two threads took twelve times the CPU time, and three times as long.
     """
@@ -157,10 +150,10 @@ def blas_threads(dim: int):
 
 @contextlib.contextmanager
 def one_blas_thread():
-    """Let the BLAS of NumPy and SciPy use one thread inside, in any number of threads at a time.
+    """Limit the BLAS of NumPy and SciPy to one thread inside; any number of threads may enter.
 
-    Two wait for each other in a loop: on busy cores a search for a mode of 197 latents took 24 s with them, 8 of CPU
-    time, and 1.2 with one. The setting is the process's, so it is put back when the last has left.
+    Two BLAS threads wait for each other in a loop: on busy cores a search for a mode of 197 latents took 24 s with them
+    (8 of CPU time), and 1.2 s with one. The limit holds for the process, so it is lifted when the last user has left.
     """
     global _inside, _limits
     with _lock:

@@ -6,16 +6,16 @@ density of a Student-t would err by 0.9. Stirling's series (Abramowitz & Stegun 
 .. math:: \log\Gamma(z) = (z - \tfrac12) \log z - z + \tfrac12 \log 2\pi + S(z), \quad
    S(z) = \sum_{k \ge 1} \frac{B_{2k}}{2k (2k - 1) z^{2k - 1}}
 
-is therefore subtracted term by term, b = a + d:
+is therefore subtracted term by term, with b = a + d:
 
 .. math:: \log\Gamma(a + d) - \log\Gamma(a) = (a - \tfrac12) \log(1 + d/a) + d (\log b - 1) + S(b) - S(a).
 
 With a >= 10 and d >= 0, log b exceeds 2.3: the first two terms are >= 0, nothing large cancels, and the rounding of b
-does not matter. S alternates and errs by less than its first term left out (A&S 6.1.42): with six terms by less than
-10⁻¹³/156 = 7e-16. Below 10 the plain difference is as good: there log Γ(a) is at most 19 (down to a = 10⁻⁸), and what
-it rounds away is small beside max(1, |difference|).
+does not matter. S alternates, and its error is less than the first term left out (A&S 6.1.42): with six terms less than
+10⁻¹³/156 = 7e-16. Below 10 the plain difference is as good: there log Γ(a) is at most 19 (down to a = 10⁻⁸), and its
+rounding error is small beside max(1, |difference|).
 
-Sums of squares beyond 1e154, where a square alone overflows.
+`log1p_sum_squares` goes beyond 1e154, where a square alone overflows.
 """
 
 import functools
@@ -35,7 +35,7 @@ _BLOCK = 1 << 13  # numbers worked on at once: a dozen arrays of them stay in th
 
 
 def namespace(*arrays) -> Any:  # no type says that a module is one of these two
-    """Return ``jax.numpy`` where an argument is a JAX array or tracer, else ``numpy``; never the one to import JAX.
+    """Return ``jax.numpy`` if an argument is a JAX array or tracer, else ``numpy``, without importing JAX.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def _library(*arrays) -> Any:
 
 
 def gammaln(x):
-    """Log of the gamma function, x > 0."""
+    """Return the log of the gamma function, x > 0."""
     return _library(x).gammaln(x)
 
 
@@ -61,12 +61,12 @@ def xlogy(x, y):
 
 
 def log_ndtr(x):
-    """Log of the distribution function of the standard normal, exact in both tails."""
+    """Return the log of the distribution function of the standard normal, exact in both tails."""
     return _library(x).log_ndtr(x)
 
 
 def softplus(x):
-    """Log(1 + exp(x)), exact in both tails; a third of the time of ``logaddexp(0, x)``, with NumPy and with JAX."""
+    """Return log(1 + exp(x)), exact in both tails; a third of the time of ``logaddexp(0, x)``, in NumPy and in JAX."""
     return _softplus(x) if namespace(x) is np else _traced_softplus()(x)
 
 
@@ -83,9 +83,9 @@ def _traced_softplus():
 
 
 def elementwise(function, *arrays):
-    """Call ``function(xp, *arrays)`` with float arrays that fit each other; large NumPy arrays go by blocks.
+    """Return ``function(xp, *arrays)`` of float arrays that broadcast; large NumPy arrays go by blocks.
 
-    JAX arrays keep their precision and come broadcast, so that it holds where JAX is told to refuse ranks that differ.
+    JAX arrays keep their precision. They are broadcast beforehand, for a user whose JAX refuses to promote ranks.
     """
     xp = namespace(*arrays)
     if xp is not np:
@@ -102,7 +102,7 @@ def elementwise(function, *arrays):
 
 
 def stirling_tail(z):
-    """S(z) of Stirling's series to within 7e-16, z >= 10."""
+    """Return S(z) of Stirling's series to within 7e-16, z >= 10."""
     w = 1 / z
     square = w * w
     result = square * _STIRLING[-1] + _STIRLING[-2]
@@ -117,21 +117,21 @@ def stirling_tail(z):
 
 
 def log_gamma_ratio(a, d):
-    r"""Log Γ(a + d) - log Γ(a), without loss of digits however large a or d.
+    r"""Return log Γ(a + d) - log Γ(a), without loss of digits however large a or d.
 
     Parameters
     ----------
     a : float or array
-        Where to start, > 0.
+        Start, > 0.
     d : float or array
-        The step, a + d > 0; it is given apart since 2^52 + 1/2 rounds away.
+        Step, a + d > 0; an argument of its own, since 2^52 + 1/2 would be rounded.
 
     Returns
     -------
     array
-        Right to 1e-13 max(1, \|value\|) in float64 and 1e-5 max(1, \|value\|) in float32, for a and \|d\| from 1e-8 to
-        2^53. The derivatives under JAX, ψ(a + d) - ψ(a) by a and ψ(a + d) by d, are right to as much of the larger of 1
-        and the two digammas.
+        Accurate to 1e-13 max(1, \|value\|) in float64 and 1e-5 max(1, \|value\|) in float32, for a and \|d\| from 1e-8
+        to 2^53. The derivatives under JAX, ψ(a + d) - ψ(a) by a and ψ(a + d) by d, have the same accuracy relative to
+        the larger of 1 and the two digammas.
 
     Examples
     --------
@@ -156,21 +156,21 @@ def _log_gamma_ratio(xp, a, d):
 
 
 def _stirling_step(xp, low, step):
-    """Log Γ(low + step) - log Γ(low), low >= 10, step >= 0."""
+    """Return log Γ(low + step) - log Γ(low), low >= 10, step >= 0."""
     high = low + step
     tails = stirling_tail(high) - stirling_tail(low)
     return (low - 0.5) * xp.log1p(step / low) + step * (xp.log(high) - 1) + tails
 
 
 def multivariate_log_gamma_ratio(nu, d, dim: int):
-    r"""Log Γ_D((nu + d)/2) - log Γ_D(nu/2), as in evidence and predictive of a Wishart.
+    r"""Return log Γ_D((nu + d)/2) - log Γ_D(nu/2), as in evidence and predictive of a Wishart.
 
-    Γ_D(z) = π^(D(D-1)/4) ∏_{j<D} Γ(z - j/2) (Muirhead 1982, theorem 2.1.12), whose power of π cancels.
+    Γ_D(z) = π^(D(D-1)/4) ∏_{j<D} Γ(z - j/2) (Muirhead 1982, theorem 2.1.12); its power of π cancels.
 
     Parameters
     ----------
     nu, d : float or array
-        Degrees of freedom, > dim - 1, and what is added to them.
+        Degrees of freedom, > dim - 1, and their increase.
     dim : int
         D.
 
@@ -186,7 +186,7 @@ def multivariate_log_gamma_ratio(nu, d, dim: int):
 
 
 def student_tail(square, dim, dof) -> np.ndarray:
-    """P(δ²/dof >= square) of a ``dim``-variate Student-t at its squared distance δ² from the centre: δ²/dim ~ F.
+    """Return P(δ²/dof >= square), δ² the squared distance of a ``dim``-variate Student-t from its centre: δ²/dim ~ F.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def student_tail(square, dim, dof) -> np.ndarray:
 
 
 def betaln(a, b):
-    """Log of the beta function Γ(a) Γ(b)/Γ(a + b): the smaller's log-gamma less a difference from the larger.
+    """Return log Γ(a) Γ(b)/Γ(a + b), as log Γ of the smaller argument less a `log_gamma_ratio` of the larger.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _betaln(xp, a, b):
 
 
 def log_multichoose(a, x):
-    r"""Log of Γ(a + x)/(Γ(a) x!), the coefficient of every counting predictive: -log B(a, x + 1) - log(a + x).
+    r"""Return log Γ(a + x)/(Γ(a) x!), the coefficient in every predictive of counts: -log B(a, x + 1) - log(a + x).
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def log_multichoose(a, x):
     Returns
     -------
     array
-        Right to 1e-13 max(1, \|value\|) in float64, whichever of the two is the larger.
+        Accurate to 1e-13 max(1, \|value\|) in float64, whichever of the two is the larger.
 
     Examples
     --------
@@ -238,22 +238,22 @@ def log_multichoose(a, x):
 
 @np.errstate(under="ignore")
 def log1p_sum_squares(z, axis: int | tuple[int, ...] = -1):
-    """Log(1 + Σ z²) over an axis: the far end of a Student-t, where it falls off like a power of log z.
+    """Return log(1 + Σ z²) over an axis without overflow, for the log density of a Student-t far from its centre.
 
-    With c = max(1, max |z|) it is 2 log c + log(1/c² + Σ (z/c)²), in which nothing overflows; NumPy takes this way for
-    those sums alone that did.
+    With c = max(1, max |z|) it is 2 log c + log(1/c² + Σ (z/c)²), in which nothing overflows; with NumPy this form is
+    used only for the sums that did overflow.
 
     Parameters
     ----------
     z : array
         Distances, in units of the scale.
     axis : int or tuple of int, default -1
-        What to sum over; () for nothing.
+        Axes to sum over; () for none.
 
     Returns
     -------
     array
-        NaN where an entry is, inf where one is infinite.
+        NaN where an entry is NaN, inf where one is infinite.
 
     Examples
     --------

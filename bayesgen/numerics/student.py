@@ -1,13 +1,11 @@
-r"""Triangular matrices, many at a time.
+r"""Densities and tails of D-variate Student-t distributions, for several groups at once and for rows with gaps.
 
-Densities and tails of D-variate Student-ts, of several groups at once, and of rows with gaps.
-
-With ν degrees of freedom, centre m and scale matrix S, ν S = c L L' and W = L⁻¹/√c,
+For ν degrees of freedom, centre m and scale matrix S, with ν S = c L L' and W = L⁻¹/√c,
 
 .. math:: \log p(x) = \log \frac{\Gamma((\nu + D)/2)}{\Gamma(\nu/2)} - \frac{D}{2} \log(\pi c) - \log |L|
    - \frac{\nu + D}{2} \log(1 + |W (x - m)|^2)
 
-Entries that are missing are integrated out: what is left has the block of S that is seen, and the same ν.
+Missing entries are integrated out: the observed ones have their block of S, and the same ν.
 """
 
 from typing import NamedTuple
@@ -19,10 +17,14 @@ from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, studen
 from bayesgen.numerics.sums import finite
 
 
-def triangular_inverse(lower) -> np.ndarray:
-    """Inverses of lower triangular matrices (..., D, D), by blocks: exactly triangular again.
+# Half the squared distance of a centre in standard deviations; up to here at most 1e-10 of a log density cancels.
+_APART = 1e5
 
-    The inverse of [[A, 0], [B, C]] is [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]]. Of thousands of matrices of ten columns it takes
+
+def triangular_inverse(lower) -> np.ndarray:
+    """Return the inverses of lower triangular matrices (..., D, D), by blocks: exactly triangular again.
+
+    The inverse of [[A, 0], [B, C]] is [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]]. For thousands of matrices of ten columns it takes
     half the time of `numpy.linalg.inv`, which factorises each by itself, and leaves rounding above the diagonal.
 
     Examples
@@ -42,13 +44,8 @@ def triangular_inverse(lower) -> np.ndarray:
     return result
 
 
-_APART = (
-    1e5  # squared distance of a centre in standard deviations, halved: 1e-10 of the log density then cancels at most
-)
-
-
 class Whitener(NamedTuple):
-    """What the density of rows about their centre is made of: level - power log(1 + |matrix (x - m)|²).
+    """Constants of the log density of rows about their centre m: level - power log(1 + |matrix (x - m)|²).
 
     Attributes
     ----------
@@ -62,17 +59,17 @@ class Whitener(NamedTuple):
 
     @classmethod
     def of(cls, root, unit, dof, dim) -> "Whitener":
-        """Of ``dim`` columns, where dof times the scale matrix is unit root root'."""
+        """Return the constants for ``dim`` columns, where dof times the scale matrix is unit root root'."""
         level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * unit)
         log_root = np.log(root.diagonal(axis1=-2, axis2=-1)).sum(-1)
         return cls(np.linalg.inv(root) / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2)
 
     @classmethod
     def of_patterns(cls, seen, scale, dof) -> "Whitener":
-        """Of the columns that each pattern has, ``seen`` (P, D) bools: arrays (P, groups, ...).
+        """Return the constants for the columns of each pattern, ``seen`` (P, D) bools: arrays (P, groups, ...).
 
-        With the rows and columns of what is missing replaced by those of the identity, a matrix has the determinant of
-        the block that is seen, and its inverse; the whitened entries that are missing are then made 0.
+        If the identity replaces the rows and columns of missing entries, a matrix has the determinant and the inverse
+        of the observed block; the whitened entries that are missing are then set to 0.
         """
         seen = seen[:, None].astype(float)
         both = seen[..., :, None] * seen[..., None, :]
@@ -93,9 +90,9 @@ def write_log_density(result, x, mean, whitener: Whitener, bounds=None) -> None:
     mean : array, shape (groups, D)
         Centres.
     whitener : Whitener
-        By group; by pattern of gaps and group where there are several patterns.
+        Constants by group; with ``bounds`` by pattern of gaps and group.
     bounds : int array, shape (P + 1,), optional
-        Where the rows of each pattern begin.
+        Starts of the rows of each pattern, where there are several.
     """
     dim, mean = x.shape[1], mean[:, :, None]
     pattern = np.zeros(0, int) if bounds is None else np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -117,9 +114,9 @@ def write_log_density(result, x, mean, whitener: Whitener, bounds=None) -> None:
 
 
 class SharedWhitener(NamedTuple):
-    """What the density of rows is made of where all groups share one scale matrix but for a factor c.
+    """Constants of the log density of rows where the scale matrices of all groups differ by factors only.
 
-    With z = matrix (x - centre) and a = matrix (m - centre) of a group, whose own matrix is √r times that one,
+    Let z = matrix (x - centre), and a = matrix (m - centre) for a group whose own matrix W is √r times ``matrix``. Then
     1 + |W (x - m)|² = r |z|² - 2 r a'z + r |a|² + 1: rows are whitened once, whatever the number of groups.
 
     Attributes
@@ -127,7 +124,7 @@ class SharedWhitener(NamedTuple):
     centre : array, shape (D,)
     matrix : array, shape (D, D)
     products : array, shape (groups, D + 2)
-        What (z, |z|², 1) is multiplied by.
+        Coefficients of (z, |z|², 1).
     level, power : array, shape (groups, 1)
     """
 
@@ -139,7 +136,7 @@ class SharedWhitener(NamedTuple):
 
     @classmethod
     def of(cls, mean, whitener: Whitener) -> "SharedWhitener | None":
-        """Of groups whose matrices are proportional; None where centres are so far apart that digits would cancel."""
+        """Return the constants of groups with proportional matrices; None if centres far apart would cost digits."""
         centre, matrix = mean.mean(0), whitener.matrix[0]
         ratio, a = (whitener.matrix[:, :1, 0] / matrix[0, 0]) ** 2, (mean - centre) @ matrix.T
         square = (a * a).sum(1, keepdims=True)
@@ -151,7 +148,7 @@ class SharedWhitener(NamedTuple):
 
 @np.errstate(all="ignore")
 def write_shared_log_density(result, x, whitener: SharedWhitener) -> bool:
-    """Write the log density of rows (n, D) to ``result`` (groups, n); whether no square left float64."""
+    """Write the log density of rows (n, D) to ``result`` (groups, n); return False if a square left float64."""
     dim, (groups, count) = x.shape[1], result.shape
     with blas_threads(dim):
         for piece in pieces(count, groups + 3 * dim, 1 << 17, product_rows(dim * dim)):
@@ -168,7 +165,7 @@ def write_shared_log_density(result, x, whitener: SharedWhitener) -> bool:
 
 
 def log_density_with_gaps(x, seen, mean, scale, dof) -> np.ndarray:
-    """Log density of rows (n, D), 0 where they are not ``seen`` (n, D), for every group: (groups, n)."""
+    """Return the log density of rows (n, D), 0 where not ``seen`` (n, D), under every group, shape (groups, n)."""
     kinds, order, bounds = grouped_patterns(seen)
     rows = x.take(order, 0)
     density, result = np.empty((2, len(mean), len(x)))
@@ -182,9 +179,9 @@ def log_density_with_gaps(x, seen, mean, scale, dof) -> np.ndarray:
 
 
 def tail_with_gaps(x, mean, scale, dof) -> np.ndarray:
-    """P(p(new) <= p(row)) of a new row with the same gaps, for rows (n, D) with NaN where missing: (groups, n).
+    """Return P(p(new) <= p(row)) for a new row with the gaps of each row (n, D), NaN where missing, shape (groups, n).
 
-    Of δ² = (x - m)' S⁻¹ (x - m) over the d entries seen, δ²/d ~ F(d, dof); 1 where none is seen.
+    With δ² = (x - m)' S⁻¹ (x - m) over the d observed entries, δ²/d ~ F(d, dof); 1 if none is observed.
     """
     result = np.ones((len(mean), len(x)))
     for seen, rows in patterns(~np.isnan(x)):

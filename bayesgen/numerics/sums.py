@@ -1,10 +1,8 @@
-"""Sums of rows by group, dense or sparse: what every model's statistics are made of.
+"""Sums of rows by group, dense or sparse, and weight, mean and scatter: the parts of every model's statistics.
 
-Weight, mean and scatter of rows by group, in one pass.
-
-Rows are taken about the running mean of their group, which follows them: sums of squares then cancel by no more than
-the rows of one piece, whatever the offset. The first entry of a group is its first mean, so a constant column is
-exactly 0 throughout.
+Weight, mean and scatter take one pass. Rows are centred on the running mean of their group: cancellation in the sums of
+squares is then limited to the rows of one piece, whatever the offset. The first entry of a group is its first mean, so
+a constant column is exactly 0 throughout.
 """
 
 from dataclasses import dataclass
@@ -17,12 +15,16 @@ from scipy import sparse
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch
 
-_FEW = 4  # groups
+_FEW = 4  # groups up to which a dense product is faster
+_SEGMENTS = 32  # groups up to which rows are worth bringing side by side
+_RUN = 4096  # rows of a group centred at a time: ten columns are a third of a megabyte
+_FEW_GROUPS = 32  # columns up to which a general product is faster than a symmetric one
+_AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which group (class) each row belongs to, and what it weighs: checked once, then used by every leaf.
+    """Group (class) and weight of each row, checked once, then used by every leaf.
 
     Attributes
     ----------
@@ -33,9 +35,9 @@ class Grouping:
     weight : array, shape (n,), or None
         Weights >= 0; None where every row counts once.
     lead : tuple of int
-        Shape in front of the sums: (count,), or () where the rows are of no groups.
+        Leading shape of the sums: (count,), or () where rows have no groups.
     bounds : int array, shape (count + 1,), or None
-        Where the rows of each group begin, if those of a group stand side by side.
+        Starts of the groups, if the rows of each stand side by side.
     """
 
     codes: np.ndarray
@@ -46,7 +48,7 @@ class Grouping:
 
     @classmethod
     def of(cls, length: int, group=None, groups: int | None = None, weight=None) -> "Grouping":
-        """Check codes and weights of ``length`` rows; without ``group`` all rows are of one group."""
+        """Return the grouping of ``length`` rows, checked; without ``group`` all rows are of one group."""
         weight = check_weight(weight, length)
         if group is None:
             return cls(np.zeros(length, np.intp), 1, weight, ())
@@ -63,7 +65,7 @@ class Grouping:
         return len(self.codes)
 
     def __getitem__(self, rows) -> "Grouping":
-        """The same of some rows."""
+        """Return the grouping of some rows."""
         weight, bounds = None if self.weight is None else self.weight[rows], None
         if self.bounds is not None and isinstance(rows, slice):
             start, stop, _ = rows.indices(len(self))
@@ -71,7 +73,7 @@ class Grouping:
         return Grouping(self.codes[rows], self.count, weight, self.lead, bounds)
 
     def side_by_side(self) -> "tuple[np.ndarray, Grouping]":
-        """The order that brings the rows of each group side by side, (n,), and the grouping of rows in that order."""
+        """Return the order (n,) that brings rows of a group side by side, and the grouping of rows in that order."""
         order = np.argsort(self.codes.astype(np.min_scalar_type(self.count)), kind="stable")
         bounds = np.searchsorted(self.codes, np.arange(self.count + 1), sorter=order)
         codes = np.repeat(np.arange(self.count), np.diff(bounds))
@@ -79,13 +81,13 @@ class Grouping:
         return order, Grouping(codes, self.count, weight, self.lead, bounds)
 
     def sizes(self) -> np.ndarray:
-        """Sum of weights (without: number of rows) of each group, (count,)."""
+        """Return the sum of weights (without weights the number of rows) of each group, (count,)."""
         if self.bounds is not None and self.weight is None:
             return np.diff(self.bounds).astype(float)
         return np.bincount(self.codes, self.weight, self.count).astype(float)
 
     def sum(self, values) -> np.ndarray:
-        """Weighted sum of rows (n, D) by group, (count, D); of bools how many are true."""
+        """Return the weighted sum of rows (n, D) by group, (count, D); for bools the number that are true."""
         bits, total = values.dtype == bool and self.weight is None, np.zeros((self.count, values.shape[1]))
         if self.bounds is None and bits and self.count <= 8:
             return _count_bits(values, self)
@@ -99,10 +101,10 @@ class Grouping:
         return total
 
     def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
-        """Matrix (count, n) of weights at each row's group; times rows it is their sum by group, in one pass.
+        """Return the matrix (count, n) of weights at each row's group, whose product with rows is their sum by group.
 
-        It is sparse, but where a dense one is multiplied faster: of a few groups by the BLAS, and of few rows; what is
-        not finite then reaches the sums of all groups.
+        It is sparse unless a dense product is faster: for a few groups, by the BLAS, and for few rows. In a dense
+        product an entry that is not finite reaches the sums of all groups.
         """
         few = self.count <= (_FEW if dtype is float else 1)
         if few or self.count * len(self.codes) <= 4096:
@@ -114,28 +116,28 @@ class Grouping:
 
 
 def finite(x) -> bool:
-    """Whether all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err towards False."""
+    """Return True if all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err to False."""
     with np.errstate(over="ignore", invalid="ignore"):
         return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
 
 
 def _count_bits(flags: np.ndarray, rows: Grouping) -> np.ndarray:
-    """How many rows of each group are true in each column of ``flags`` (n, columns): eight rows a byte, counted."""
+    """Count the rows of each group that are true in each column of ``flags`` (n, columns), packed eight to a byte."""
     packed = np.packbits(np.ascontiguousarray(flags.T), axis=1)
     members = np.packbits(rows.codes == np.arange(rows.count)[:, None], axis=1)
     return np.stack([np.bitwise_count(packed & own).sum(1, dtype=np.intp) for own in members])
 
 
 def with_data(x, data) -> Any:
-    """Sparse rows with the entries of ``x`` and other values."""
+    """Return sparse rows with the places of the entries of ``x`` and other values."""
     return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
 
 
 def sparse_sum(x: Any, rows: Grouping, values=None, cells: int = 1 << 21) -> np.ndarray:
-    """Sum CSR rows (n, columns) by group: a dense (groups, columns), in one pass over what is stored.
+    """Return the sum of CSR rows (n, columns) by group, dense (groups, columns), in one pass over the stored entries.
 
-    ``values`` replace the stored ones. A few groups are a product with their members; many would touch too much memory
-    at every entry, so there each entry adds to its own cell.
+    ``values`` replace the stored ones. For a few groups it is a product with their members. For many a product would
+    touch too much memory at every entry, so each entry adds to its own cell.
     """
     x = x if values is None else with_data(x, values)
     total, step = np.zeros((rows.count, x.shape[1])), max(1, cells // rows.count)
@@ -158,15 +160,9 @@ def sparse_sum(x: Any, rows: Grouping, values=None, cells: int = 1 << 21) -> np.
     return total
 
 
-_SEGMENTS = 32  # groups at most whose rows are worth bringing side by side
-_RUN = 4096  # rows of a group that are taken about their mean at a time: ten columns are a third of a megabyte
-_FEW_GROUPS = 32  # columns
-_AT_ONCE = 1 << 15  # rows times groups times columns that are one product
-
-
 @np.errstate(invalid="ignore", over="ignore", under="ignore")
 def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight, mean and scatter of rows by group.
+    """Return weight, mean and scatter of rows by group.
 
     Parameters
     ----------
@@ -175,28 +171,28 @@ def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.nda
     rows : Grouping
         Group and weight of each row.
     vector : bool
-        Whether the scatter is a matrix, of all columns with each other.
+        Return scatter as a matrix, of all columns with each other.
 
     Returns
     -------
     n : array, shape (groups, D), or (groups,) with ``vector``
-        Sum of weights of what is observed.
+        Sum of weights of observed entries.
     mean : array, shape (groups, D)
-        0 where nothing is.
+        Mean, 0 where nothing is observed.
     scatter : array, shape (groups, D), or (groups, D, D) with ``vector``
-        Not finite where squares leave float64.
+        Sum of squares about the mean, not finite where squares leave float64.
     """
     few = len(x) * rows.count * max(x.shape[1], 8) <= _AT_ONCE
     return (_at_once(x, rows, vector) if few else None) or _by_pieces(x, rows, vector)
 
 
 def _at_once(x, rows: Grouping, vector: bool):
-    """Moments of few rows (n, columns), all groups in one product; None where a group is empty or an entry missing."""
+    """Return moments of few rows (n, columns) in one product; None if a group is empty or an entry missing."""
     member = rows.membership()
     n = member.sum(1)
     if not n.all():
         return None
-    mean = x.take(member.argmax(1), 0).astype(float, copy=False)  # about a row of their own a constant column is 0
+    mean = x.take(member.argmax(1), 0).astype(float, copy=False)  # centred on a row of its group a constant column is 0
     z = x - mean.take(rows.codes, 0)
     total = member @ z
     step = total / n[:, None]
@@ -210,7 +206,7 @@ def _at_once(x, rows: Grouping, vector: bool):
 
 
 def _by_pieces(x, rows: Grouping, vector: bool):
-    """Moments of rows (n, columns), piece by piece."""
+    """Return moments of rows (n, columns), piece by piece."""
     count, dim = rows.count, x.shape[1]
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
@@ -222,7 +218,7 @@ def _by_pieces(x, rows: Grouping, vector: bool):
     size = len(x) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
     for piece in pieces(len(x), 1 if whole else dim, rows=size):
         part, own = x[piece], rows[piece]
-        if own.weight is not None and not own.weight.all():  # what is written in a row of weight 0 is not read
+        if own.weight is not None and not own.weight.all():  # rows of weight 0 are not read
             part, own = part[own.weight > 0], own[own.weight > 0]
         if whole or (columns and finite(part)):
             _add_columns(n, mean, scatter, part.T, own)
@@ -258,7 +254,7 @@ def _add_scalars(n, mean, scatter, x, rows: Grouping):
 
 
 def _start(n, mean, x, codes, groups):
-    """Make the first entry seen the mean of what is empty in some groups."""
+    """Set the means that are still empty in some groups to the first entry seen."""
     first = np.empty(len(n), np.intp)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     for k in groups:
@@ -270,9 +266,9 @@ def _start(n, mean, x, codes, groups):
 
 
 def _add_columns(n, mean, scatter, columns, rows: Grouping):
-    """Add finite rows that stand in memory column by column, (D, n), to moments of scalars or vectors, in place.
+    """Add finite rows, stored column by column (D, n), to moments of scalars or vectors, in place.
 
-    Rows of a group are brought side by side: then each column of a group is one run, and its sums are products.
+    Rows of a group are brought side by side: each column of a group is then contiguous, and its sums are products.
     """
     if rows.bounds is None:
         order, rows = rows.side_by_side()
@@ -305,9 +301,9 @@ def _add_columns(n, mean, scatter, columns, rows: Grouping):
 
 
 def _products(z, beside) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of rows (D, n), and of their outer products; ``beside`` has a row of ones below them.
+    """Return the sum of rows (D, n) and of their outer products; ``beside`` holds ``z`` above a row of ones.
 
-    Of few columns a general product takes half the time of a symmetric one, which BLAS chooses for z z'.
+    With few columns a general product takes half the time of a symmetric one, which NumPy chooses for z z'.
     """
     if len(z) > _FEW_GROUPS:
         return z @ beside[-1], z @ z.T
@@ -316,7 +312,7 @@ def _products(z, beside) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _add_vectors(n, mean, scatter, x, rows: Grouping):
-    """Add rows to the moments (groups, D, D), in place; a row with a missing entry counts nothing."""
+    """Add rows to the moments (groups, D, D), in place; a row with a missing entry adds nothing."""
     if not finite(x):
         seen = ~np.isnan(x).any(1)
         x, rows = x[seen], rows[seen]
@@ -329,7 +325,7 @@ def _add_vectors(n, mean, scatter, x, rows: Grouping):
         if n[k] == 0:
             mean[k] = z[0]
         z -= mean[k]
-        total = (np.ones(len(z)) if w is None else w) @ z  # of short rows eight times faster than a sum
+        total = (np.ones(len(z)) if w is None else w) @ z  # for short rows eight times faster than a sum
         n[k] += len(z) if w is None else w.sum()
         if w is not None:
             z *= np.sqrt(w)[:, None]
