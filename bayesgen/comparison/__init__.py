@@ -1,4 +1,4 @@
-"""Models and inferences side by side, on the same rows: by cross-validation, and by their evidence. Nothing prints."""
+"""Comparison of models and inferences on the same rows, by cross-validation and by evidence. Nothing prints."""
 
 from bayesgen.comparison.cross_validation import (
     Comparison,

@@ -1,9 +1,9 @@
-r"""Simulation-based calibration: whether a posterior is right, checked by simulating from the prior.
+r"""Simulation-based calibration: a check of posteriors by simulation from the prior.
 
-Draw parameters θ from the prior, data from the parameters, and L independent draws from the posterior of those data.
-Then the rank of θ among the draws is uniform on 0..L, for every scalar function of θ and the data: that is Bayes' rule
-and nothing else. A wrong update, density or sampler bends the ranks. (Talts et al. 2018, arXiv:1804.06788; Modrák et
-al. 2023, *Bayesian Analysis*, on the likelihood of the data as a test quantity.)
+Draw parameters θ from the prior, data from the likelihood at θ, and L independent draws from the posterior given these
+data. Then the rank of θ among the draws is uniform on 0..L, for every scalar function of θ and the data: this follows
+from Bayes' rule alone. A wrong update, density or sampler makes the ranks non-uniform. (Talts et al. 2018,
+arXiv:1804.06788; Modrák et al. 2023, *Bayesian Analysis*, on the likelihood of the data as a test quantity.)
 """
 
 import functools
@@ -25,12 +25,12 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import uniformity
 from bayesgen.posterior.posterior import generator
 
-_LONGER = 4  # times that a chain may be doubled in search of independent draws
+_LONGER = 4  # doublings of a chain, at most, in search of independent draws
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What `check_calibration` found.
+    """Result of `check_calibration`.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Calibration:
         Rank 0..draws of the truth among the posterior draws, for every scalar parameter that varies, and for the
         "log_likelihood" of the data.
     draws : int
-        Posterior draws that were ranked among.
+        Posterior draws in each ranking.
     effective : float
-        The smallest effective sample size that any simulation ended with; infinite where draws are exact.
+        Smallest effective sample size of all simulations; infinite where draws are exact.
     divergent : int
-        Simulations with a divergence.
+        Number of simulations with a divergence.
     """
 
     ranks: Mapping[str, np.ndarray]
@@ -52,17 +52,17 @@ class Calibration:
 
     @property
     def simulations(self) -> int:
-        """How many data sets were simulated."""
+        """Number of simulated data sets."""
         return len(next(iter(self.ranks.values())))
 
     @functools.cached_property
     def p_values(self) -> dict[str, float]:
-        """P value of every scalar: whether its ranks are uniform, see `uniformity`."""
+        """P value of every scalar, under the hypothesis that its ranks are uniform, by `uniformity`."""
         return {name: uniformity(ranks, self.draws) for name, ranks in self.ranks.items()}
 
     @functools.cached_property
     def adjusted(self) -> dict[str, float]:
-        """P values by Holm's correction for their number, the smallest first."""
+        """P values after Holm's correction for their number, the smallest first."""
         result, least = {}, 0.0
         for i, name in enumerate(sorted(self.p_values, key=self.p_values.__getitem__)):
             result[name] = least = max(least, min(1.0, (len(self.p_values) - i) * self.p_values[name]))
@@ -74,7 +74,7 @@ class Calibration:
         return next(iter(self.adjusted.values()))
 
     def ok(self, level: float = 0.01) -> bool:
-        """Whether no scalar is rejected; a right posterior fails with probability ``level`` at most."""
+        """Return True if no scalar is rejected; a correct posterior fails with probability ``level`` at most."""
         return self.p_value > level
 
     def __str__(self):
@@ -96,34 +96,34 @@ def check_calibration(
     simulate: Callable[[Mapping[str, np.ndarray], np.random.Generator], Any] | None = None,
     seed=None,
 ) -> Calibration:
-    """Check a model and an inference by simulation: whether true parameters rank uniformly among posterior draws.
+    """Check a model and an inference by simulation: true parameters should rank uniformly among posterior draws.
 
     Parameters
     ----------
     model : Model
-        With a proper prior: any leaf, also your own, a `NaiveBayes`, a `GaussianDiscriminant`, or (with ``simulate``) a
-        regression.
+        Model with a proper prior: any leaf, also your own, a `NaiveBayes`, a `GaussianDiscriminant`, or (with
+        ``simulate``) a regression.
     size : int
-        Rows of a simulated data set. Few: a mistake in the prior shows where data are few.
+        Rows of a simulated data set. Keep it small: a mistake in the prior shows where data are few.
     inference : str or Inference
         "exact", or a sampler such as ``NUTS(num_samples=500, num_chains=1)``, which is compiled once. Its draws are
-        thinned; where fewer than ``draws`` of them are effective, the chain is run for longer.
+        thinned; if fewer than ``draws`` of them are effective, the chain is run for longer.
     simulations : int
-        Data sets simulated.
+        Number of simulated data sets.
     draws : int
-        Posterior draws to rank among.
+        Posterior draws in each ranking.
     missing : bool array, shape of the rows, or mapping from feature to array, optional
-        Entries to take out of every data set.
+        Entries to remove from every data set.
     simulate : callable (params, rng) -> data, optional
-        Draws one data set given parameters, as the model's ``statistics`` takes it: a tuple where that takes several
-        arguments. By default rows are drawn from the model's own ``likelihood``.
+        Draws one data set given parameters, in the form that the model's ``statistics`` takes: a tuple if it takes
+        several arguments. By default rows are drawn from the model's own ``likelihood``.
     seed : int or Generator, optional
         Source of randomness.
 
     Returns
     -------
     Calibration
-        ``print`` it, ask it ``.ok()``, or draw it by `bayesgen.plot.probability`.
+        ``print`` it, call its ``ok()``, or draw it by `bayesgen.plot.calibration`.
 
     Examples
     --------
@@ -153,11 +153,11 @@ def check_calibration(
         ranks.append((values[1:] < values[0]).sum(0) + rng.integers(ties + 1))
         moving = moving | (
             np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(0)
-        )  # no known value, nor the zeros of a factor
+        )  # excludes known values and the zeros of a factor
         effective, divergent = min(effective, found[0]), divergent + found[1]
     names = [f"{site}{_place(index)}" for site, v in posterior.items() for index in np.ndindex(v.shape[1:])]
     table = np.array(ranks)
-    first = np.unique(table, axis=1, return_index=True)[1]  # what always ranks as another does is the same quantity
+    first = np.unique(table, axis=1, return_index=True)[1]  # scalars that always have the same rank are one quantity
     kept = [j for j in range(table.shape[1]) if moving[j] and j in first]
     if not kept:
         raise ValueError(f"{type(model).__name__} has nothing to learn: no parameter varies")
@@ -165,7 +165,7 @@ def check_calibration(
 
 
 def _parameters(model, rng, count):
-    """Draws of the prior: exact where the model has them, else by its program."""
+    """Return draws of the prior, exact if the model is conjugate, else by its program."""
     if is_conjugate(model):
         return {site: np.asarray(v) for site, v in model.sample_parameters(rng, (count,)).items()}
     from numpyro.infer import Predictive
@@ -200,7 +200,7 @@ def _rows(model, truths, size, missing, rng):
 
 
 def _gaps(x, missing):
-    """Take entries out of every data set (simulations, n, ...)."""
+    """Remove the missing entries from every data set (simulations, n, ...)."""
     if missing is None:
         return x
     if np.shape(missing) != x.shape[1:]:
@@ -209,7 +209,10 @@ def _gaps(x, missing):
 
 
 def _independent(inference, model, statistics, count, rng):
-    """Return independent draws (count, ...) of the posterior; their effective number, and whether one diverged."""
+    """Return independent draws (count, ...) of the posterior, and a pair: their effective number, True if one diverged.
+
+    The chain of NUTS is doubled until enough of its draws are effective.
+    """
     from numpyro.diagnostics import effective_sample_size
 
     attempt = 0
@@ -223,7 +226,7 @@ def _independent(inference, model, statistics, count, rng):
             return posterior.draws(rng, (count,)), (math.inf, False)
         with np.errstate(invalid="ignore", divide="ignore"):
             sizes = np.concatenate([np.ravel(effective_sample_size(np.asarray(v))) for v in posterior.samples.values()])
-        effective = float(sizes[~np.isnan(sizes)].min(initial=math.inf))  # NaN: of what does not vary
+        effective = float(sizes[~np.isnan(sizes)].min(initial=math.inf))  # NaN: a value that does not vary
         if effective >= count or not isinstance(inference, NUTS) or attempt == _LONGER:
             break
         inference = replace(inference, num_samples=2 * inference.num_samples)  # the program stays compiled
@@ -243,7 +246,7 @@ def _place(index):
 
 
 def _log_likelihood(model, params, data, statistics):
-    """Log p(data | params) of every draw."""
+    """Return log p(data | params) for every draw."""
     if isinstance(model, ClassConditional):
         density = model.log_likelihood_rows(params, model.check(data[0]))
         return density[:, data[1], np.arange(len(data[1]))].sum(-1)

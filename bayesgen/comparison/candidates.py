@@ -1,8 +1,7 @@
-"""The classifiers that are compared, not fitted, and the rows as each of them takes them.
+"""Unfitted classifiers for a comparison, each with the rows in a form that it can take.
 
-What a model cannot take is made good for it, and said: columns that a Gaussian cannot describe are left out, gaps that
-a model has no answer to are filled with what the rows of fit have. Levels of categories are those of all rows, since a
-fold may lack some.
+A note records each change of the rows: columns that a Gaussian cannot describe are left out, and gaps that a model
+cannot handle are imputed from the rows of fit. The levels of categories come from all rows, since a fold may lack some.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,12 +25,12 @@ from bayesgen.models import DirichletCategorical
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
-MODELS = ("nb", "gda")  # short names of what `estimator` makes
+MODELS = ("nb", "gda")  # short names of the models of `estimator`
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A classifier, not fitted, with the rows it takes and what was done to them."""
+    """An unfitted classifier, with the rows it takes and a note on how they were changed."""
 
     classifier: Any
     rows: Any
@@ -39,7 +38,7 @@ class Candidate:
 
 
 class _Parts:
-    """A table divided: numbers with NaN where missing, and codes of categories with their levels."""
+    """A table split into numbers, NaN where missing, and codes of categories with their levels."""
 
     def __init__(self, X, features=None):
         self.X, self.table, self.features = X, Table(X), features
@@ -53,7 +52,7 @@ class _Parts:
         self.codes = np.hstack(codes).astype(float) if codes else np.empty((size, 0))
 
     def frame(self):
-        """The columns as pandas has them, every category with all its levels."""
+        """Return the columns as a DataFrame, every category with all its levels."""
         import pandas as pd
 
         columns: dict[str, Any] = dict(zip(self.numeric, self.numbers.T, strict=True))
@@ -63,7 +62,7 @@ class _Parts:
 
 
 def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[str, str] | None = None):
-    """Return naive Bayes, not fitted, whose categories are those of all rows of ``X``; ``features`` names families."""
+    """Return an unfitted naive Bayes with the categories of all rows of ``X``; ``features`` names families."""
     leaves: dict[str, Any] = {
         column: DirichletCategorical(np.ones(len(block.categories)), block.categories)
         for block in Schema.learn(Table(X), features or "auto").blocks
@@ -74,13 +73,13 @@ def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[st
 
 
 def check_model(model: str) -> None:
-    """Raise where a model has no such short name."""
+    """Raise ValueError unless ``model`` is a short name in `MODELS`."""
     if model not in MODELS:
         raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
 
 
 def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
-    """Return the classifier to compare, not fitted; its categories are those of all rows of ``X``, not of a fold."""
+    """Return the unfitted classifier to compare, with the categories of all rows of ``X``, not of a fold."""
     check_model(model)
     if model == "gda":
         return GaussianDiscriminantClassifier(inference=inference, random_state=seed)
@@ -143,18 +142,18 @@ CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
 
 
 def candidates(X, models, seed, features=None) -> tuple[dict[str, Candidate], dict[str, str]]:
-    """Return candidates by name, and why some that were not asked for by name are left out.
+    """Return candidates by name, and, if ``models`` is None, the reasons by name why some are left out.
 
     Parameters
     ----------
     X : DataFrame or array, shape (n, columns)
         Rows.
     models : None, sequence of names, or mapping from name to classifier
-        As `bayesgen.compare_models` has it.
+        As for `bayesgen.compare_models`.
     seed : int
-        Random state of all that takes one.
+        Random state of every classifier that takes one.
     features : mapping from column to family, optional
-        Of naive Bayes.
+        Families of columns for naive Bayes.
     """
     if models is not None and not isinstance(models, str) and hasattr(models, "items"):
         result = {str(name): Candidate(classifier, X) for name, classifier in models.items()}

@@ -1,7 +1,4 @@
-"""What a comparison found: class probabilities of the held-out rows, what they cost, and their scores side by side.
-
-Models and inferences side by side, by their predictions of the same held-out rows.
-"""
+"""Cross-validation of models and of inferences: class probabilities of the same held-out rows, and their scores."""
 
 import contextlib
 import warnings
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Note:
-    """What an inference said of a fold: why it failed, or a warning."""
+    """The failure, or a warning, of an inference in one fold."""
 
     inference: str
     fold: int
@@ -37,7 +34,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Scores:
-    """Means over the held-out rows of the ``folds`` folds that could be learned; NaN where there is none."""
+    """Mean scores over the held-out rows of the ``folds`` folds that could be learned; NaN if there is none."""
 
     folds: int
     accuracy: float
@@ -59,11 +56,11 @@ class Comparison:
     probability : dict from inference to array, shape (n, K)
         Held-out class probabilities, NaN in folds that could not be learned.
     seconds : dict from inference to float
-        Fitting and predicting in all folds, compilation included.
+        Time of fitting and predicting in all folds, compilation included.
     notes : list of Note
         Failures and warnings.
     doubtful : dict from inference to bool array, shape (n,)
-        The rows whose probabilities rest on few draws; see `inspection.draw_reliability`.
+        True for rows whose probabilities rest on few draws; see `inspection.draw_reliability`.
     """
 
     classes: np.ndarray
@@ -76,7 +73,7 @@ class Comparison:
 
     @classmethod
     def begin(cls, y, names: Collection[str], **others) -> Self:
-        """Return what is known of rows with classes ``y`` before the first fold: no probabilities of ``names`` yet."""
+        """Return a comparison of ``names`` on rows with classes ``y`` before the first fold, without probabilities."""
         classes, truth = np.unique(y, return_inverse=True)
         return cls(
             classes=classes,
@@ -95,11 +92,11 @@ class Comparison:
         return int(self.fold.max())
 
     def learned(self, inference: str) -> NDArray[np.bool_]:
-        """Whether a row has a probability: its fold could be learned, (n,)."""
+        """Return True for each row that has probabilities, since its fold could be learned, shape (n,)."""
         return np.isfinite(self.probability[inference].sum(axis=1))
 
     def scores(self, inference: str) -> Scores:
-        """Scores of one inference, over the folds where it exists."""
+        """Return the scores of one inference over the folds that it could learn."""
         rows = self.learned(inference)
         if not rows.any():
             return Scores(0, *[float("nan")] * 4)
@@ -113,25 +110,25 @@ class Comparison:
         )
 
     def difference(self, one: str = "nuts", other: str = "exact") -> np.ndarray:
-        """|Difference| of two inferences' probabilities over the m rows where both exist, shape (m, K)."""
+        """Return the |difference| of two inferences' probabilities on the m rows that have both, shape (m, K)."""
         rows = self.learned(one) & self.learned(other)
         return np.abs(self.probability[one][rows] - self.probability[other][rows])
 
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison(Comparison):
-    """Held-out class probabilities of every model: `Comparison`, and what is told of the models beside each other.
+    """Held-out class probabilities of every model: a `Comparison` with a table of the models.
 
     Attributes
     ----------
     remarks : dict from model to str
-        What was done to the rows for its sake, or why it is left out.
+        How the rows were changed for the model, or why it is left out.
     """
 
     remarks: dict[str, str]
 
     def log_losses(self, model: str) -> np.ndarray:
-        """Log loss of every row, (n,), NaN where there is none."""
+        """Return the log loss of every row, NaN where there is none, shape (n,)."""
         own = self.probability[model][np.arange(len(self.y_true)), self.y_true]
         with np.errstate(divide="ignore"):
             return -np.log(own)
@@ -146,9 +143,9 @@ class ModelComparison(Comparison):
     def table(self) -> "pd.DataFrame":
         """A row for each model, the best first.
 
-        Columns "log_loss" with its "standard_error"; "difference", the mean over rows of the log loss less that of the
-        best model of the same row, with its "difference_error"; "brier_score", "calibration_error", "accuracy",
-        "seconds" of fitting and predicting in all folds, and "folds" that could be learned.
+        Columns: "log_loss" with its "standard_error"; "difference", the mean over rows of the log loss minus the best
+        model's on the same row, with its "difference_error"; "brier_score", "calibration_error", "accuracy", "seconds"
+        of fitting and predicting in all folds, and "folds" that could be learned.
         """
         import pandas as pd
 
@@ -173,7 +170,7 @@ class ModelComparison(Comparison):
 
 
 def _mean(values) -> tuple[float, float]:
-    """Mean over the rows where there is a value, and its standard error; infinite values leave no error."""
+    """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
     values = values[~np.isnan(values)]
     if len(values) < 2 or not np.isfinite(values).all():
         return (float(values.mean()) if len(values) else float("nan")), float("nan")
@@ -181,7 +178,7 @@ def _mean(values) -> tuple[float, float]:
 
 
 def usable_folds(y, folds: int) -> int:
-    """Return ``folds``, or the size of the smallest class where that is less; a ValueError where it is 1."""
+    """Return ``folds``, or the size of the smallest class if that is less; raise ValueError if it is 1."""
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ValueError(f"folds must be an integer >= 2, got {folds!r}")
     classes, counts = np.unique(y, return_counts=True)
@@ -213,15 +210,15 @@ def compare(
     model : {"nb", "gda"}
         Naive Bayes, or Gaussian discriminant analysis with a full covariance per class.
     inferences : sequence of names, or mapping from name to Inference
-        What to compare.
+        Inferences to compare.
     folds : int
-        Number of folds; fewer where the smallest class has fewer rows.
+        Number of folds; fewer if the smallest class has fewer rows.
     seed : int
-        Of the folds and of NUTS.
+        Seed of the folds and of NUTS.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before every fit, and at the end.
     features : mapping from column to family, optional
-        Of naive Bayes, see `NaiveBayesClassifier`; columns it does not name have the family of their type.
+        Families of columns for naive Bayes, see `NaiveBayesClassifier`; other columns have the family of their type.
 
     Examples
     --------
@@ -231,7 +228,7 @@ def compare(
     >>> round(result.scores("exact").accuracy, 2)
     0.9
     """
-    from bayesgen.comparison.candidates import estimator  # a tenth of the time of `import bayesgen`
+    from bayesgen.comparison.candidates import estimator  # here, since it takes a tenth of `import bayesgen`
 
     if not isinstance(inferences, Mapping):
         inferences = {name: resolve(name) for name in inferences}
@@ -270,28 +267,28 @@ def compare_models(
     y : array, shape (n,)
         Class labels.
     models : sequence of names, or mapping from name to classifier, optional
-        Of "base rate", "naive Bayes", "shared", "full" (Gaussian discriminants), "averaged" and "logistic" (MAP);
-        default: all that can take some column. Or classifiers of your own, which get the rows as they are.
+        Names among "base rate", "naive Bayes", "shared", "full" (Gaussian discriminants), "averaged" and "logistic"
+        (MAP); default: all that can take some column. Or classifiers of your own, which get the rows as they are.
     folds : int
-        Number of folds; fewer where the smallest class has fewer rows.
+        Number of folds; fewer if the smallest class has fewer rows.
     seed : int
-        Of the folds and of what is random in a model.
+        Seed of the folds and of random models.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before every fit, and at the end.
     features : mapping from column to family, optional
-        Of naive Bayes, see `NaiveBayesClassifier`; columns it does not name have the family of their type.
+        Families of columns for naive Bayes, see `NaiveBayesClassifier`; other columns have the family of their type.
 
     Returns
     -------
     ModelComparison
-        ``table`` has the scores, ``notes`` and ``remarks`` what else is to be known.
+        ``table`` has the scores, ``notes`` failures and warnings, ``remarks`` changes of rows and models left out.
 
     Notes
     -----
-    A standard error is the standard deviation over rows divided by the root of their number. Rows of different folds
-    share most of what they are predicted from, so it is somewhat too small (Bengio and Grandvalet 2004, *JMLR* 5);
-    it says nothing of other training sets. A difference is taken row by row, which leaves out what makes a row hard for
-    every model alike: models whose log losses overlap by their own errors can well be apart by their difference.
+    A standard error is the standard deviation over rows divided by the root of their number. It is somewhat too small,
+    since the training rows of different folds overlap (Bengio and Grandvalet 2004, *JMLR* 5), and it does not cover
+    other training sets. A difference is taken row by row, so that rows which are hard for every model cancel: log
+    losses that overlap within their own errors may still differ clearly.
 
     Examples
     --------
@@ -322,18 +319,17 @@ def compare_models(
 def held_out_importance(
     X, y, model: str = "nb", folds: int = 5, seed: int = 0, features: Mapping[str, str] | None = None
 ) -> "pd.DataFrame":
-    """What each column is worth on held-out rows under the exact posterior: `inspection.importance` of every fold.
+    """Return the importance of each column on held-out rows, exact posterior: `inspection.importance` of every fold.
 
     Parameters
     ----------
     X, y, model, folds, seed, features
-        As `compare`, whose folds these are.
+        As for `compare`, with the same folds.
 
     Returns
     -------
     DataFrame, shape (n, columns)
-        By how much the log loss of each row grows where a column is missing; without the rows of a fold that could not
-        be learned.
+        Growth of the log loss of each row if a column is missing; without the rows of folds that could not be learned.
     """
     import pandas as pd
 
@@ -342,14 +338,14 @@ def held_out_importance(
     y, found = np.asarray(y), []
     for train, test in _splits(np.unique(y, return_inverse=True)[1], usable_folds(y, folds), seed):
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
-            warnings.simplefilter("ignore")  # what is wrong with a fold is a note of `compare`
+            warnings.simplefilter("ignore")  # `compare` notes the problems of a fold
             classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
             found.append(importance(classifier, _safe_indexing(X, test), y[test]))
     return pd.concat(found).sort_index() if found else pd.DataFrame()
 
 
 def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, rows) -> None:
-    """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows as it takes them."""
+    """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows in its form."""
     work = [
         (number, name, *places)
         for number, places in enumerate(_splits(result.y_true, folds, seed), 1)
@@ -385,5 +381,5 @@ def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, ro
 
 
 def _splits(truth, folds: int, seed: int):
-    """Yield the rows of fit and the rows held out, fold by fold: the same for all that is compared."""
+    """Yield the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
     return StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth)

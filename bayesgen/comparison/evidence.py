@@ -1,4 +1,4 @@
-"""Models side by side by their evidence: the posterior probabilities of fitted classifiers."""
+"""Comparison of models by evidence: the posterior probabilities of fitted classifiers."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,31 +14,33 @@ if TYPE_CHECKING:
 
 @np.errstate(under="ignore")
 def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
-    """Posterior probabilities of fitted classifiers as models of the same rows and classes.
+    """Return the posterior probabilities of fitted classifiers as models of the same rows and classes.
 
-    p(model | data) is proportional to p(model) p(X, y | model): covariance structures, priors and kinds of features can
-    be compared, exactly, where p(x) means the same of every column: counts may be Poisson or categorical, but a
+    p(model | data) is proportional to p(model) p(X, y | model). Covariance structures, priors and kinds of features can
+    be compared exactly if p(x) has the same meaning for every column: counts may be Poisson or categorical, but a
     probability is not comparable with a density, nor with a probability given the total of a bag of words. Under "weak"
-    priors, which follow the data, the evidence is an empirical Bayes quantity. Logistic and probit classifiers compare
-    among themselves by p(y | X, model), of any columns of the same rows.
+    priors, which follow the data, the evidence is an empirical Bayes quantity. Logistic and probit classifiers are
+    compared among themselves by p(y | X, model), on any columns of the same rows.
 
     Parameters
     ----------
     classifiers : mapping from name to fitted classifier
-        With conjugate priors, or ``inference="laplace"``, which estimates evidences; all fitted to the same rows.
+        Classifiers with conjugate priors, or with ``inference="laplace"``, which estimates evidences; all fitted to the
+        same rows.
     prior : array_like, shape (models,), optional
         Prior probabilities of the models; default: all equal.
 
     Returns
     -------
     DataFrame
-        By name, the most probable first: "log_evidence", "probability", and "log_bayes_factor" against the first.
+        Rows by name, the most probable first; columns "log_evidence", "probability", and "log_bayes_factor" against
+        the first.
 
     Raises
     ------
     ValueError
-        Where classes, rows by class or columns differ, a column's p(x) is of another kind, or counts, means or sums of
-        squares of a column say that the rows were others: rescaled, say, or with other gaps.
+        If classes, rows by class or columns differ, if a column's p(x) is of another kind, or if counts, means or sums
+        of squares of a column show that the rows differ: rescaled, say, or with other gaps.
 
     Examples
     --------
@@ -79,7 +81,7 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
 
 
 def _different_rows(one, other) -> str | None:
-    """What says that two classifiers were fitted to different rows."""
+    """Return the evidence that two classifiers were fitted to different rows, or None."""
     if hasattr(one, "schema_"):
         return different_rows(*(by_column(c.schema_, c.model_, c.statistics_) for c in (one, other)))
     same_classes = np.array_equal(one.statistics_.data["t"], other.statistics_.data["t"])
@@ -87,7 +89,7 @@ def _different_rows(one, other) -> str | None:
 
 
 def _description(classifier) -> dict[str, Any]:
-    """What has to agree between two classifiers whose evidences are compared."""
+    """Return the properties that must agree between classifiers whose evidences are compared."""
     modelled = "what is modelled"
     if not hasattr(classifier, "schema_"):
         rows = classifier.statistics_.data

@@ -2,15 +2,15 @@
 
 `log_loss` and `brier_score` are the means of the two proper losses of `bayesgen.decision`: the true
 probabilities alone minimise their expectation. `accuracy` looks at the most probable class only, and
-`realised_loss` at the decisions that a loss matrix makes of the probabilities. Calibration asks
-whether what is given probability 0.7 happens in 70 % of the cases: `reliability_table` shows it,
-`expected_calibration_error` and `brier_decomposition` measure it.
+`realised_loss` at the decisions that follow from the probabilities and a loss matrix. Probabilities
+are calibrated if events of probability 0.7 happen in 70 % of the cases: `reliability_table` shows
+this, `expected_calibration_error` and `brier_decomposition` measure it.
 
-All take the arguments of scikit-learn's metrics, and `sklearn.metrics.make_scorer` takes all that
+All take the arguments of scikit-learn's metrics. `sklearn.metrics.make_scorer` accepts all that
 return a number, with ``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer`
-are ready ones. Two numbers differ from scikit-learn's on purpose: its log loss takes a probability
-of 0 for 2e-16, which makes a certain error cost 36 nats, here it is infinite; and its Brier score
-of two classes is half of this one unless it is told ``scale_by_half=False``.
+are ready-made. Two numbers differ from scikit-learn's on purpose. Its log loss replaces a
+probability of 0 by 2e-16, so that a certain error costs 36 nats; here it costs infinity. Its Brier
+score of two classes is half of this one unless ``scale_by_half=False``.
 """
 
 from bayesgen.evaluation.reliability import (

@@ -1,4 +1,4 @@
-"""Calibration: predicted probabilities against the frequencies of what they predict, in bins."""
+"""Calibration: predicted probabilities against observed frequencies, in bins."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,7 +18,7 @@ Strategy = Literal["uniform", "quantile"]
 class ReliabilityTable:
     """Predicted probabilities against observed frequencies, for every class and bin.
 
-    An empty bin has count 0 and NaN means and interval, which plots leave out.
+    An empty bin has count 0, and NaN for means and interval, which plots leave out.
 
     Attributes
     ----------
@@ -50,18 +50,18 @@ def reliability_table(
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
 ) -> ReliabilityTable:
-    """Predicted probability and observed frequency, class by class and bin by bin.
+    """Return predicted probability and observed frequency, class by class and bin by bin.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, labels
-        As `bayesgen.evaluation.accuracy`, and so are the errors.
+        As for `bayesgen.evaluation.accuracy`, which raises the same errors.
     bins : int
         Number of bins, at least 1. A bin holds the probabilities above its lower edge and up to its
         upper edge, the first bin also those at 0.
     strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal total weight in each class; the inner edges are then
-        predicted probabilities, and since tied ones share a bin, others may be empty.
+        Bins of equal width, or of equal total weight in each class. The inner edges of the latter
+        are predicted probabilities; since tied ones share a bin, other bins may be empty.
 
     Examples
     --------
@@ -83,12 +83,13 @@ def expected_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
 ) -> float:
-    """Mean over rows of |frequency - mean probability| of the bin they fall in, from 0 to 1.
+    """Return the mean over rows of |frequency - mean probability| of their bin, from 0 to 1.
 
-    ``kind="confidence"``, what is mostly meant, bins the probability of the most probable class and
-    asks how often that class is the true one. ``kind="classwise"`` does so for every class and
-    averages over classes. Both depend on the bins, and neither is proper: always predicting the
-    class frequencies makes both zero. Other parameters and errors as `reliability_table`.
+    ``kind="confidence"``, the usual definition, bins the probability of the most probable class and
+    compares it with the frequency at which that class is true. ``kind="classwise"`` does so for
+    every class and averages over classes. Both depend on the bins, and neither is proper: always
+    predicting the class frequencies makes both zero. Other parameters and errors are as for
+    `reliability_table`.
 
     >>> y_proba = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
     >>> expected_calibration_error([0, 1, 0, 1], y_proba)
@@ -113,12 +114,12 @@ def calibration_scorer(
     kind: Literal["confidence", "classwise"] = "confidence",
     labels: Labels | None = None,
 ) -> Any:
-    """A scorer for scikit-learn: minus the `expected_calibration_error`, so that larger is better.
+    """Return a scorer for scikit-learn: minus the `expected_calibration_error`, so that larger is better.
 
     Parameters
     ----------
     bins, strategy, kind
-        As `expected_calibration_error`.
+        As for `expected_calibration_error`.
     labels : sequence, shape (K,), optional
         Every class, in sorted order; needed where the held-out rows of a fold may lack one.
 
@@ -154,10 +155,10 @@ def brier_decomposition(
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
 ) -> BrierDecomposition:
-    """Split the Brier score into calibration, discrimination and what is in the data.
+    """Split the Brier score into calibration, discrimination and the uncertainty of the data.
 
     For one class let p be its predicted probability, o = 1[truth is the class], P and O their means
-    over the bin a row falls in, B the mean of o over all rows, and E the mean over rows. Then
+    over the bin of a row, B the mean of o over all rows, and E the mean over rows. Then
 
         E (p - o)^2 =   E (P - O)^2              reliability: miscalibration, 0 is best
                       - E (O - B)^2              resolution: how far bins differ, large is best
@@ -165,12 +166,12 @@ def brier_decomposition(
                       + E (p - P)^2              within-bin variance
                       - 2 E (p - P)(o - O)       within-bin covariance (with its 2)
 
-    and the terms returned are sums over classes: reliability - resolution + uncertainty +
+    The terms returned are sums over classes: reliability - resolution + uncertainty +
     within_bin_variance - within_bin_covariance is `brier_score`, always, up to rounding. The first
-    three alone give it (Murphy 1973) where all probabilities in a bin are equal, else only if the
+    three alone give it (Murphy 1973) if all probabilities in a bin are equal, else only if the
     last two (Stephenson, Coelho and Jolliffe 2008) happen to cancel.
 
-    Parameters and errors as `reliability_table`.
+    Parameters and errors are as for `reliability_table`.
 
     >>> terms = brier_decomposition([0, 1, 1], [[1, 0], [0.5, 0.5], [0, 1]])
     >>> round(terms.reliability, 4), round(terms.resolution, 4), round(terms.uncertainty, 4)
@@ -207,7 +208,7 @@ def _bin_of(p: Floats, edges: Floats) -> Codes:
 def _table(
     event: NDArray[np.bool_], p: Floats, bins: int, strategy: Strategy, sample_weight: ArrayLike | None
 ) -> ReliabilityTable:
-    """Events (n, m), yes or no, against their probabilities p (n, m); m rows of bins."""
+    """Tabulate events (n, m), true or false, against their probabilities p (n, m), in m rows of bins."""
     w, m = weights(sample_weight, len(p)), p.shape[1]
     if not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be an integer of at least 1; got {bins!r}.")

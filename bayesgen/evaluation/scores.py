@@ -1,4 +1,4 @@
-"""Scores: the mean loss of class probabilities, and of the decisions that they lead to."""
+"""Scores: the mean loss of class probabilities, and of the decisions based on them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 def accuracy(
     y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
 ) -> float:
-    """Fraction of rows whose most probable class is the true one; ties go to the lowest class.
+    """Return the fraction of rows whose most probable class is the true one; ties go to the lowest class.
 
     Parameters
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
     y_proba : array_like, shape (n, K), or (n,) for two classes
-        Predicted class probabilities, every row summing to 1; or those of the second class.
+        Predicted class probabilities, every row summing to 1; or the probabilities of the second class.
     sample_weight : array_like, shape (n,), optional
         Nonnegative: an integer weight is a row repeated, zero a row absent.
     labels : sequence, shape (K,), optional
@@ -41,7 +41,7 @@ def accuracy(
     Raises
     ------
     TypeError, ValueError
-        For a wrong kind, and for a wrong shape or value of an argument; the message names it.
+        If an argument has the wrong type, or the wrong shape or value; the message names it.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def accuracy(
 def log_loss(
     y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
 ) -> float:
-    """Mean of -log p(true class), in nats; infinite if a true class was given probability 0.
+    """Return the mean of -log p(true class), in nats; infinite if a true class was given probability 0.
 
-    Parameters and errors as `accuracy`.
+    Parameters and errors are as for `accuracy`.
 
     >>> round(log_loss([0, 1], [[0.5, 0.5], [0.2, 0.8]]), 4)
     0.4581
@@ -70,10 +70,10 @@ def log_loss(
 def brier_score(
     y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
 ) -> float:
-    """Mean of sum_k (1[y_true = k] - p_k)^2, from 0 to 2, as Brier defined it.
+    """Return the mean of sum_k (1[y_true = k] - p_k)^2, from 0 to 2, as Brier defined it.
 
     With two classes it is twice the mean squared error of p(t = 1 | x), which some call the Brier
-    score. Parameters and errors as `accuracy`.
+    score. Parameters and errors are as for `accuracy`.
 
     >>> brier_score([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     1.25
@@ -90,14 +90,14 @@ def realised_loss(
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
 ) -> float:
-    """Mean loss of deciding, in every row, for the action of least expected loss under its probabilities.
+    """Return the mean loss of taking, in every row, the action of least expected loss under its probabilities.
 
     Parameters
     ----------
     y_true, y_proba, sample_weight, labels
-        As `accuracy`, and so are the errors.
+        As for `accuracy`, which raises the same errors.
     loss : array_like or DataFrame, shape (K, A)
-        ``loss[i, j]`` is what action j costs when the truth is class i. The index of a DataFrame holds the classes, in
+        ``loss[i, j]`` is the cost of action j when the truth is class i. The index of a DataFrame holds the classes, in
         any order.
     reject_cost : float, optional
         Cost of declining to decide; see `bayesgen.decision.decide`.
@@ -118,12 +118,12 @@ def realised_loss(
 def loss_scorer(
     loss: "ArrayLike | pd.DataFrame", *, reject_cost: float | None = None, labels: Labels | None = None
 ) -> Any:
-    """A scorer for scikit-learn: minus the `realised_loss` of a classifier's decisions, so that larger is better.
+    """Return a scorer for scikit-learn: minus the `realised_loss` of a classifier, so that larger is better.
 
     Parameters
     ----------
     loss, reject_cost
-        As `realised_loss`.
+        As for `realised_loss`.
     labels : sequence, shape (K,), optional
         Every class, in sorted order; needed where the held-out rows of a fold may lack one.
 

@@ -16,9 +16,7 @@ from bayesgen.numerics.pieces import as_columns, blas_threads, grouped_patterns,
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, student_tail
 from bayesgen.numerics.sums import finite
 
-
-# Half the squared distance of a centre in standard deviations; up to here at most 1e-10 of a log density cancels.
-_APART = 1e5
+_APART = 1e5  # half a squared distance of centres in standard deviations: at most 1e-10 of a log density then cancels
 
 
 def triangular_inverse(lower) -> np.ndarray:
