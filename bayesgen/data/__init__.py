@@ -1,13 +1,13 @@
 """Two small open data sets, shipped with the package.
 
 ========  ====  ================================================================
-name      rows  what it is for
+name      rows  task
 ========  ====  ================================================================
 penguins   344  a penguin's species from its measurements; some values missing
 anes96     944  an American's vote in 1996, Clinton (0) or Dole (1), from a survey
 ========  ====  ================================================================
 
-Beside each ``<name>.csv`` a ``<name>.txt`` tells licence, source, citation and columns.
+Beside each ``<name>.csv`` a ``<name>.txt`` gives licence, source, citation and columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["load", "names", "path"]
 
 def names() -> list[str]:
     """
-    Names of the data sets.
+    Return the names of the data sets.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def names() -> list[str]:
 
 def path(name: str) -> Path:
     """
-    Where the CSV file of a data set lies.
+    Return the path of the CSV file of a data set.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def load(name: str) -> pd.DataFrame:
     >>> int(data.load("anes96")["vote"].sum())  # Dole
     393
     """
-    import pandas as pd  # read when a table is asked for, not with the package
+    import pandas as pd  # imported with the first table, not with the package
 
     return pd.read_csv(path(name))
 

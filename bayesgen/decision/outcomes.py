@@ -1,4 +1,4 @@
-"""Arguments of decisions and scores: true classes, probabilities, losses and weights, checked, in one form."""
+"""Arguments of decisions and scores, checked and in one form: true classes, probabilities, losses and weights."""
 
 import warnings
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ REJECT = -1
 """The action code by which `bayesgen.decision.decide` declines to decide."""
 
 ASK = "ask"
-"""What `bayesgen.decision.act` calls to decline to decide; the name of the code `REJECT`."""
+"""The name of the code `REJECT` among the actions of `bayesgen.decision.act`."""
 
 NONE_OF_THESE = -2
-"""The action code by which `bayesgen.decision.decide` says that a row is like no class."""
+"""The action code by which `bayesgen.decision.decide` marks a row that is like no class."""
 
 CODE_NAMES = ["none of these", ASK]
-"""What the codes -2 and -1 are called where actions have names."""
+"""Names of the codes -2 and -1 where actions have names."""
 
 
 def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
-    """Class codes (n,) and probabilities (n, K) of rows, from labels, and from one column of two classes as well.
+    """Return class codes (n,) and probabilities (n, K) of rows, from labels and also from one column of two classes.
 
     Parameters
     ----------
     y_true : array_like, shape (n,)
         True classes; see `class_codes`.
     y_proba : array_like, shape (n, K), or (n,) for two classes
-        Class probabilities, or those of the second class.
+        Probabilities of all classes, or of the second class.
     labels : sequence, shape (K,), optional
         The classes in the order of the columns.
     """
@@ -48,11 +48,11 @@ def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels 
 def class_codes(
     name: str, values: ArrayLike, count: int, labels: Labels | None = None, n_rows: int | None = None
 ) -> Codes:
-    """Code of each class, 0 to count - 1.
+    """Return the code of each class, 0 to count - 1.
 
-    With ``labels`` it is the place among them; codes are taken too where no label is a number. Without, whole numbers
-    from 0 to count - 1 are codes, and of anything else ``count`` distinct values are the classes in sorted order, as
-    scikit-learn's ``classes_`` are.
+    With ``labels`` a code is the place among them; codes are accepted too if all labels are text. Without labels whole
+    numbers from 0 to count - 1 are codes, and any other ``count`` distinct values are the classes in sorted order, like
+    scikit-learn's ``classes_``.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")  # odd in a fit, not in a few rows to score
@@ -83,7 +83,7 @@ def class_codes(
 
 
 def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: int, least: int = REJECT) -> Codes:
-    """Code of each action, ``least`` to count - 1, from codes or from names; codes where no name is a number."""
+    """Return the code of each action, ``least`` to count - 1, from names, or codes if names are absent or text."""
     if np.ma.is_masked(values):
         raise ValueError("action has masked entries; leave these rows out.")
     a = np.asarray(values)
@@ -111,12 +111,12 @@ def _are_text(labels: Labels) -> bool:
 
 
 def is_table(values) -> bool:
-    """Whether rows and columns are labelled, as those of a DataFrame."""
+    """Return True if rows and columns are labelled, as in a DataFrame."""
     return hasattr(values, "columns") and hasattr(values, "index")
 
 
 def named_loss(loss, labels: Labels | None = None, actions: Labels | None = None):
-    """A loss matrix with the names of its rows and columns, or None for those without names.
+    """Return a loss matrix with the names of its rows and columns, each None where there are no names.
 
     Rows and columns of a DataFrame are found by their labels: they come in the order of ``labels`` and ``actions``
     where these are given, else in their own. Labels 0, 1, ... in this order, those of a DataFrame made without any, are
@@ -131,7 +131,7 @@ def named_loss(loss, labels: Labels | None = None, actions: Labels | None = None
 
 
 def _in_order(own, wanted: Labels | None, expected: str):
-    """The places of the labels that are wanted, and these; of all labels, if they are names, where none are given."""
+    """Return the places of the labels that are wanted, and these labels; all of them where none are given."""
     own = list(own)
     place = {str(label): code for code, label in enumerate(own)}
     if len(place) < len(own):
@@ -147,7 +147,7 @@ def _in_order(own, wanted: Labels | None, expected: str):
 
 
 def aligned_loss(loss, classes: Labels | None, n_classes: int):
-    """A loss matrix whose rows are in the order of ``classes``, and the names of its actions, if any.
+    """Return a loss matrix with its rows in the order of ``classes``, and the names of its actions, if any.
 
     Where rows are named and nothing says which class each column of the probabilities is, it is an error.
     """
@@ -161,7 +161,7 @@ def aligned_loss(loss, classes: Labels | None, n_classes: int):
 
 
 def column_classes(y_proba, labels: Labels | None) -> Labels | None:
-    """The classes in the order of the columns: those given, or what a DataFrame calls its columns, if anything."""
+    """Return the classes in the order of the columns: ``labels``, or the names of the columns of a DataFrame."""
     own = list(y_proba.columns) if is_table(y_proba) else []
     if own == list(range(len(own))):
         return labels
@@ -174,7 +174,7 @@ def column_classes(y_proba, labels: Labels | None) -> Labels | None:
 
 
 def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labels | None):
-    """Class codes of rows, a loss matrix in their order, and the names of its rows and columns, if any."""
+    """Return the class codes of rows, a loss matrix in their order, and the names of its rows and columns, if any."""
     matrix, rows, actions = named_loss(loss, labels, actions)
     t = class_codes("y_true", y_true, len(matrix), rows)
     if labels is None and rows is not None and _are_text(rows) and t.size and np.array_equal(t, y_true):
@@ -186,12 +186,12 @@ def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labe
 
 
 def classes_by_code(y_true: ArrayLike, codes: Codes, count: int) -> Labels:
-    """The classes in the order of their codes, where nobody gave them: the codes, or the distinct values, sorted."""
+    """Return the classes in the order of their codes, where nobody gave them: the codes, or the distinct values sorted."""
     return np.arange(count) if np.array_equal(codes, y_true) else np.unique(np.asarray(y_true))
 
 
 def numbers(name: str, values: ArrayLike) -> Floats:
-    """An array of floats, or raise what is wrong with it."""
+    """Return an array of floats; raise if entries are masked or no numbers."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; leave these rows out.")
     array = np.asarray(values)
@@ -201,7 +201,7 @@ def numbers(name: str, values: ArrayLike) -> Floats:
 
 
 def probabilities(values: ArrayLike) -> Floats:
-    """Class probabilities (n, K), or raise what is wrong with them."""
+    """Return class probabilities (n, K); raise unless every row is one distribution."""
     p = numbers("y_proba", values)
     if p.ndim != 2 or p.shape[1] == 0:
         raise ValueError(
@@ -218,7 +218,7 @@ def probabilities(values: ArrayLike) -> Floats:
 
 
 def loss_matrix(values: ArrayLike, n_classes: int | None = None) -> Floats:
-    """Losses (K, actions), or raise what is wrong with them."""
+    """Return losses (K, actions); raise if their shape is wrong or one is not finite."""
     loss = numbers("loss", values)
     if loss.ndim != 2 or loss.size == 0 or n_classes not in (None, len(loss)):
         raise ValueError(
@@ -230,14 +230,14 @@ def loss_matrix(values: ArrayLike, n_classes: int | None = None) -> Floats:
 
 
 def finite(reject_cost: float) -> float:
-    """The cost of declining to decide, or raise where it is not finite."""
+    """Return the cost of declining to decide; raise if it is not finite."""
     if not np.isfinite(reject_cost):
         raise ValueError(f"reject_cost must be finite, or None to never reject; got {reject_cost}.")
     return reject_cost
 
 
 def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
-    """One weight a row, 1 where none are given, or raise what is wrong with them."""
+    """Return one weight per row, 1 by default; raise if one is negative or not finite, or if all are 0."""
     w = np.ones(n_rows) if sample_weight is None else numbers("sample_weight", sample_weight)
     if w.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), one a row; got {w.shape}.")
@@ -249,7 +249,7 @@ def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
 
 
 def mean(values: NDArray, sample_weight: ArrayLike | None) -> float:
-    """Weighted mean over rows."""
+    """Return the weighted mean over rows."""
     w = weights(sample_weight, len(values))
     used = w > 0  # 0 times infinity: a row of weight zero is absent, whatever its value
     return float(np.average(values[used], weights=w[used]))

@@ -1,4 +1,4 @@
-"""Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported when one is drawn."""
+"""Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
 
 from bayesgen.plot.lectures import (
     beta_densities,

@@ -1,10 +1,8 @@
-"""Pictures of the coin: what is believed of the probability of heads, before and after some tosses.
+"""Pictures of the lecture models: the coin, Gaussians, the prior of a leaf, and regression.
 
-Pictures of Gaussians: a mean and the next observation, what point estimates leave out, two dimensions.
-
-What a leaf believes of the next value.
-
-Pictures of regression: lines the posterior holds possible, and where the next observation will lie.
+A coin is drawn as densities of its probability of heads, before and after tosses. Gaussians show a mean beside the next
+observation, predictives by several inferences, and contours in two dimensions. A leaf shows its prior predictive.
+Regression shows lines from the posterior with a predictive band, and the functions that make a score a probability.
 """
 
 from collections.abc import Iterable
@@ -31,7 +29,7 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     Parameters
     ----------
     parameters : iterable of (a, b)
-        One density each.
+        Parameters of each density.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -53,7 +51,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
     prior : BetaBernoulli
         The prior, of one coin.
     *tosses : array_like of 0 and 1
-        Sets of tosses, each met by the same prior.
+        Sets of tosses, each combined with the same prior.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
 
@@ -134,7 +132,7 @@ def predictive_densities(
     data : array_like, shape (n,)
         Observations, drawn as ticks.
     inferences : sequence of str or Inference
-        Ways of inference, one curve each.
+        Inferences, one curve each.
     unit : str
         Unit of the horizontal axis.
     ax : matplotlib Axes, optional
@@ -157,7 +155,7 @@ def predictive_densities(
 def gaussian(
     mean: ArrayLike, covariance: ArrayLike, *, masses: tuple[float, ...] = (0.5, 0.9, 0.99), ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw the density of a bivariate Gaussian, its contours around given probability, and its principal axes.
+    """Draw the density of a bivariate Gaussian, contours that enclose given probabilities, and its principal axes.
 
     Parameters
     ----------
@@ -166,7 +164,7 @@ def gaussian(
     covariance : array_like, shape (2, 2)
         Covariance matrix.
     masses : tuple of float
-        Probability inside each contour, increasing.
+        Probability inside each contour, in increasing order.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -202,9 +200,9 @@ def _finish(ax, x, data, unit):
 
 
 def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
-    """Draw what a prior believes of the next value: its predictive, with the parameters integrated out.
+    """Draw the prior predictive of the next value, with the parameters integrated out.
 
-    Draw it before there is data, to see whether the hyperparameters say what you believe.
+    Draw it before there are data, to see if the hyperparameters express your beliefs.
 
     Parameters
     ----------
@@ -263,11 +261,11 @@ def regression(
     Parameters
     ----------
     regressor : fitted LinearRegressor
-        Of one column.
+        Regressor of one column.
     x, t : array_like, shape (n,)
         Observations; the picture reaches half their width beyond them.
     lines : int
-        Draws of the line.
+        Number of lines drawn from the posterior.
     sds : float
         Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
     ax : matplotlib Axes, optional
@@ -292,9 +290,9 @@ def regression(
 
 
 def squashing(*, ax: "Axes | None" = None) -> "Axes":
-    """Draw what makes a score a probability: logistic, probit, and the probit stretched to the logistic's slope at 0.
+    """Draw the functions from score to probability: logistic, probit, and probit with the logistic's slope at 0.
 
-    Stretched by sqrt(8/π) the two differ by less than 0.02; the probit's tails are lighter.
+    Stretched by sqrt(8/π) the probit differs from the logistic by less than 0.02; its tails are lighter.
 
     Parameters
     ----------

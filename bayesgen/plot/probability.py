@@ -1,7 +1,4 @@
-"""Pictures of class probabilities: calibration, how sure they are, what they cost, and learning curves.
-
-The picture of simulation-based calibration.
-"""
+"""Pictures of class probabilities: reliability, confidence, cost, learning curves; and simulation-based calibration."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -33,18 +30,19 @@ _FLOOR = 1e-9  # probabilities beyond are drawn at the edge
 def reliability(
     y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, labels: Labels | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw how often the most probable class is the true one, against its probability.
+    """Draw the frequency with which the most probable class is the true one, against its probability.
 
-    On the diagonal a classifier that says 0.7 is right in 70 % of the cases; below it, it is overconfident. Bars are
-    the 95 % Jeffreys intervals of `bayesgen.evaluation.reliability_table`, numbers the rows in a bin. The mean
-    distance to the diagonal, weighted by rows, is `bayesgen.evaluation.expected_calibration_error`.
+    On the diagonal, predictions with probability 0.7 are right in 70 % of the cases; below it the classifier is
+    overconfident. Bars are the 95 % Jeffreys intervals of `bayesgen.evaluation.reliability_table`, numbers count the
+    rows in a bin. The mean distance to the diagonal, weighted by rows, is
+    `bayesgen.evaluation.expected_calibration_error`.
 
     Parameters
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
     probability : array_like, shape (n, K), or (n,) for two classes
-        Predicted class probabilities, or those of the second class.
+        Predicted probabilities of all classes, or of the second class.
     bins : int
         Number of bins of equal width.
     labels : sequence, shape (K,), optional
@@ -82,18 +80,18 @@ def probabilities(
     labels: Labels | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the probability given to the true class, row by row, against that of a reference.
+    """Draw the predicted probability of the true class, row by row, against a reference's prediction.
 
-    Both axes are in log odds, where 0.99 and 0.9999 are apart. A row above the diagonal in the upper half, or below it
-    in the lower half, is one of which ``probability`` is surer than the reference, rightly or wrongly: what a plug-in
-    estimate does where data are few. Without a reference rows are ranked by their probability.
+    Both axes are in log odds, where 0.99 and 0.9999 are apart. For rows above the diagonal in the upper half, or below
+    it in the lower half, ``probability`` is surer than the reference, rightly or wrongly, as plug-in estimates are with
+    few data. Without a reference rows are ranked by their probability.
 
     Parameters
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
     probability, reference : array_like, shape (n, K), or (n,) for two classes
-        Predicted class probabilities, or those of the second class.
+        Predicted probabilities of all classes, or of the second class.
     labels : sequence, shape (K,), optional
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     ax : matplotlib Axes, optional
@@ -142,22 +140,22 @@ def confusion(
     reject_cost: float | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw how many rows of each class met each action, coloured by what they cost altogether.
+    """Draw the number of rows of each class under each action, coloured by their total cost.
 
     Parameters
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
     action : array_like, shape (n,)
-        Actions taken: codes 0 to A - 1 and `REJECT`, as `bayesgen.decision.decide` gives them, or their names, as
-        `bayesgen.decision.act` gives them. Rejected rows have a column of their own, "asked".
+        Actions taken: codes 0 to A - 1 and `REJECT`, as from `bayesgen.decision.decide`, or their names, as from
+        `bayesgen.decision.act`. Rejected rows have a column of their own, "asked".
     loss : array_like or DataFrame, shape (K, A)
         Loss of each action under each truth.
     classes, actions : sequence, optional
-        The classes in the order of the rows of `loss`, and the actions in that of its columns; default: their codes,
-        and for K actions the classes; of a DataFrame its index and its columns, found by name where these are given.
+        Classes in the order of the rows of `loss`, and actions in the order of its columns; default: their codes, and
+        for K actions the classes; for a DataFrame its index and its columns, found by name where these are given.
     reject_cost : float, optional
-        What a rejected row costs, where there are any.
+        Cost of a rejected row, needed if there is any.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -190,14 +188,14 @@ def confusion(
 def learning_curves(
     sizes: ArrayLike, scores: Mapping[str, ArrayLike], *, score: str = "log loss", ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw a score on held-out rows against the number of rows learned from: mean over repeats ± 2 standard errors.
+    """Draw a score on held-out rows against the number of training rows: mean over repeats ± 2 standard errors.
 
     Parameters
     ----------
     sizes : array_like, shape (s,)
-        Numbers of rows learned from.
+        Numbers of training rows.
     scores : mapping from label to array_like, shape (repeats, s)
-        The scores of each method.
+        Scores of each method.
     score : str
         Name of the score.
     ax : matplotlib Axes, optional
@@ -234,19 +232,19 @@ def _nothing():
 
 
 def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" = None) -> "Axes":
-    """Draw by how much the ranks of each scalar are off uniform: their distribution function less the uniform one.
+    """Draw the distribution function of the ranks of each scalar, less the uniform one.
 
-    Right posteriors stay in the band, all curves everywhere, with a probability of 1 - ``level`` or more; a curve
-    leaves it where the p value of its scalar is ``level`` divided by their number or less, so where one does,
-    ``result.ok(level)`` is False. An arch above zero says that the truth is lower than the posterior; below, that it is
-    higher; a wave that begins upwards, that the posterior is too narrow; downwards, too wide.
+    If the posterior is correct, all curves stay in the band everywhere with a probability of 1 - ``level`` or more. A
+    curve leaves it if the p value of its scalar is at most ``level`` divided by the number of scalars; then
+    ``result.ok(level)`` is False. An arch above zero means that the truth is lower than the posterior, an arch below
+    that it is higher; a wave that begins upwards means that the posterior is too narrow, downwards too wide.
 
     Parameters
     ----------
     result : Calibration
-        What `bayesgen.check_calibration` returned.
+        Result of `bayesgen.check_calibration`.
     level : float
-        Probability that a right posterior has a curve outside the band.
+        Probability, at most, that a correct posterior has a curve outside the band.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """

@@ -1,11 +1,4 @@
-"""What a classifier has learned of one column.
-
-What each value of a row says for a class.
-
-Pictures of models side by side, and of what each column is worth.
-
-What an averaged classifier is made of.
-"""
+"""Pictures of a fitted classifier: a column by class, the evidence of a row, importance, members; and of models."""
 
 import copy
 from typing import TYPE_CHECKING, Any
@@ -25,32 +18,32 @@ if TYPE_CHECKING:
     from bayesgen.comparison import ModelComparison
     from bayesgen.inspection.explain import Evidence
 
-_DRAWN = 2000  # rows of the predictive, whose range is shown
-_MOST_BARS = 24  # a curve beyond
+_DRAWN = 2000  # rows drawn from the predictive to find the range to show
+_MOST_BARS = 24  # more values make a curve
 _POINTS = 301
 
 
 def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
-    r"""Draw how the values of one column are distributed in each class, after what was learned.
+    r"""Draw the learned distribution of one column in each class.
 
     .. math:: p(x_j \mid t = k, \text{data})
 
     The parameters and all other columns are integrated out. Numbers have a density, categories and counts a bar for
-    each value. Where the curves of two classes lie apart, the column tells these classes apart.
+    each value. Where the curves of two classes lie apart, the column distinguishes these classes.
 
     Parameters
     ----------
     classifier : fitted generative or averaged classifier
-        Whose predictive is drawn.
+        Classifier whose predictive is drawn.
     name : str
-        A column of the fit; of an array "x0", "x1", ....
+        A column of the fit; "x0", "x1", ... for an array.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
 
     Raises
     ------
     ValueError
-        Where the classifier has no such column, or no distribution of its columns.
+        If the classifier has no such column, or no distribution of its columns.
 
     Examples
     --------
@@ -84,7 +77,7 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def _block(classifier, name: str):
-    """The block of columns that ``name`` is one of."""
+    """Return the block that holds the column ``name``."""
     if not hasattr(classifier, "predict_joint_log_proba"):
         raise ValueError(f"a {type(classifier).__name__} learns nothing of how its columns are distributed")
     blocks = classifier.schema_.blocks
@@ -95,11 +88,11 @@ def _block(classifier, name: str):
 
 
 def _typical(classifier, name: str) -> np.ndarray:
-    """Values to draw at, increasing: over the central 98 % of each class, of the predictive."""
+    """Return values to draw at, in increasing order, over the central 98 % of each class's predictive."""
     drawn, labels = copy.copy(classifier).set_params(random_state=0).sample(_DRAWN)
     columns = list(classifier.schema_.columns)
     values = numbers_of(classifier, drawn[name] if hasattr(drawn, "columns") else drawn[:, columns.index(name)], name)
-    # A draw beyond the calendar is missing.
+    # A date drawn beyond the calendar is missing, so NaN is left out.
     ends = np.array([np.nanquantile(values[labels == label], [0.01, 0.99]) for label in np.unique(labels)])
     low, high = ends[:, 0].min(), ends[:, 1].max()
     if (values % 1).any():
@@ -108,7 +101,7 @@ def _typical(classifier, name: str) -> np.ndarray:
 
 
 def _within_classes(classifier, name: str, values) -> np.ndarray:
-    """p(x_j | t = k) of each value and class: rows with all else missing, less the row with nothing at all."""
+    """Return p(x_j | t = k) of each value and class: rows with all else missing, relative to an empty row."""
     import pandas as pd
 
     columns = list(classifier.schema_.columns)
@@ -119,14 +112,14 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
 
 
 def evidence(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw what each value of a row does to the odds of a class: bars that add up to the probability in the title.
+    """Draw the effect of each value of a row on the odds of a class: bars that add up to the probability in the title.
 
     Parameters
     ----------
     said : Evidence
-        What `bayesgen.inspection.explain` returned.
+        Result of `bayesgen.inspection.evidence`.
     most : int, optional
-        How many columns to draw, those that say most; the others are one bar. Default: all.
+        Number of columns to draw, the largest terms; the others share one bar. Default: all.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
 
@@ -162,8 +155,8 @@ def evidence(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = N
 
 
 def _limits(ax, values, texts) -> tuple[float, float]:
-    """Ends of the axis, with room for the words beside the longest bars."""
-    width = 0.7 * ax.get_window_extent().width / ax.figure.dpi  # inches, less what the names of the bars take
+    """Return the ends of the axis, with room for the words beside the longest bars."""
+    width = 0.7 * ax.get_window_extent().width / ax.figure.dpi  # inches, less the room for the names of the bars
     low, high = values.min(initial=0.0), values.max(initial=0.0)
     shares = [0.05, 0.05]  # of the axis, for words to the left of the lowest bar and to the right of the highest
     for value, text in zip(values.tolist(), texts, strict=True):
@@ -184,16 +177,16 @@ def _equal(p: float) -> str:
 
 
 def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
-    """Draw by how much the log loss of each model is above that of the best, with two standard errors on either side.
+    """Draw the excess of each model's log loss over the best one, with two standard errors on either side.
 
-    The differences are paired, row by row. The models are from best to worst, downwards; numbers beside the names are
-    their log losses. The base rate is a dashed line where another model is worse than it, and left out else: it would
-    draw the others together.
+    The differences are paired, row by row. Models run from best to worst, downwards; the numbers beside their names are
+    log losses. The base rate is a dashed line if another model is worse, and is left out otherwise, since it would
+    crowd the others.
 
     Parameters
     ----------
     result : ModelComparison
-        What `bayesgen.compare_models` returned.
+        Result of `bayesgen.compare_models`.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -224,14 +217,14 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
 
 
 def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
-    """Draw what each column is worth: the mean growth of the log loss without it, with two standard errors.
+    """Draw the importance of each column: the mean growth of the log loss without it, with two standard errors.
 
     Parameters
     ----------
     worse : DataFrame, shape (n, columns)
-        What `bayesgen.inspection.explain` returned.
+        Result of `bayesgen.inspection.importance`.
     most : int
-        How many columns to draw, those that are worth most.
+        Number of columns to draw, the most important ones.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -250,18 +243,18 @@ def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = Non
 
 
 def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
-    """Draw the weight of each family of members as a bar, and beside it the exponents of the members in it.
+    """Draw the weight of each family of members as a bar, with the mean exponent of its members beside it.
 
-    A family is a structure whatever its strengths: "full", "shared", "3 components", "softmax", and of mixed tables one
-    of the numbers with one of the categories. The exponent, averaged by weight within the family, tells how far its
-    densities are trusted: 1 is as they are, below it they were too sure.
+    A family is one structure with all strengths of its prior: "full", "shared", "3 components", "softmax"; for mixed
+    tables, a structure of the numbers with a structure of the categories. The exponent, averaged by weight within the
+    family, is the trust in its densities: 1 takes them as they are, below 1 they were too sure.
 
     Parameters
     ----------
     classifier : fitted AveragedClassifier
-        Whose members are drawn.
+        Classifier whose members are drawn.
     most : int, default 12
-        How many families to draw, the heaviest; those without weight are left out.
+        Number of families to draw, the heaviest; families without weight are left out.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
 

@@ -34,9 +34,9 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
     Parameters
     ----------
     classifier : fitted generative estimator
-        Of one column.
+        Estimator of one column.
     x : array_like, shape (n,)
-        Where to draw.
+        Values to draw at.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -70,19 +70,19 @@ def decision_regions(
     steps: int = 121,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the regions of the most probable class over two columns, and how far the boundary is known, as a band.
+    """Draw the regions of the most probable class over two columns, with a band for the uncertainty of the boundary.
 
-    Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: where the
-    class most draws choose is chosen by fewer than 1 - (1 - mass)/2 of them, so that of two classes it is the central
-    interval of the boundary's position. A point estimate has no band, nor has an estimator of another package.
+    Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: the class that
+    most draws choose is chosen by fewer than 1 - (1 - mass)/2 of them. For two classes this is the central interval of
+    the boundary's position. A point estimate has no band, nor has an estimator of another package.
 
     Parameters
     ----------
     classifier : fitted estimator
-        Of two columns, or of more that takes gaps.
+        Estimator of two columns, or of more if it takes gaps.
     X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits. A DataFrame may hold two of more columns of the fit, which are then
-        seen alone: the others are integrated out.
+        Rows to draw, which also set the limits. A DataFrame may hold two of the fitted columns; the others are
+        then integrated out.
     draws : int
         Posterior draws behind the band; 0 leaves it out.
     mass : float
@@ -115,16 +115,16 @@ def decision_regions(
 
 
 def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> np.ndarray:
-    """Share of posterior draws that agree on the class that most of them find most probable, (n,): 1 / K to 1.
+    """Return the share of posterior draws that agree with most of them on the most probable class, (n,): 1 / K to 1.
 
     Parameters
     ----------
     classifier : fitted estimator of bayesgen
-        Whose posterior is asked.
+        Estimator with a posterior.
     rows : array or DataFrame, shape (n, D)
         Rows.
     draws : int
-        Posterior draws.
+        Number of posterior draws.
     seed : int, Generator or JAX key
         Source of randomness for the draws.
     """
@@ -149,14 +149,14 @@ def class_probabilities(
     Parameters
     ----------
     classifier : fitted generative estimator
-        Of two columns, or of more that takes gaps.
+        Estimator of two columns, or of more if it takes gaps.
     X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits. A DataFrame may hold two of more columns of the fit, which are then
-        seen alone: the others are integrated out.
+        Rows to draw, which also set the limits. A DataFrame may hold two of the fitted columns; the others are
+        then integrated out.
     point : array_like, shape (2,), optional
         A new row; its class probabilities are written beside it.
     levels : tuple of float
-        Probabilities to draw contours of, increasing.
+        Probabilities of the contours, in increasing order.
     steps : int
         Points of the grid in each direction.
     ax : matplotlib Axes, optional
@@ -193,7 +193,7 @@ def class_probabilities(
 def boundaries(
     classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw the boundaries of several classifiers over the same two columns, say LDA and logistic under an outlier.
+    """Draw the boundaries of several classifiers over two columns, such as LDA and logistic under an outlier.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def boundaries(
     scatter(ax, any_of_them, X, y)
     for i, (label, classifier) in enumerate(classifiers.items()):
         probability = classifier.predict_proba(rows_for(classifier, rows, X))
-        colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the classes have those in front
+        colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the first ones mark the classes
         _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
         ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
@@ -228,7 +228,7 @@ def along_line(
     class_index: int = -1,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the probability of a class along a line, by several classifiers: ML, MAP and Bayes far from the data.
+    """Draw the probability of a class along a line by several classifiers, such as ML, MAP and Bayes far from the data.
 
     Parameters
     ----------
@@ -237,9 +237,9 @@ def along_line(
     start, stop : array_like, shape (D,)
         Ends of the line.
     X : array_like, shape (n, D), optional
-        Rows: where along the line they lie (their orthogonal projections) is drawn as ticks.
+        Rows whose orthogonal projections on the line are drawn as ticks.
     class_index : int
-        Which class, as an index of ``classes_``.
+        Index of the class in ``classes_``.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -260,9 +260,9 @@ def along_line(
 
 
 def _boundaries(ax, first, second, probability, **style):
-    """Draw where two classes are equally probable and no third one more, by contours of log odds."""
+    """Draw the points where two classes are equally probable and no third is more so, as contours of log odds."""
     log_probability = np.log(np.maximum(probability, 1e-300))  # log odds are smooth where probabilities jump
-    for k in range(probability.shape[1] - 1):  # every boundary is one of a class but the last
+    for k in range(probability.shape[1] - 1):  # every boundary borders a class other than the last
         rival = np.delete(log_probability, k, axis=1).max(1)
         margin = (log_probability[:, k] - rival).reshape(first.shape)
         if margin.min() < 0 < margin.max():

@@ -1,6 +1,6 @@
-"""What the pictures share: colours and marks told apart by every eye, where to draw, and rows on a grid.
+"""Shared parts of the pictures: colours and marks that every eye distinguishes, Axes, and rows on a grid.
 
-Odds, probabilities and values in words, as pictures and the command line tell them.
+The texts for odds, probabilities and values serve the command line too.
 """
 
 import math
@@ -18,11 +18,11 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, "#000000")
 MARKS = "osD^vPX"
 DASHES = ("-", "--", "-.", ":")
-QUIET = "0.45"  # grey of what is there for reference
+QUIET = "0.45"  # grey, for references
 
 
 def axes(ax: "Axes | None") -> "Axes":
-    """Return ``ax``, or pyplot's current Axes, made if there is none."""
+    """Return ``ax``, or pyplot's current Axes, created if there is none."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -38,9 +38,9 @@ def shades(colour: str, strongest: float = 0.35):
 
 
 def grid(ax: "Axes", x, steps: int, margin: float = 0.12):
-    """Cover the points ``x`` (n, 2) and a margin: (steps, steps) arrays of both coordinates, and the rows (steps², 2).
+    """Return a grid over the points ``x`` (n, 2) and a margin: both coordinates (steps, steps), and rows (steps², 2).
 
-    Where ``ax`` holds data already, its limits are covered too.
+    If ``ax`` holds data already, the grid covers its limits too.
     """
     x = np.asarray(x, float)
     low, high = np.nanmin(x, 0), np.nanmax(x, 0)
@@ -53,9 +53,10 @@ def grid(ax: "Axes", x, steps: int, margin: float = 0.12):
 
 
 def rows_for(estimator, values, like=None):
-    """Give rows the form ``estimator`` was fitted on: a table with its column names, or an array; a table stays one.
+    """Return rows in the form that ``estimator`` was fitted on: a table with its column names, or an array.
 
-    Where the table ``like`` names some of its columns, the values are of these, and the others are missing.
+    A table is returned as it is. If the table ``like`` names some of the columns, the values belong to these, and the
+    others are missing.
     """
     names = getattr(estimator, "feature_names_in_", None)
     if hasattr(values, "columns"):
@@ -74,7 +75,7 @@ def rows_for(estimator, values, like=None):
 
 
 def columns_of(estimator, count: int, X=None) -> list[str]:
-    """Names of the columns of ``X``, or else of those ``estimator`` was fitted on, or x1, x2, ...."""
+    """Return the names of the columns of ``X``, else of the columns in the fit, else x1, x2, ...."""
     for names in (getattr(X, "columns", None), getattr(estimator, "feature_names_in_", None)):
         if names is not None:
             return [str(name) for name in names]
@@ -82,20 +83,20 @@ def columns_of(estimator, count: int, X=None) -> list[str]:
 
 
 def numbers(estimator, X) -> np.ndarray:
-    """Rows to draw as numbers (n, D), columns of dates as days."""
+    """Return rows as numbers to draw (n, D), columns of dates as days."""
     if not _dates(estimator) or not hasattr(X, "columns"):
         return np.asarray(X, float)
     return np.column_stack([numbers_of(estimator, X[name], name) for name in X.columns])
 
 
 def numbers_of(estimator, values, column: str) -> np.ndarray:
-    """Values of a column to draw as numbers (n,), dates as days."""
+    """Return the values of a column as numbers to draw (n,), dates as days."""
     values = np.asarray(values)
     return days(values, column) if column in _dates(estimator) else values.astype(float)
 
 
 def legend(ax: "Axes", title: str | None = None):
-    """Draw the legend where it hides least; the place is named, or Matplotlib warns where it takes long to find it."""
+    """Draw the legend where it hides least; with an explicit place Matplotlib does not warn that the search is slow."""
     ax.legend(fontsize=8, loc="best", title=title)
 
 
@@ -128,28 +129,28 @@ def dated(axis, estimator, column: str):
 
 
 def _dates(estimator) -> tuple[str, ...]:
-    """Columns of days, where the estimator is one of ours that keeps a schema."""
+    """Return the columns of dates, if the estimator has a schema that names them."""
     return getattr(getattr(estimator, "schema_", None), "dates", ())
 
 
 def probability(p: float) -> str:
-    """A probability with three digits, and never 0 or 1 where it is not."""
+    """Return a probability as text with three digits, never as 0 or 1."""
     return f"{p:.3f}" if 0.001 <= p <= 0.999 else "< 0.001" if p < 0.5 else "> 0.999"
 
 
 def interval(bounds: tuple[float, float]) -> str:
-    """An interval of a probability."""
+    """Return an interval of probabilities as text."""
     return f"{probability(bounds[0])} to {probability(bounds[1])}"
 
 
 def value(entry) -> str:
-    """What stands in a table, with six digits of a number."""
+    """Return an entry of a table as text, a number with six digits."""
     number = isinstance(entry, int | float) and not isinstance(entry, bool)
     return "missing" if entry is None else f"{entry:g}" if number else str(entry)
 
 
 def odds(log_odds: float) -> str:
-    """Odds: 3 to 1, or 1 to 4.
+    """Return odds as text: 3 to 1, or 1 to 4.
 
     >>> odds(math.log(3)), odds(math.log(0.25))
     ('3 to 1', '1 to 4')
@@ -158,7 +159,7 @@ def odds(log_odds: float) -> str:
 
 
 def factor(log_odds: float) -> str:
-    """What a term does to the odds: times 3.2, divided by 4.
+    """Return the effect of a term on the odds as text: times 3.2, divided by 4.
 
     >>> factor(math.log(3.2)), factor(-math.log(4)), factor(0.0)
     ('times 3.2', 'divided by 4', 'as before')
