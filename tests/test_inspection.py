@@ -285,7 +285,7 @@ def test_evidences_that_do_not_compare():
     NB = bg.NaiveBayesClassifier
     gaussian = NB("gaussian").fit(x, y)
     for other, words in (
-        (NB("categorical").fit(x, y), "column 'a' one says density, the other probability"),
+        (NB("categorical").fit(x, y), "they differ in column 'a', density against probability"),
         (NB("multinomial").fit(x, y), "given the total"),
         (NB("gaussian").fit(x[:3], y[:3]), "rows by class"),
         (NB("gaussian").fit(x[["a"]], y), "the columns"),

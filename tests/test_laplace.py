@@ -228,7 +228,7 @@ def test_evidences_of_discriminative_classifiers_compare(tmp_path):
     with pytest.raises(ValueError, match="classes come in another order"):
         bg.compare_evidence({"one": logistic[1], "other": other})
     generative = bg.NaiveBayesClassifier().fit(X, T)
-    with pytest.raises(ValueError, match="of what is modelled one says the columns and the classes"):
+    with pytest.raises(ValueError, match="they differ in the modelled variables, the columns and the classes against"):
         bg.compare_evidence({"naive Bayes": generative, "logistic": logistic[1]})
 
 

@@ -209,10 +209,7 @@ def _gaps(x, missing):
 
 
 def _independent(inference, model, statistics, count, rng):
-    """Return independent draws (count, ...) of the posterior, and a pair: their effective number, True if one diverged.
-
-    The chain of NUTS is doubled until enough of its draws are effective.
-    """
+    """Return independent posterior draws (count, ...), and a pair: their effective number, and True if one diverged."""
     from numpyro.diagnostics import effective_sample_size
 
     attempt = 0

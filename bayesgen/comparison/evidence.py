@@ -63,7 +63,7 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
             if mine != theirs:
                 raise ValueError(
                     f"the evidences of {first!r} and {name!r} do not compare: "
-                    f"of {what} one says {theirs}, the other {mine}"
+                    f"they differ in {what}, {theirs} against {mine}"
                 )
         if problem := _different_rows(classifiers[first], classifiers[name]):
             raise ValueError(
@@ -81,7 +81,7 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
 
 
 def _different_rows(one, other) -> str | None:
-    """Return the evidence that two classifiers were fitted to different rows, or None."""
+    """Return a text that shows that two classifiers were fitted to different rows, or None."""
     if hasattr(one, "schema_"):
         return different_rows(*(by_column(c.schema_, c.model_, c.statistics_) for c in (one, other)))
     same_classes = np.array_equal(one.statistics_.data["t"], other.statistics_.data["t"])
@@ -90,7 +90,7 @@ def _different_rows(one, other) -> str | None:
 
 def _description(classifier) -> dict[str, Any]:
     """Return the properties that must agree between classifiers whose evidences are compared."""
-    modelled = "what is modelled"
+    modelled = "the modelled variables"
     if not hasattr(classifier, "schema_"):
         rows = classifier.statistics_.data
         counts = np.bincount(rows["t"], rows["weight"], len(classifier.classes_))

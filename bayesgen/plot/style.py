@@ -69,7 +69,7 @@ def rows_for(estimator, values, like=None):
     given = columns_of(estimator, values.shape[1], like)
     if len(given) != values.shape[1]:
         raise ValueError(
-            f"X has {values.shape[1]} columns, and the fit had {len(given)}: give a DataFrame that names those of X"
+            f"X has {values.shape[1]} columns, and the fit had {len(given)}: give a DataFrame with column names"
         )
     return pd.DataFrame(values, columns=given).reindex(columns=names)
 
