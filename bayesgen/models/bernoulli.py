@@ -1,22 +1,23 @@
-r"""What the coin and the tosses share: a probability of success, counts of both outcomes, and a Beta prior.
+r"""Coins and counts of heads: a probability of success under a Beta prior.
 
-The coin: a Bernoulli feature under a Beta prior.
+**Coins.** A Bernoulli feature:
 
 .. math:: \theta \sim \mathrm{Beta}(a, b), \qquad x_i \mid \theta \sim \mathrm{Bernoulli}(\theta), \; x_i \in \{0, 1\}
 
 After s ones and f zeros: posterior Beta(a + s, b + f); predictive p(x = 1) = (a + s) / (a + b + s + f); evidence of the
 sequence B(a + s, b + f) / B(a, b); MAP (a + s - 1) / (a + b + s + f - 2); ML s / (s + f).
-(Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 3.3.)
 
-Heads in N tosses: a binomial feature under a Beta prior.
+**Heads in N tosses.** A binomial feature:
 
 .. math:: \theta \sim \mathrm{Beta}(a, b), \qquad x_i \mid \theta \sim \mathrm{Binomial}(N_i, \theta), \;
    x_i \in \{0, \dots, N_i\}
 
-After s heads and f tails in all rows: posterior Beta(a + s, b + f); predictive beta-binomial
-p(x) = C(N, x) B(a + x, b + N - x) / B(a, b); evidence of the sequence ∏ C(N_i, x_i) B(a + s, b + f) / B(a, b); MAP
-(a + s - 1) / (a + b + s + f - 2); ML s / (s + f). With N = 1 it is the coin. All is conditional on the N_i: how often
-one tosses says nothing of θ, nor of the class. (Murphy 2012, section 3.3.)
+After s heads and f tails in all rows, posterior, MAP and ML are the coin's. The predictive is beta-binomial,
+p(x) = C(N, x) B(a + x, b + N - x) / B(a, b); the evidence of the sequence is ∏ C(N_i, x_i) B(a + s, b + f) / B(a, b).
+With N = 1 it is the coin. Everything is conditional on the N_i: the number of tosses carries no information about θ,
+nor about the class.
+
+(Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 3.3.)
 """
 
 import functools
@@ -43,15 +44,15 @@ from bayesgen.numerics.sums import finite, sparse_sum, with_data
 
 
 class Successes(ExponentialFamily):
-    """A leaf whose parameter is the "probability" of a success, whatever its prior; T counts (failures, successes)."""
+    """A leaf whose parameter is the "probability" of a success, under any prior; T counts (failures, successes)."""
 
     def natural_parameters(self, params, about=0.0):
-        """(log(1 - probability), log probability)."""
+        """Return (log(1 - probability), log probability)."""
         p = params["probability"]
         return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
 
     def ml(self, statistics):
-        """Share of successes; 0 or 1 is legitimate, no trial at all is not."""
+        """Return the share of successes, which may be 0 or 1; raise where there is no trial."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
         empty = failures + successes == 0
         if empty.any():
@@ -60,7 +61,7 @@ class Successes(ExponentialFamily):
 
 
 class BetaPrior(Successes, ConjugateFamily):
-    """Successes whose probability is Beta(a, b)."""
+    """Successes whose probability has a Beta(a, b) prior."""
 
     a: Hyperparameter
     b: Hyperparameter
@@ -72,20 +73,20 @@ class BetaPrior(Successes, ConjugateFamily):
 
     @classmethod
     def from_guess(cls, probability: float, rows: float) -> Self:
-        """The prior of an expert who guesses the probability of a success, and how many trials the guess is worth, > 0.
+        """Return the prior of an expert who guesses the probability of a success, worth ``rows`` > 0 trials.
 
         >>> from bayesgen.models import BetaBernoulli
         >>> BetaBernoulli.from_guess(0.2, rows=10)
         BetaBernoulli(a=2, b=8)
         """
-        made: Any = cls  # which has the two fields
+        made: Any = cls  # a subclass, which declares a and b
         return made(a=probability * rows, b=(1 - probability) * rows)
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
-        """The prior of an expert who is as sure as ``mass`` that the probability of a success is from low to high.
+        """Return the prior that puts ``mass`` on a probability of success between low and high.
 
-        It is as probable that it is lower than that it is higher.
+        The rest of the mass is split equally below and above.
 
         >>> from bayesgen.models import BetaBernoulli
         >>> BetaBernoulli.from_interval(0.1, 0.3)
@@ -109,7 +110,7 @@ class BetaPrior(Successes, ConjugateFamily):
         return self.revised(a=self.a + successes, b=self.b + failures)
 
     def log_evidence_terms(self, statistics):
-        """Log B(a + s, b + f) - log B(a, b)."""
+        """Return log B(a + s, b + f) - log B(a, b)."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
         return log_beta_ratio(self.a, self.b, successes, failures)
 
@@ -120,11 +121,11 @@ class BetaPrior(Successes, ConjugateFamily):
         return log_odds(self, statistics)
 
     def expected(self):
-        """The mean."""
+        """Return the mean."""
         return {"probability": np.broadcast_to(self.mean, self.batch_shape)}
 
     def mode(self):
-        """(a - 1) / (a + b - 2); 1/2 under the flat Beta(1, 1); none where a or b is below 1."""
+        """Return (a - 1) / (a + b - 2), or 1/2 under the flat Beta(1, 1); raise where a or b is below 1."""
         bad = (self.a < 1) | (self.b < 1)
         if bad.any():
             raise DataError(
@@ -134,7 +135,7 @@ class BetaPrior(Successes, ConjugateFamily):
         return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
 
     def sample_parameters(self, rng, size=()):
-        """Exact Beta draws."""
+        """Draw from the Beta distribution."""
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
 
 
@@ -142,13 +143,13 @@ _BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
 
 class Bernoulli(Successes):
-    """Bernoulli features, whatever their prior; ``params`` hold the "probability" of a one."""
+    """Bernoulli features under any prior; ``params`` hold the "probability" of a one."""
 
     takes_sparse = True
     density_kind = "probability"
 
     def likelihood(self, params):
-        """Bernoulli(probability)."""
+        """Return Bernoulli(probability)."""
         return program.dist.Bernoulli(params["probability"])
 
     def draw(self, params, rng):
@@ -156,15 +157,15 @@ class Bernoulli(Successes):
         return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
 
     def cardinality(self, feature):
-        """Return how many values there are, two: 0 and 1."""
+        """Return the number of values, two: 0 and 1."""
         return 2
 
     def sufficient_statistic(self, x, about=0.0):
-        """(1 - x, x)."""
+        """Return (1 - x, x)."""
         return np.stack([1.0 - x, x], axis=-1)
 
     def check(self, x):
-        """Entries are 0, 1, or NaN where missing."""
+        """Return rows of 0, 1, or NaN where missing, or raise."""
         x = self.shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
             require(x, lambda part: (part == 0) | (part == 1), _BINARY)
@@ -173,7 +174,7 @@ class Bernoulli(Successes):
         return x
 
     def sum_rows(self, x, rows):
-        """Count zeros and ones by group; bits are summed as 16-bit integers."""
+        """Count zeros and ones by group; sum bits as 16-bit integers."""
         if sparse.issparse(x):
             seen, bits = rows.sizes()[:, None], None
             if not _ones(x):
@@ -198,16 +199,16 @@ class Bernoulli(Successes):
         return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
 
     def log_likelihood_rows(self, params, x):
-        """Log p(row | params), as a product with the bits alone; see `ExponentialFamily.log_likelihood_rows`."""
+        """Return log p(row | params) by one product with the bits."""
         p = params["probability"]
         never, always = p == 0, p == 1
         result, lead = self._product(np.log(1 - p + always), np.log(p + never), x, x.ndim - 1)
-        if never.any() or always.any():  # bits against a certainty, counted: log 0 would swallow the rest of its sum
+        if never.any() or always.any():  # count bits against a certainty: log 0 would swallow the rest of its sum
             result[self._product(always * 1.0, never * 1.0, x, x.ndim - 1)[0] > 0.5] = -np.inf
         return result.reshape(*lead, x.shape[0])
 
     def _product(self, log_zero, log_one, x, features):
-        """Sum of log p(bit) over features, (groups, n), and the shape of groups in front of ``features`` axes."""
+        """Sum log p(bit) over features, (groups, n); also return the shape of groups in front of ``features`` axes."""
         log_zero, log_one = np.broadcast_arrays(log_zero, log_one)
         groups = log_zero.shape[: max(log_zero.ndim - features, 0)]
         log_zero, log_one = (over_rows(a, groups, x) for a in (log_zero, log_one))
@@ -249,11 +250,11 @@ class BetaBernoulli(BetaPrior, Bernoulli):
     b: Hyperparameter = hyperparameter(1.0, positive=True)
 
     def predictive(self):
-        """Bernoulli(a / (a + b))."""
+        """Return Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
 
     def log_predictive(self, x):
-        """Log p(x); for one trial the plug-in of the mean is exact."""
+        """Return log p(x): for one trial the plug-in of the mean is exact."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -262,13 +263,13 @@ class BetaBernoulli(BetaPrior, Bernoulli):
 
     @functools.cached_property
     def _logs(self):
-        """Log probability of a zero, and of a one."""
+        """Log probabilities of a zero and of a one."""
         total = np.log(self.a + self.b)
         return np.log(self.b) - total, np.log(self.a) - total
 
 
 def _ones(x) -> bool:
-    """Whether all that sparse rows store is 1."""
+    """Tell if every stored entry of sparse rows is 1."""
     return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1, rows=1 << 15))
 
 
@@ -281,9 +282,9 @@ class BetaBinomial(BetaPrior):
     a, b : float or array, shape (features...)
         Prior counts of heads and tails, > 0.
     trials : int, sequence of int (one a feature), or None
-        Tosses in a row. None: they are a column, and an observation is the pair (heads, tosses), along a last axis of
-        length 2; among the features of a classifier ``{("heads", "tosses"): BetaBinomial(1, 1)}``. Heads may be missing
-        alone, for all is conditional on the tosses; tosses may not.
+        Tosses in a row. With None they are a column, and an observation is the pair (heads, tosses) along a last axis
+        of length 2; among the features of a classifier ``{("heads", "tosses"): BetaBinomial(1, 1)}``. Heads may be
+        missing where tosses are known, since everything is conditional on the tosses; tosses may not.
 
     Examples
     --------
@@ -312,12 +313,12 @@ class BetaBinomial(BetaPrior):
 
     @property
     def density_kind(self):  # type: ignore[override]
-        """Of the heads; given the tosses, where these are a column."""
+        """Probability of the heads, conditional on the tosses where these are a column."""
         return "probability" if self.trials is not None else "probability given the tosses"
 
     @property
     def event_dim(self):  # type: ignore[override]
-        """Axes of one observation: 1, the pair, where tosses are a column."""
+        """Number of axes of one observation: 1, for the pair, where tosses are a column, else 0."""
         return int(self.trials is None)
 
     @property
@@ -326,7 +327,7 @@ class BetaBinomial(BetaPrior):
         return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials or 0))
 
     def likelihood(self, params):
-        """Binomial(trials, probability); where tosses are a column, ``params`` hold them as "trials", (..., 1)."""
+        """Return Binomial(trials, probability), with ``params["trials"]``, (..., 1), where tosses are a column."""
         if self.trials is not None:
             return program.dist.Binomial(program.jnp.asarray(self.trials), params["probability"])
         if "trials" not in params:
@@ -334,21 +335,21 @@ class BetaBinomial(BetaPrior):
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
     def draw(self, params, rng):
-        """Draw how many of the fixed number of trials succeed."""
+        """Draw the number of heads in the fixed number of trials."""
         self._need_trials("rows cannot be drawn")
         return rng.binomial(np.asarray(self.trials), params["probability"])
 
     def cardinality(self, feature):
-        """Return how many values there are: 0 to the number of trials."""
+        """Return the number of values 0 to ``trials``; None where tosses are a column."""
         return None if self.trials is None else int(np.broadcast_to(self.trials, self.features or (1,))[feature]) + 1
 
     def predictive(self):
-        """Beta-binomial, for fixed trials."""
+        """Return the beta-binomial; the trials must be fixed."""
         self._need_trials("its predictive is no one distribution")
         return program.dist.BetaBinomial(self.a, self.b, np.asarray(self.trials))
 
     def observe(self, site, params, x, size, features, name=""):
-        """Sample or observe the heads; where tosses are a column they are given, never drawn."""
+        """Sample or observe the heads; tosses in a column are given, never drawn."""
         if self.trials is None:
             if x is None:
                 self._need_trials("rows cannot be drawn")
@@ -362,27 +363,27 @@ class BetaBinomial(BetaPrior):
             raise TypeError(f"BetaBinomial: trials are a column here, so {why}; give trials=")
 
     def _tosses(self, x):
-        """Heads and tosses of each entry, (n, features...) both, as floats."""
+        """Return heads and tosses of each entry as floats, both (n, features...)."""
         if self.trials is None:
             return x[..., 0].astype(float), x[..., 1].astype(float)
         return x.astype(float), np.asarray(self.trials, float)
 
     def sufficient_statistic(self, x, about=0.0):
-        """(tails, heads)."""
+        """Return (tails, heads)."""
         heads, tosses = self._tosses(x)
         return np.stack([tosses - heads, heads], axis=-1)
 
     def log_base_measure(self, x):
-        """Log of the binomial coefficient C(N, x)."""
+        """Return the log of the binomial coefficient C(N, x)."""
         heads, tosses = self._tosses(x)
         return log_multichoose(tosses - heads + 1, heads)
 
     def missing(self, x):
-        """Return which entries lack the number of successes."""
+        """Return a mask of the entries without a number of heads."""
         return np.isnan(x[..., 0] if self.trials is None else x)
 
     def check(self, x):
-        """Heads are 0, 1, ..., trials, or NaN where missing; tosses are 0, 1, 2, ...."""
+        """Return heads of 0, 1, ..., trials, or NaN where missing, and tosses of 0, 1, 2, ..., or raise."""
         x = super().check(x)
         if self.trials is None and x.shape[-1] != 2:
             raise DataError(f"expected pairs (heads, tosses), got {x.shape[-1]} columns; or give trials=")
@@ -400,7 +401,7 @@ class BetaBinomial(BetaPrior):
         return x
 
     def log_predictive(self, x):
-        """Log probability of the beta-binomial."""
+        """Return the log probability of the beta-binomial."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -408,7 +409,7 @@ class BetaBinomial(BetaPrior):
         groups = self.batch_shape[: max(len(self.batch_shape) - heads.ndim + 1, 0)]
         a, b = (over_rows(value, groups, heads) for value in (self.a, self.b))
         counts = (np.where(gone, 0.0, value).reshape(len(x), a.shape[1]).T for value in (heads, tosses))
-        # Counts repeat: each that occurs in a column is worked out once.
+        # Counts repeat, so each distinct count of a column is computed once.
         (column, heads, tosses), place = distinct(np.arange(float(a.shape[1]))[:, None], *counts)
         column = column.astype(np.intp)
         terms = log_beta_binomial(a[:, column], b[:, column], heads, tosses - heads)

@@ -1,6 +1,4 @@
-r"""What categories and bags of words share: probabilities under a Dirichlet prior, counts of each category.
-
-A categorical feature under a Dirichlet prior; also the class prior of every classifier.
+r"""Categories under a Dirichlet prior: a categorical feature, and the class prior of every classifier.
 
 .. math:: \theta \sim \mathrm{Dirichlet}(\alpha), \qquad x_i \mid \theta \sim \mathrm{Categorical}(\theta),
    \quad x_i \in \{0, \dots, V-1\}
@@ -8,6 +6,8 @@ A categorical feature under a Dirichlet prior; also the class prior of every cla
 After counts n_v: posterior Dirichlet(alpha + n); predictive (alpha_v + n_v) / sum; evidence of the sequence
 Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v), A = sum alpha; MAP (alpha_v + n_v - 1) / (A + N - V); ML n_v / N.
 Laplace smoothing is the predictive (the posterior mean) under alpha = 1. (Murphy 2012, section 3.4.)
+
+`DirichletPrior` also serves bags of words (`bayesgen.models.multinomial`).
 """
 
 import math
@@ -58,7 +58,7 @@ class DirichletPrior(ConjugateFamily):
 
     @classmethod
     def from_guess(cls, probability: Mapping, rows: float) -> Self:
-        """The prior of an expert who guesses the probability of each category; ``rows`` is what the guess is worth.
+        """Return the prior of an expert who guesses the probability of each category, worth ``rows`` rows.
 
         >>> from bayesgen.models import DirichletCategorical
         >>> DirichletCategorical.from_guess({"A": 0.4, "B": 0.1, "0": 0.5}, rows=10).alpha
@@ -67,12 +67,12 @@ class DirichletPrior(ConjugateFamily):
         guess = np.array(list(probability.values()), dtype=float)
         if not np.isclose(guess.sum(), 1):
             raise ValueError(f"{cls.__name__}: the guessed probabilities must add up to 1, not {guess.sum():g}")
-        made: Any = cls  # which has the two fields
+        made: Any = cls  # a subclass, which declares alpha and categories
         return made(alpha=guess * rows, categories=list(probability))
 
     @property
     def batch_shape(self):
-        """Shape in front of the category axis."""
+        """Shape in front of the axis of categories."""
         return self.alpha.shape[:-1]
 
     def for_classes(self, groups):
@@ -87,11 +87,11 @@ class DirichletPrior(ConjugateFamily):
 
     @property
     def mean_log(self):
-        """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)); ψ is the digamma function."""
+        """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)), with ψ the digamma function."""
         return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
 
     def expected(self):
-        """The mean."""
+        """Return the mean."""
         return {"probability": self.mean}
 
     def parameters(self):
@@ -99,7 +99,7 @@ class DirichletPrior(ConjugateFamily):
         return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
 
     def natural_parameters(self, params, about=0.0):
-        """Log probability of each category."""
+        """Return the log probability of each category."""
         return log_or_floor(params["probability"])
 
     def update(self, statistics) -> Self:
@@ -107,19 +107,19 @@ class DirichletPrior(ConjugateFamily):
         return self.revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
-        """Log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
+        """Return the log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
         counts = statistics.total()
         rising = log_gamma_ratio(self.alpha, counts).sum(-1)
         return rising - log_gamma_ratio(self.alpha.sum(-1), counts.sum(-1))
 
     def whitened(self, statistics):
-        """The same posterior in logarithms of gammas."""
+        """Return the same posterior in logarithms of gammas."""
         from bayesgen.models.coordinates import log_shares
 
         return log_shares(self, statistics)
 
     def mode(self):
-        """(alpha - 1) / (A - V); uniform under a flat prior; none where an alpha is below 1."""
+        """Return (alpha - 1) / (A - V), uniform under a flat prior; raise where an alpha is below 1."""
         bad = (self.alpha < 1).any(-1)
         if bad.any():
             raise DataError(
@@ -132,7 +132,7 @@ class DirichletPrior(ConjugateFamily):
         return {"probability": np.where(flat, 1 / len(self.categories), excess / np.where(flat, 1, total))}
 
     def ml(self, statistics):
-        """Shares of the categories; 0 is legitimate, no row at all is not."""
+        """Return the shares of the categories, which may be 0; raise where there is no row."""
         counts = statistics.total()
         total = counts.sum(-1, keepdims=True)
         if (total == 0).any():
@@ -141,14 +141,14 @@ class DirichletPrior(ConjugateFamily):
 
     @np.errstate(under="ignore")
     def sample_parameters(self, rng, size=()):
-        """Exact Dirichlet draws: normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
+        """Draw normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
         log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
         weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
         return {"probability": weights / weights.sum(-1, keepdims=True)}
 
 
 def labels(owner: str, categories) -> tuple:
-    """Return the labels of categories from themselves or their number, as plain Python values, or raise."""
+    """Return the labels of categories, given as labels or as their number, as plain Python values, or raise."""
     if any(categories is one for one in tuple(_known)):
         return categories
     categories = tuple(range(categories) if isinstance(categories, int | np.integer) else categories)
@@ -160,44 +160,44 @@ def labels(owner: str, categories) -> tuple:
     return categories
 
 
-_known: deque[tuple] = deque(maxlen=8)  # labels that are right: a hundred thousand words are looked at once
+_known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
 
 
 class Categorical(ConjugateFamily):
-    """What categorical features share, whatever their prior: codes 0..V-1 and their likelihood."""
+    """Categorical features under any prior: codes 0..V-1 and their likelihood."""
 
     site_dims = {"probability": ("category",)}
     density_kind = "probability"
     categories: Any
-    mean: Any  # of the category probabilities, (..., V)
+    mean: Any  # mean of the category probabilities, (..., V)
 
     def likelihood(self, params):
-        """Categorical(probability)."""
+        """Return Categorical(probability)."""
         return program.dist.Categorical(probs=params["probability"])
 
     def draw(self, params, rng):
-        """Codes drawn by their cumulative probabilities."""
+        """Draw codes by inverting the cumulative probabilities."""
         cumulative = np.cumsum(params["probability"], axis=-1)[..., :-1]
         return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
 
     def cardinality(self, feature):
-        """Return how many categories there are."""
+        """Return the number of categories."""
         return len(self.categories)
 
     def predictive(self):
-        """Categorical(mean)."""
+        """Return Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)
 
     def sufficient_statistic(self, x, about=0.0):
-        """One-hot code; its entries sum to 1."""
+        """Return the one-hot code, whose entries sum to 1."""
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
 
     def natural_parameters(self, params, about=0.0):
-        """Log probability of each category."""
+        """Return the log probability of each category."""
         return log_or_floor(params["probability"])
 
     def check(self, x):
-        """Entries are codes 0..V-1, or NaN where missing."""
+        """Return rows of codes 0..V-1, or NaN where missing, or raise."""
         x, count = self.shaped(x), len(self.categories)
         if x.dtype.kind == "f" or not x.size:
             require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
@@ -210,9 +210,9 @@ class Categorical(ConjugateFamily):
         return f"is not a category code 0..{len(self.categories) - 1}"
 
     def _cells(self, x, entries):
-        """Yield pieces of rows (n, entries): the slice, each code's place in a table (entries, V), what is missing.
+        """Yield pieces of rows (n, entries): their slice, and the place of each code in a table (entries, V).
 
-        A missing entry is at the end of the table, entries V.
+        The place of a missing entry is the end of the table, entries V.
         """
         count = len(self.categories)
         offset = np.arange(entries) * count
@@ -225,7 +225,7 @@ class Categorical(ConjugateFamily):
             if not right or (part.dtype.kind == "f" and not (codes == part).all()):
                 missing = np.isnan(part)
                 if not (missing | ((codes == part) & (codes >= 0) & (codes < count))).all():
-                    self.check(x)  # which raises, and says where
+                    self.check(x)  # raises, and names the place
             cells = codes + offset
             if missing is not None:
                 cells[missing] = entries * count
@@ -237,7 +237,7 @@ class Categorical(ConjugateFamily):
         width = entries * size + 1
         total = np.zeros(rows.count * width)
         for piece, cells in self._cells(x, entries):
-            own, order = rows[piece], "F" if cells.flags.f_contiguous else "C"  # as they stand in memory
+            own, order = rows[piece], "F" if cells.flags.f_contiguous else "C"  # their order in memory
             if rows.count > 1:
                 cells += (own.codes * width)[:, None]
             w = None if own.weight is None else np.broadcast_to(own.weight[:, None], cells.shape).ravel(order)
@@ -246,7 +246,7 @@ class Categorical(ConjugateFamily):
         return SumStatistics(total.reshape(*rows.lead, *x.shape[1:], size), np.float64(0))
 
     def log_predictive(self, x):
-        """Log p(x); for one trial the plug-in of the mean is exact. A sum of entries looked up in a table."""
+        """Return log p(x), looked up in a table: for one trial the plug-in of the mean is exact."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.shaped(x)
@@ -259,10 +259,10 @@ class Categorical(ConjugateFamily):
         by_cell, result = np.ascontiguousarray(table.T), np.empty((len(table), len(x)))
         for piece, cells in self._cells(x, entries):
             if len(table) <= 4:
-                columns = cells.flags.f_contiguous  # looked up as they stand in memory, five times as fast
+                columns = cells.flags.f_contiguous  # in their order in memory, five times as fast
                 for group, own in enumerate(table):
                     result[group, piece] = ones @ own.take(cells.T) if columns else own.take(cells) @ ones
-            else:  # a row of ones at the cells, times the table: a compiled look-up and sum of all groups
+            else:  # ones at the cells, times the table: a compiled look-up and sum for all groups
                 rows = np.arange(0, cells.size + 1, entries)
                 look = sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(by_cell)))
                 result[:, piece] = (look @ by_cell).T
@@ -293,7 +293,7 @@ class DirichletCategorical(DirichletPrior, Categorical):
 
 @dataclass(frozen=True, eq=False)
 class KnownCategorical(Categorical):
-    """Categorical with given probabilities: nothing to learn. The class prior that a user fixes by ``priors=``.
+    """Categorical with given probabilities, so nothing to learn: the class prior that a user fixes by ``priors=``.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class KnownCategorical(Categorical):
             return np.log(self.probability)
 
     def expected(self):
-        """The given probabilities."""
+        """Return the given probabilities."""
         return {"probability": self.probability}
 
     def parameters(self):
@@ -336,21 +336,21 @@ class KnownCategorical(Categorical):
         return {"probability": program.numpyro.deterministic("probability", self.probability)}
 
     def update(self, statistics) -> Self:
-        """Return the same model: known probabilities have nothing to learn."""
+        """Return the same model: there is nothing to learn."""
         return self
 
     def log_evidence_terms(self, statistics):
-        """Log likelihood of the counts."""
+        """Return the log likelihood of the counts."""
         return xlogy(statistics.total(), self.probability).sum(-1)
 
     def mode(self):
-        """The given probabilities."""
+        """Return the given probabilities."""
         return {"probability": self.probability}
 
     def ml(self, statistics):
-        """The given probabilities."""
+        """Return the given probabilities."""
         return self.mode()
 
     def sample_parameters(self, rng, size=()):
-        """The given probabilities, repeated."""
+        """Return the given probabilities, repeated."""
         return {"probability": np.broadcast_to(self.probability, (*size, *self.probability.shape))}

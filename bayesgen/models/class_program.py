@@ -1,6 +1,7 @@
-"""Statistics of classified rows: how many there are of each class, and those of each leaf by class.
+"""The program of a generative classifier, and the statistics of classified rows.
 
-The program of a generative classifier: class probabilities and leaves, rows given them, and names of the sites.
+`ClassProgram` samples class probabilities, the parameters of the leaves, and rows given both. `ClassStatistics` keep
+the counts of the classes and the statistics of each leaf by class.
 """
 
 import abc
@@ -28,14 +29,14 @@ class ClassStatistics(Statistics):
     classes : SumStatistics
         Sum of weights of each class.
     leaves : dict
-        By name of the leaf.
+        Statistics by name of the leaf.
     squares : array, shape (K,)
         Sum of squared weights of each class: (Σw)²/Σw² is Kish's effective number of rows.
     schema : str
-        Fingerprint of the columns, categories and classes that were summed, where they are known. Statistics of two
-        schemas do not add: one code would stand for two categories.
+        Fingerprint of the columns, categories and classes that were summed, where known. Statistics of two schemas
+        cannot be added: one code would stand for two categories.
     decayed : bool
-        Whether some rows were made to count less since they were summed.
+        True if the weight of some rows was lowered after they were summed.
     """
 
     classes: SumStatistics
@@ -58,12 +59,12 @@ class ClassStatistics(Statistics):
         return ClassStatistics(classes, leaves, squares, self.schema or other.schema, self.decayed or other.decayed)
 
     def scaled(self, factor):
-        """Statistics in which every row counts ``factor`` times what it did, marked as `decayed`."""
+        """Return the statistics with every row weighted ``factor`` times as before, marked as `decayed`."""
         leaves = {name: own.scaled(factor) for name, own in self.leaves.items()}
         return ClassStatistics(self.classes.scaled(factor), leaves, self.squares * factor**2, self.schema, True)
 
     def under(self, schema: str) -> "ClassStatistics":
-        """The same statistics with the fingerprint of their schema."""
+        """Return the same statistics with the fingerprint of their schema."""
         return replace(self, schema=schema)
 
 
@@ -71,8 +72,8 @@ class ClassStatistics(Statistics):
 class ClassProgram(Model):
     """A class prior and named leaves, as a NumPyro model function.
 
-    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis; where labels may
-    be wrong, ``classes.confusion``, from class to label.
+    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis. Where labels may
+    be wrong there is also ``classes.confusion``, from class to label.
     """
 
     CLASSES: ClassVar[str] = "classes"
@@ -80,7 +81,7 @@ class ClassProgram(Model):
 
     classes: Any
     columns: Mapping[str, tuple[str, ...]] | tuple = static(default=(), kw_only=True)
-    confusion: Any = field(default=None, kw_only=True)  # DirichletCategorical of K dice: labels, by class
+    confusion: Any = field(default=None, kw_only=True)  # DirichletCategorical of K dice: the labels of each class
 
     def __post_init__(self):
         super().__post_init__()
@@ -106,7 +107,7 @@ class ClassProgram(Model):
 
     @abc.abstractmethod
     def blocks(self, x) -> Mapping[str, Any]:
-        """Rows as a mapping from leaf to its array."""
+        """Return rows as a mapping from leaf to its array."""
 
     @property
     def class_names(self) -> tuple:
@@ -114,7 +115,7 @@ class ClassProgram(Model):
         return self.classes.categories
 
     def columns_of(self, name: str) -> tuple[str, ...]:
-        """Column names of a leaf, where they are known."""
+        """Return the column names of a leaf; () where they are unknown."""
         return dict(self.columns).get(name, ())
 
     # -- the program -------------------------------------------------------------------------------------------------
@@ -138,15 +139,15 @@ class ClassProgram(Model):
         Parameters
         ----------
         x : rows, optional
-            As for `statistics`; None draws them.
+            Rows as for `statistics`; None draws them.
         t : int array, shape (n,), optional
             Class codes; None draws them.
         told : int array, shape (n,), optional
-            Labels told, of a model that has a confusion matrix; None draws them.
+            Recorded labels, of a model that has a confusion matrix; None draws them.
         size : int, optional
-            How many rows to draw where both are None; default 1.
+            Number of rows to draw where all of these are None; default 1.
         subsample_size : int, optional
-            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
+            Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
         numpyro, jnp = program.numpyro, program.jnp
         model = self.traced()
@@ -168,7 +169,7 @@ class ClassProgram(Model):
         return t
 
     def sample_rows(self, params: Params, seed) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Draw one row for each draw of the parameters: from the posterior predictive where they are the posterior's.
+        """Draw one row for each draw of the parameters: from the posterior predictive if these are posterior draws.
 
         Parameters
         ----------
@@ -192,7 +193,7 @@ class ClassProgram(Model):
     # -- names of sites and of their axes ----------------------------------------------------------------------------
 
     def site(self, params: Params, name: str) -> Params:
-        """Return the parameters of one leaf, without its name before theirs."""
+        """Return the parameters of one leaf, without the leaf's name in front of theirs."""
         return {key[len(name) + 1 :]: v for key, v in params.items() if key.rpartition(".")[0] == name}
 
     def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
@@ -200,7 +201,7 @@ class ClassProgram(Model):
         return {f"{name}.{site}": value for name, params in parts.items() for site, value in params.items()}
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, behind those of the draws."""
         if site == self.CONFUSION:
             return ("class", "label")
         name, _, parameter = site.rpartition(".")
@@ -211,7 +212,7 @@ class ClassProgram(Model):
         return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in own)
 
     def coords(self) -> dict[str, list]:
-        """Labels along the axes that `dims` names, where they are known."""
+        """Return the known labels along the axes that `dims` names."""
         labels: dict[str, list] = {"class": list(self.class_names)}
         if self.confusion is not None:
             labels["label"] = list(self.class_names)

@@ -1,24 +1,23 @@
-r"""The generative classifier: a prior over classes, and features given the class.
+r"""Generative classifiers: a prior over classes, and features given the class.
 
 .. math:: \pi \sim p(\pi), \quad \theta_k \sim p(\theta), \qquad t_i \mid \pi \sim \mathrm{Categorical}(\pi), \quad
    x_i \mid t_i = k, \theta \sim \prod_{\text{leaf } j} p_j(x_{ij} \mid \theta_{jk})
 
-Everything a leaf knows, the classifier inherits: statistics, evidence and log densities add over leaves. With a
-confusion matrix Γ the label told of a row is drawn given its class, s_i | t_i ~ Categorical(Γ_{t_i}); see
-`bayesgen.models.unknown_labels`.
+Statistics, evidence and log densities add over the leaves. With a confusion matrix Γ the recorded label of a row is
+drawn given its class, s_i | t_i ~ Categorical(Γ_{t_i}); see `bayesgen.models.unknown_labels`.
 
-Naive Bayes: features independent given the class, each with a leaf of its own, of any mixture of families.
+**Naive Bayes.** Features are independent given the class, each with a leaf of its own, of any mixture of families:
 
 .. math:: p(t = k \mid x) \propto p(t = k) \prod_j p_j(x_j \mid t = k); \quad \text{a missing } x_j \text{ drops out.}
 
-Gaussian discriminant analysis: a class prior and a Gaussian vector given the class.
+**Gaussian discriminant analysis.** The features are one Gaussian vector given the class:
 
 .. math:: t_i \mid \pi \sim \mathrm{Categorical}(\pi), \qquad x_i \mid t_i = k \sim N_D(\mu_k, \Sigma_k)
 
 The covariance is full (QDA), diagonal (Gaussian naive Bayes) or isotropic, per class or shared by all: full and shared
 is LDA; isotropic and shared with equal class probabilities is the nearest mean. The exact predictive class probability
-uses a Student-t density per class, whose degrees of freedom follow the rows that speak of its covariance: nothing is
-plugged in.
+uses a Student-t density per class, whose degrees of freedom grow with the rows from which its covariance is learned;
+no estimate is plugged in.
 """
 
 import abc
@@ -43,14 +42,14 @@ from bayesgen.numerics.sums import Grouping, finite
 
 @dataclass(frozen=True, eq=False)
 class ClassConditional(ClassProgram, Conjugate):
-    """A class prior and named leaves; `NaiveBayes` and `GaussianDiscriminant` say which leaves."""
+    """A class prior and named leaves, which `NaiveBayes` and `GaussianDiscriminant` choose."""
 
     @abc.abstractmethod
     def with_leaves(self, classes, leaves: Mapping[str, ExponentialFamily]) -> Self:
         """Return the same model with other leaves of the same names."""
 
     def settled(self, statistics: ClassStatistics) -> Self:
-        """Return the model with its weak priors, which follow the statistics of the rows, in their places."""
+        """Return the model with its weak priors set from the statistics of the rows."""
         leaves = self._leafwise(lambda name, leaf: leaf.settled(statistics.leaves[name]))
         changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
         return self.with_leaves(self.classes, leaves) if changed else self
@@ -58,7 +57,7 @@ class ClassConditional(ClassProgram, Conjugate):
     # -- statistics and densities ------------------------------------------------------------------------------------
 
     def _leafwise(self, operation) -> dict[str, Any]:
-        """Apply ``operation(name, leaf)`` to every leaf; what it cannot take is told with its names."""
+        """Apply ``operation(name, leaf)`` to every leaf; restate a `DataError` with the names of class and column."""
         result = {}
         for name, leaf in self.leaves.items():
             try:
@@ -93,14 +92,14 @@ class ClassConditional(ClassProgram, Conjugate):
         return self.sum_rows(x, Grouping.of(len(t), t, len(self.class_names), weight))
 
     def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
-        """Do `statistics` of blocks under a grouping by class that is checked already."""
+        """Do `statistics` of blocks under a grouping by class that is already checked."""
         leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
         sizes, weight = rows.sizes(), rows.weight
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
         return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares)
 
     def log_likelihood(self, params: Params, statistics: ClassStatistics | PartlyLabelled):
-        """Log p(all rows | params): no rows needed, but those without a label. NumPy or JAX."""
+        """Return log p(all rows | params) from statistics, which keep the unlabelled rows. NumPy or JAX."""
         if isinstance(statistics, PartlyLabelled):
             return statistics.log_likelihood(self, params)
         result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
@@ -109,7 +108,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return result
 
     def whitened(self, statistics: ClassStatistics | PartlyLabelled):
-        """The same posterior in better coordinates, leaf by leaf; see `Model.whitened`."""
+        """Return the same posterior in better coordinates, leaf by leaf; see `Model.whitened`."""
         if isinstance(statistics, PartlyLabelled):  # rows that are kept stay in their own
             return super().whitened(statistics)
         classes, counts, of_classes = self.classes.whitened(statistics.classes)
@@ -124,28 +123,28 @@ class ClassConditional(ClassProgram, Conjugate):
         return self.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
 
     def near(self, statistics: ClassStatistics | PartlyLabelled):
-        """The posterior; where labels are missing or may be wrong, near the mode that the labels told lead to."""
+        """Return the posterior; where labels are missing or may be wrong, one near the mode that the recorded labels lead to."""
         if not self.conjugate:
             return None
         return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().near(statistics)
 
     def starting_draws(self, statistics, rng, size):
-        """Leaf by leaf: exact draws of its posterior, or of its prior, where it has them."""
+        """Draw leaf by leaf from the exact posterior, or from the prior, where the leaf has them."""
         known = {name: leaf.near(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
         leaves = {n: leaf.sample_parameters(rng, size) for n, leaf in known.items() if is_conjugate(leaf)}
         return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
 
     def check(self, x) -> Mapping[str, Any]:
-        """Return the rows by leaf, checked, or raise what is wrong with them."""
+        """Return the checked rows by leaf, or raise."""
         x = self.blocks(x)
         return self._leafwise(lambda name, leaf: leaf.check(x[name]))
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
-        """Log p(x_i, t_i = k | params) for rows checked by `check`; (draws, K, n)."""
+        """Return log p(x_i, t_i = k | params) of rows that `check` returned; (draws, K, n)."""
         return self.row_density(params)(x)
 
     def row_density(self, params: Params):
-        """Return `log_likelihood_rows` as a function of rows; leaves prepare what does not depend on rows."""
+        """Return `log_likelihood_rows` as a function of rows; leaves prepare all that does not depend on rows."""
         with np.errstate(divide="ignore"):
             classes = np.log(params[f"{self.CLASSES}.probability"])[..., None]
         leaves = {name: leaf.row_density(self.site(params, name)) for name, leaf in self.leaves.items()}
@@ -159,7 +158,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return density
 
     def told(self, density: np.ndarray, params: Params) -> np.ndarray:
-        """Log p(x_i, s_i = k | params) of the label told, from that of the class; (draws, K, n)."""
+        """Turn log p(x_i, t_i = k | params) into log p(x_i, s_i = k | params) of recorded labels; (draws, K, n)."""
         if self.confusion is None:
             return density
         with np.errstate(under="ignore", divide="ignore"):
@@ -169,13 +168,13 @@ class ClassConditional(ClassProgram, Conjugate):
     # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
 
     @property
-    def conjugate(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
-        """Whether the exact posterior exists in closed form."""
+    def conjugate(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if the exact posterior exists in closed form."""
         return all(leaf.conjugate for leaf in self.leaves.values())
 
     @property
-    def proper(self) -> bool:  # type: ignore[override]  # of a classifier it depends on the leaves
-        """Whether the prior of every leaf is a distribution."""
+    def proper(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if the prior of every leaf is a distribution."""
         return all(leaf.proper for leaf in self.leaves.values())
 
     def update(self, statistics: ClassStatistics) -> Self:
@@ -185,13 +184,13 @@ class ClassConditional(ClassProgram, Conjugate):
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
-        """Log p(x, t) of the rows as a sequence, every constant kept."""
+        """Return log p(x, t) of the rows as a sequence, every constant kept."""
         _require_labels(statistics)
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
     def log_predictive(self, x):
-        """Log p(x, t = k) with the parameters integrated out, (n, K)."""
+        """Return log p(x, t = k) with the parameters integrated out, (n, K)."""
         x, mean = self.blocks(x), self.classes.mean
         with np.errstate(divide="ignore"):
             result = namespace(mean).log(mean)[:, None]
@@ -201,37 +200,37 @@ class ClassConditional(ClassProgram, Conjugate):
                 own = np.ascontiguousarray(own)
             alike = isinstance(own, np.ndarray) and own.dtype == result.dtype and len(own) == len(result)
             if alike and own.flags.writeable:
-                own += result  # it is nobody else's: a million rows are not copied
+                own += result  # nobody else holds it, so a million rows are not copied
                 result = own
             else:
                 result = result + own
-        return result.T  # class by class in memory: what follows reduces over a few classes of many rows
+        return result.T  # class by class in memory: later reductions run over a few classes of many rows
 
     def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
-        """Mode of the posterior, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
+        """Return the posterior mode by leaf and class; by expectation-maximisation where labels are missing."""
         if isinstance(statistics, PartlyLabelled):
             return statistics.maximise(self, "map")
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
         return self._join(self.classes.map(statistics.classes), leaves)
 
     def log_abs_det_jacobian(self, params: Params):
-        """Sum of the leaves'; see `ExponentialFamily.log_abs_det_jacobian`."""
+        """Sum `log_abs_det_jacobian` over the leaves."""
         return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
     def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
-        """Maximum likelihood, leaf by leaf, by class; by expectation-maximisation where labels are missing."""
+        """Return the maximum likelihood by leaf and class; by expectation-maximisation where labels are missing."""
         if isinstance(statistics, PartlyLabelled):
             return statistics.maximise(self, "ml")
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
     def expected(self) -> Params:
-        """Mean of every parameter."""
+        """Return the mean of every parameter."""
         leaves = {name: leaf.expected() for name, leaf in self._by_class().items()}
         return {**self._join(self.classes.expected(), leaves), **self._confusion(lambda dice: dice.expected())}
 
     def _by_class(self) -> dict[str, Any]:
-        """The leaves, their hyperparameters by class."""
+        """Return the leaves, with hyperparameters by class."""
         count = len(self.class_names)
         return {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
 
@@ -242,7 +241,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return {**self._join(classes, leaves), **self._confusion(lambda dice: dice.sample_parameters(rng, size))}
 
     def _confusion(self, operation) -> Params:
-        """What an operation on its dice gives of the confusion matrix, where there is one."""
+        """Apply an operation to the dice of the confusion matrix; {} where there is none."""
         return {} if self.confusion is None else {self.CONFUSION: operation(self.confusion)["probability"]}
 
 
@@ -266,7 +265,7 @@ class NaiveBayes(ClassConditional):
     features : mapping from name to leaf
         A leaf with array hyperparameters covers a block of features.
     columns : mapping from name to column names, optional
-        What the features of a block are called, for messages and labels.
+        Names of the columns of a block, for messages and labels.
 
     Examples
     --------
@@ -293,7 +292,7 @@ class NaiveBayes(ClassConditional):
         return self.features
 
     def blocks(self, x):
-        """Rows by leaf, from a mapping or a table."""
+        """Return rows by leaf, from a mapping or a table."""
         try:
             names = list(x.keys())
         except AttributeError:
@@ -319,13 +318,13 @@ class GaussianDiscriminant(ClassConditional):
     classes : DirichletCategorical or KnownCategorical
         Prior over the classes; its categories are the class labels.
     gaussian : NormalInverseWishart, NormalInverseGamma or SeparationPrior
-        Prior on means and covariances: normal-inverse-Wishart for a full covariance; normal-inverse-gamma with a mean
-        of length D for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers); the
-        separation strategy for full and diagonal.
+        Prior on means and covariances. `NormalInverseWishart`: for a full covariance. `NormalInverseGamma` with a mean
+        of length D: for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers).
+        `SeparationPrior`: for full and diagonal.
     covariance : {"full", "diagonal", "isotropic"}, default "full"
         Structure of the covariance.
     shared : bool, default False
-        Whether the classes share it.
+        If True, the classes share the covariance.
     columns : mapping, keyword
         ``{"gaussian": names of the D columns}``, for messages and labels.
 
@@ -354,11 +353,11 @@ class GaussianDiscriminant(ClassConditional):
 
     @property
     def leaves(self):
-        """Return the one leaf by its name."""
+        """The one leaf, by its name."""
         return {"gaussian": self.gaussian}
 
     def blocks(self, x):
-        """Rows (n, D), or None to draw them."""
+        """Return rows (n, D) by leaf, or None to draw them."""
         return {"gaussian": x}
 
     def with_leaves(self, classes, leaves):

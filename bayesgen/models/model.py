@@ -1,4 +1,4 @@
-"""The contracts: what a model is, and what it is besides where its posterior has a closed form.
+"""The contracts: `Model`, and `Conjugate` for models whose posterior has a closed form.
 
 A model of a single feature, or of a block of features of one kind, is a leaf: `bayesgen.models.leaf` has its base.
 """
@@ -23,18 +23,18 @@ class Model(Hyperparameters, abc.ABC):
 
     1. ``__call__(*data)``, the program row by row in NumPyro's `sample` statements;
     2. `latents`, the prior half of that program, in its plates;
-    3. `statistics`, what is kept of the rows, and `check`, what rows it takes;
+    3. `statistics`, which reduces rows, and `check`, which validates them;
     4. `log_likelihood` of statistics and `log_likelihood_rows` of rows, given parameters;
     5. `dims` and `coords`, names and labels of the axes of its parameters.
 
-    It may write `ml` and `map`, where there is a formula; `log_abs_det_jacobian`, where parameters are sampled in other
-    coordinates than those that MAP speaks of; and `row_density`, where some work does not depend on the rows. A model
-    with an exact posterior is a `Conjugate` one.
+    It may write `ml` and `map`, where there is a formula; `log_abs_det_jacobian`, where parameters are not sampled in
+    the coordinates in which MAP finds the mode; and `row_density`, where some work does not depend on the rows. A model
+    with an exact posterior derives from `Conjugate`.
     """
 
-    conjugate: ClassVar[bool] = False  # whether the posterior has a closed form
-    proper: ClassVar[bool] = True  # whether the prior is a distribution: an improper one has no draws, no evidence
-    smooth: ClassVar[bool] = True  # whether the density is twice differentiable in the parameters
+    conjugate: ClassVar[bool] = False  # True if the posterior has a closed form
+    proper: ClassVar[bool] = True  # True if the prior is a distribution; an improper one has no draws and no evidence
+    smooth: ClassVar[bool] = True  # True if the density is twice differentiable in the parameters
 
     @abc.abstractmethod
     def __call__(self, *data: Any, **options: Any) -> Any:
@@ -46,27 +46,27 @@ class Model(Hyperparameters, abc.ABC):
 
     @abc.abstractmethod
     def statistics(self, *data: Any, **options: Any) -> Any:
-        """What is kept of rows, `Statistics` of a kind that the model knows: they add over pieces of the data."""
+        """Return the `Statistics` of rows, of a kind that the model knows; they add over pieces of the data."""
 
     @abc.abstractmethod
     def check(self, x) -> Any:
-        """Return rows as `log_likelihood_rows` takes them, or raise what is wrong with them."""
+        """Return rows as `log_likelihood_rows` takes them, or raise."""
 
     @abc.abstractmethod
     def log_likelihood(self, params: Params, statistics) -> Any:
-        """Log p(all rows | params), from their statistics. NumPy or JAX."""
+        """Return log p(all rows | params), from their statistics. NumPy or JAX."""
 
     @abc.abstractmethod
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
-        """Log p(row | params) for every leading index of ``params`` and every row that `check` returned."""
+        """Return log p(row | params) for every leading index of ``params`` and every row of `check`."""
 
     @abc.abstractmethod
     def dims(self, site: str) -> tuple[str, ...]:
-        """Names of the axes of a parameter, behind those of the draws."""
+        """Return the names of the axes of a parameter, behind those of the draws."""
 
     @abc.abstractmethod
     def coords(self) -> dict[str, list]:
-        """Labels along the axes that `dims` names, where they are known."""
+        """Return the known labels along the axes that `dims` names."""
 
     def statistics_program(self, statistics) -> None:
         """Run the program on the statistics: parameters from the prior, the likelihood of all rows as one factor."""
@@ -78,39 +78,40 @@ class Model(Hyperparameters, abc.ABC):
         return lambda x: self.log_likelihood_rows(params, x)
 
     def whitened(self, statistics) -> tuple["Model", Any, Callable[[Params], Params]]:
-        """The same posterior in coordinates that suit a sampler: a model, statistics, and the way back for its draws.
+        """Return the same posterior in coordinates that suit a sampler: model, statistics, and the way back for its draws.
 
         Where priors are closed under affine maps of the rows, of location 0, scale 1 and no correlation.
         """
         return self, statistics, lambda params: params
 
     def near(self, statistics) -> "Conjugate | None":
-        """A conjugate model whose draws are where chains and searches begin: the posterior, or close to it.
+        """Return a conjugate model whose draws start chains and searches: the posterior, or one close to it.
 
-        None where there is none: they begin at draws of the prior, and look for the mode from there.
+        Return None where there is none: they start at draws of the prior, and look for the mode from there.
         """
         return None
 
     def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
-        """Draws of some sites to begin at, where no model is `near`; the other sites are drawn from the program."""
+        """Draw some sites to start at, where no model is `near`; the other sites are drawn from the program."""
         return {}
 
     def log_abs_det_jacobian(self, params: Params) -> Any:
-        """Log of d(sampled sites)/d(parameters): turns the sites' density into that of the parameters MAP speaks of."""
+        """Return log |d(sampled sites)/d(parameters)|, from the density of the sites to the one MAP maximises."""
         return 0.0
 
     def ml(self, statistics) -> Params:
-        """Maximum-likelihood parameters, by group; a ValueError where they do not exist."""
+        """Return the maximum-likelihood parameters, by group; raise ValueError where they do not exist."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for maximum likelihood")
 
     def map(self, statistics) -> Params:
-        """Mode of the posterior density in the parameters as the model writes them, by group."""
+        """Return the mode of the posterior density in the parameters as the model writes them, by group."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the posterior mode")
 
     def traced(self) -> Self:
         """Return the same model on JAX arrays: a NumPy float64 array would leak into a float32 program.
 
-        Of a copy: JAX remembers the conversion of a read-only array and would hand a later float64 run the float32 one.
+        The arrays are copied, since JAX remembers the conversion of a read-only array and would hand a later float64
+        run the float32 one.
         """
         return program.jax.tree_util.tree_map(lambda a: program.jnp.asarray(a.copy()), self)
 
@@ -119,8 +120,8 @@ class Conjugate(Model):
     """A model that is closed under updating: its posterior is the same class with new hyperparameters.
 
     ``prior.update(prior.statistics(x))`` is Bayes' rule. The algebra runs on NumPy hyperparameters and on JAX ones,
-    traced too; statistics and rows are NumPy. Besides what a `Model` writes a subclass must write `update`,
-    `log_evidence`, `log_predictive` and `sample_parameters`; it may write `predictive`, `mode` and
+    traced or not; statistics and rows are NumPy. In addition to the methods of a `Model`, a subclass must write
+    `update`, `log_evidence`, `log_predictive` and `sample_parameters`; it may write `predictive`, `mode` and
     `expected`.
     """
 
@@ -132,47 +133,47 @@ class Conjugate(Model):
 
     @abc.abstractmethod
     def log_evidence(self, statistics) -> Any:
-        """Log p(rows as a sequence) under this prior, every constant kept: a scalar array."""
+        """Return log p(rows as a sequence) under this prior, every constant kept: a scalar array."""
 
     @abc.abstractmethod
     def log_predictive(self, x) -> Any:
-        """Log p(row) with the parameters integrated out, (n, groups...); what is missing is left out.
+        """Return log p(row) with the parameters integrated out, (n, groups...); missing entries are left out.
 
-        The array is the caller's, who may write to it.
+        The caller may write to the array.
         """
 
     def near(self, statistics) -> "Conjugate | None":
-        """The posterior; None of gaps under a full covariance, or classes that are not known."""
+        """Return the posterior; None with gaps under a full covariance, or where classes are not known."""
         try:
             return self.update(statistics)
         except ValueError:
             return None
 
     def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
-        """Exact draws of the prior."""
+        """Draw exactly from the prior."""
         return self.sample_parameters(rng, size)
 
     @abc.abstractmethod
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
-        """Draw parameters exactly: arrays (size..., groups..., features..., event...)."""
+        """Draw exactly from the parameters' distribution: arrays (size..., groups..., features..., event...)."""
 
     def predictive(self, *columns: Any, **options: Any) -> Any:
-        """Return the predictive as a NumPyro distribution, for a user's own program; a regression's at ``columns``."""
+        """Return the predictive as a NumPyro distribution, for a user's program; a regression takes ``columns``."""
         raise NoClosedForm(f"{type(self).__name__} has no predictive that is one NumPyro distribution")
 
     def mode(self) -> Params:
-        """Joint mode of the parameters' density (of a posterior: the MAP estimate), as they are written here."""
+        """Return the joint mode of the parameters as they are written here; of a posterior, the MAP estimate."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the mode")
 
     def expected(self) -> Params:
-        """Mean of every parameter."""
+        """Return the mean of every parameter."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the means of its parameters")
 
     def map(self, statistics) -> Params:
-        """Mode of the posterior."""
+        """Return the mode of the posterior."""
         return self.update(statistics).mode()
 
 
 def is_conjugate(model: Model) -> TypeGuard[Conjugate]:
-    """Whether a model has an exact posterior; a classifier has one where each of its leaves does."""
+    """Tell if a model has an exact posterior; a classifier has one where each of its leaves does."""
     return model.conjugate
