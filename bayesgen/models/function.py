@@ -1,4 +1,4 @@
-"""A NumPyro model function of a user's own, so that every inference here takes it as it takes a model of ours."""
+"""A user's own NumPyro model function as a `Model`, so that every inference can fit it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from bayesgen.models.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Arguments(Statistics):
-    """What a model function is called with: all of the data, for there is no smaller statistic of them.
+    """The arguments of a model function: all of the data, since there is no smaller statistic of them.
 
     Attributes
     ----------
     arrays : dict from position or name to array
-        The arguments that are numbers in bulk; JAX traces them.
+        The arguments that are arrays or lists of numbers; JAX traces them.
     constants : tuple of (position or name, value)
-        All others (None, numbers, text, functions): part of the program.
+        All others (None, numbers, text, functions), which are part of the program.
     """
 
     arrays: dict[str, np.ndarray]
@@ -29,7 +29,7 @@ class Arguments(Statistics):
 
     @classmethod
     def of(cls, data) -> "Arguments":
-        """Read a tuple of positional arguments, a mapping of keyword arguments, or the one argument."""
+        """Read a tuple of positional arguments, a mapping of keyword arguments, or a single argument."""
         given = data if isinstance(data, Mapping) else dict(enumerate(data if isinstance(data, tuple) else (data,)))
         arrays, constants = {}, []
         for key, value in given.items():
@@ -51,14 +51,14 @@ class Arguments(Statistics):
 
 @dataclass(frozen=True, eq=False)
 class FunctionModel(Model):
-    """A NumPyro model function with continuous latents; made by `bayesgen.fit`.
+    """A NumPyro model function with continuous latents, made by `bayesgen.fit`.
 
     Attributes
     ----------
     function : callable
         The function, as NumPyro takes it.
     axes : tuple of (site, names)
-        Plates that each latent lies in, outermost first.
+        Plates around each latent, outermost first.
     """
 
     function: Callable = static()
@@ -66,7 +66,7 @@ class FunctionModel(Model):
 
     @classmethod
     def of(cls, function: Callable, data) -> tuple["FunctionModel", Arguments]:
-        """Read the function by running it once on its data; a discrete latent is an error, as is a lack of data."""
+        """Read the function by running it once on its data; raise where a latent is discrete or data are lacking."""
         arguments = Arguments.of(data)
         with program.x64():
             try:
@@ -98,7 +98,7 @@ class FunctionModel(Model):
         statistics.call(self.function)
 
     def latents(self):
-        """A function's latents are sampled as it runs, not apart from its data."""
+        """Raise: a function samples its latents as it runs, not apart from its data."""
         raise TypeError(f"{_name(self.function)} samples its latents as it runs: they cannot be drawn without data")
 
     def statistics(self, *data):
@@ -106,7 +106,7 @@ class FunctionModel(Model):
         return Arguments.of(data)
 
     def log_likelihood(self, params, statistics):
-        """Log density of what the function observes, all its sites together."""
+        """Return the log density of the observed values, all sites together."""
         with program.x64():
             trace = _trace(program.handlers.substitute(self.function, dict(params)), statistics)
             seen = [s for s in trace.values() if s["type"] == "sample" and s["is_observed"]]
@@ -117,7 +117,7 @@ class FunctionModel(Model):
         return Arguments.of(x)
 
     def log_likelihood_rows(self, params, x: Arguments) -> np.ndarray:
-        """Log p(row | params) of what is observed in the plate "obs", for every draw: (draws, n)."""
+        """Return log p(row | params) of the sites observed in the plate "obs", for every draw: (draws, n)."""
         jax, jnp = program.jax, program.jnp
         latents = {name: params[name] for name, _ in self.axes}
         local = [name for name, plates in self.axes if "obs" in plates]
@@ -137,17 +137,17 @@ class FunctionModel(Model):
             return np.asarray(jax.vmap(density)(arrays))
 
     def observed(self, params, x: Arguments):
-        """Names, plates and sites of what the function observes, given one draw of its latents. JAX."""
+        """Return names, plates and traced sites of the observed values, given one draw of the latents. JAX."""
         trace = _trace(program.handlers.substitute(self.function, dict(params)), x)
         seen = ((n, s) for n, s in trace.items() if s["type"] == "sample" and s["is_observed"])
         return [(name, _plates(site), site) for name, site in seen]
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Names of the leading axes of a site, behind those of the draws: its plates."""
+        """Return the names of the leading axes of a site, behind those of the draws: its plates."""
         return dict(self.axes).get(site, ())
 
     def coords(self) -> dict[str, list]:
-        """No labels are known."""
+        """Return no labels: none are known."""
         return {}
 
 
@@ -158,14 +158,14 @@ def _trace(function, arguments: Arguments) -> Mapping[str, Any]:
 
 
 def _plates(site) -> tuple[str, ...]:
-    """Names of the plates of a site where they are all of its batch axes, so that names and axes agree."""
+    """Return the names of a site's plates if these are all of its batch axes, else (), so that names and axes agree."""
     frames = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
     full = [frame.dim for frame in frames] == list(range(-len(site["fn"].batch_shape), 0))
     return tuple(frame.name for frame in frames) if full else ()
 
 
 def _by_row(site):
-    """Log density of an observed site by row of the plate "obs", all other axes summed; None outside that plate."""
+    """Return the log density of an observed site by row of the plate "obs", other axes summed; None outside it."""
     frame = next((f for f in site["cond_indep_stack"] if f.name == "obs"), None)
     if frame is None:
         return None

@@ -1,14 +1,12 @@
-r"""Student vectors given some of their entries: what is missing, given what is seen.
+r"""Gaussian and Student vectors with gaps: conditionals, statistics by pattern of missingness, and EM.
 
-Of a D-variate Student-t (m, S, ν), ν infinite for a Gaussian, with d entries o seen and
-δ² = (x_o - m_o)' S_oo⁻¹ (x_o - m_o), the others are a Student-t with ν + d degrees of freedom about
+Let x be a D-variate Student-t (m, S, ν), with ν infinite for a Gaussian. Given its d observed entries o, with
+δ² = (x_o - m_o)' S_oo⁻¹ (x_o - m_o), the other entries u are a Student-t with ν + d degrees of freedom about
 m_u + S_uo S_oo⁻¹ (x_o - m_o), whose squared scale is
 
 .. math:: \frac{\nu + \delta^2}{\nu + d} \big(S_{uu} - S_{uo} S_{oo}^{-1} S_{ou}\big)
 
 (Ding 2016, *The American Statistician* 70, 293-295.)
-
-Gaussian vectors with gaps: statistics for every pattern of missingness, and maxima by expectation-maximisation.
 """
 
 import functools
@@ -24,7 +22,7 @@ from bayesgen.numerics.pieces import patterns
 
 
 def conditional_student(x, mean, scale, dof):
-    """Each missing entry given those seen in its row.
+    """Return the Student-t of each missing entry, given the observed entries of its row.
 
     Parameters
     ----------
@@ -38,9 +36,9 @@ def conditional_student(x, mean, scale, dof):
     Returns
     -------
     location, spread : array, shape (..., n, D)
-        Of the Student-t of each missing entry: centre, and square root of the squared scale. NaN where it is seen.
+        Centre of the Student-t of each missing entry, and square root of its squared scale; NaN where it is observed.
     freedom : array, shape (..., n, 1)
-        Its degrees of freedom.
+        Degrees of freedom.
     """
     lead = mean.shape[:-1]
     location, spread = np.full((2, *lead, *x.shape), np.nan)
@@ -61,7 +59,10 @@ def conditional_student(x, mean, scale, dof):
 
 
 def fill_normal(x, mean, cholesky, rng) -> np.ndarray:
-    """Draw what is missing of rows (n, D) of a Gaussian given what is seen: a row drawn whole, and moved to what is."""
+    """Draw the missing entries of rows (n, D) of a Gaussian, given the observed ones.
+
+    A whole row is drawn, then its missing entries are moved by the regression on the observed ones.
+    """
     drawn, covariance = mean + rng.standard_normal(x.shape) @ cholesky.T, cholesky @ cholesky.T
     result = x.copy()
     for seen, rows in patterns(~np.isnan(x)):
@@ -79,9 +80,9 @@ class PatternMoments(Statistics):
     Attributes
     ----------
     patterns : tuple of str
-        Such as "101": the second of three columns is missing. Sorted.
+        Sorted patterns such as "101": the second of three columns is missing.
     moments : Moments
-        Of the rows of each pattern, with a leading axis of patterns, then groups; 0 in what is missing.
+        Moments of the rows of each pattern, with a leading axis of patterns, then groups; 0 in missing columns.
     """
 
     patterns: tuple[str, ...] = static()
@@ -91,16 +92,16 @@ class PatternMoments(Statistics):
 
     @property
     def seen(self) -> np.ndarray:
-        """Which columns each pattern has, as 0 and 1: (patterns, D)."""
+        """Columns that each pattern has, as 0 and 1: (patterns, D)."""
         return np.array([[c == "1" for c in pattern] for pattern in self.patterns], dtype=float)
 
     @property
     def gaps(self) -> list[int]:
-        """The columns with a missing entry."""
+        """Columns with a missing entry."""
         return np.flatnonzero((self.seen == 0).any(0)).tolist()
 
     def by_pattern(self) -> dict[str, Moments]:
-        """The moments of each pattern."""
+        """Return the moments of each pattern."""
         m = self.moments
         return {p: Moments(m.n[i], m.mean[i], m.scatter[i]) for i, p in enumerate(self.patterns)}
 
@@ -136,11 +137,11 @@ class PatternMoments(Statistics):
         return PatternMoments.of({p: part for p, part in left.items() if part.n.any()} or left)
 
     def scaled(self, factor):
-        """Weight and scatter in proportion; the means stay."""
+        """Scale weight and scatter in proportion; keep the means."""
         return PatternMoments(self.patterns, self.moments.scaled(factor))
 
     def columns(self) -> Moments:
-        """Moments of every column by itself, over the entries seen."""
+        """Return the moments of every column by itself, over its observed entries."""
         m = self.moments
         seen = self.seen.reshape(len(self.patterns), *[1] * (m.n.ndim - 1), -1)
         return Moments(m.n[..., None] * seen, m.mean, np.diagonal(m.scatter, axis1=-2, axis2=-1)).sum_groups()
@@ -149,7 +150,7 @@ class PatternMoments(Statistics):
     def pooled(self) -> Pooled:
         """Location and within-class scale of each column; see `Moments.pooled`."""
         columns = self.columns()
-        if columns.n.ndim == 1:  # rows without classes are of one class
+        if columns.n.ndim == 1:  # rows without classes form one class
             columns = Moments(columns.n[None], columns.mean[None], columns.scatter[None])
         return columns.pooled
 
@@ -159,8 +160,8 @@ def em(leaf, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000
 
     The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
     μ_m + B(x̄_o - μ_o), scatter B S B' + n(Σ_mm - B Σ_om) and cross scatter B S. (Little and Rubin 2002,
-    *Statistical Analysis with Missing Data*, section 11.2.) It ends when what is left to
-    go, extrapolated from the last steps, is below ``tolerance`` in every standardised parameter.
+    *Statistical Analysis with Missing Data*, section 11.2.) The search ends when the remaining distance,
+    extrapolated from the last steps, is below ``tolerance`` in every standardised parameter.
     """
     columns = statistics.columns()
     mean, variance, _ = statistics.pooled
@@ -180,14 +181,14 @@ def em(leaf, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000
         ]
         step = max(float(np.abs(s).max()) for s in steps)
         params, rate, last = full, step / last, step
-        # At a linear rate r about step r/(1 - r) is left to go.
+        # At a linear rate r a distance of about step r/(1 - r) remains.
         if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < tolerance):
             return new
     raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
 
 
 def _complete(statistics: PatternMoments, params) -> Moments:
-    """Return the expected moments of complete rows, given those seen."""
+    """Return the expected moments of complete rows, given the observed entries."""
     result = None
     for pattern, part in statistics.by_pattern().items():
         o, m = (np.flatnonzero([c == flag for c in pattern]) for flag in ("1", "0"))

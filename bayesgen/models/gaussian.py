@@ -1,21 +1,21 @@
-r"""Scalar Gaussian features, whatever their prior: T(x), natural parameters, moments, maximum likelihood.
+r"""Scalar Gaussian features: the family under any prior, and the normal-inverse-gamma prior of naive Bayes.
 
-The variance may be tied: one for all classes (a shared covariance), one for all features (isotropic), or both.
-Parameters hold it once, without the tied axes: shape (draws..., K if free over classes, D if free over features).
+**The family.** T(x), natural parameters, moments and maximum likelihood. The variance may be tied: one for all classes
+(a shared covariance), one for all features (isotropic), or both. Parameters hold it once, without the tied axes: shape
+(draws..., K if free over classes, D if free over features).
 
-A Gaussian feature with unknown mean and variance: the diagonal Gaussian of naive Bayes.
+**Unknown mean and variance.** The diagonal Gaussian of naive Bayes:
 
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(\alpha, \beta), \quad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa), \quad
    x_i \mid \mu, \sigma^2 \sim N(\mu, \sigma^2)
 
 With n rows of mean x̄ and scatter S: kappa_n = kappa + n, mean_n = (kappa m + n x̄)/kappa_n, alpha_n = alpha + n/2,
 beta_n = beta + S/2 + kappa n (x̄ - m)²/(2 kappa_n). Predictive: Student-t with 2 alpha_n degrees of freedom and squared
-scale beta_n (kappa_n + 1)/(alpha_n kappa_n). Joint mode: mean_n and beta_n/(alpha_n + 3/2); the marginal mode
-of the variance is beta_n/(alpha_n + 1), for no mean is set to its best value with it. (Murphy 2007, section 6.)
+scale beta_n (kappa_n + 1)/(alpha_n kappa_n). Joint mode: mean_n and beta_n/(alpha_n + 3/2). The marginal mode of the
+variance is beta_n/(alpha_n + 1), since the mean is integrated out and not maximised. (Murphy 2007, section 6.)
 
-Where classes or features share one variance, alpha_n and beta_n sum over all that share it, the mode's 3/2 becomes
-1 + (number of means tied to it)/2, and features that share it are a joint Student-t: integrating the variance couples
-them.
+Where classes or features share one variance, alpha_n and beta_n sum over all that share it, and the mode's 3/2 becomes
+1 + (number of means tied to it)/2. Features that share it are a joint Student-t: integrating the variance couples them.
 """
 
 import contextlib
@@ -41,14 +41,14 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 def mean_variance(alpha, beta):
-    """Mean of InvGamma(alpha, beta), beta / (alpha - 1): infinite where alpha <= 1."""
+    """Return the mean of InvGamma(alpha, beta), beta / (alpha - 1), infinite where alpha <= 1."""
     return np.where(alpha > 1, beta / np.where(alpha > 1, alpha - 1, 1.0), np.inf)
 
 
 class Gaussian(ExponentialFamily):
     """Scalar Gaussian features; ``params`` hold "mean" and "variance"."""
 
-    tied: ClassVar[tuple[str, ...]] = ()  # of "class" and "feature": the axes that share one variance
+    tied: ClassVar[tuple[str, ...]] = ()  # axes that share one variance: "class", "feature"
 
     def expand(self, params):
         """Give the variance its tied axes back, so that it broadcasts against the mean."""
@@ -65,30 +65,30 @@ class Gaussian(ExponentialFamily):
         return variance[..., 0] if "feature" in self.tied else variance
 
     def tie(self, increments):
-        """Sum over the tied axes, kept with length 1: what the rows say of one variance."""
+        """Sum over the tied axes, kept with length 1: the total that one variance is learned from."""
         axes = tuple({"class": 0, "feature": -1}[name] for name in self.tied)
         return increments.sum(axes, keepdims=True) if axes else increments
 
     def dims(self, site, *, grouped=False):
-        """Names of the axes of a parameter."""
+        """Return the names of the axes of a parameter."""
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
     def select_class(self, params, group):
-        """Parameters of the class of each row."""
+        """Return the parameters of the class of each row."""
         return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
-        """Normal(mean, sqrt(variance))."""
+        """Return Normal(mean, sqrt(variance))."""
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
     def draw(self, params, rng):
-        """Normal draws."""
+        """Draw from the normal distribution."""
         params = self.expand(params)
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
     def student(self, x, params=None):
-        """A Gaussian that no other entry moves."""
+        """Return the Gaussian of each entry, which the other entries do not move."""
         if params is None:
             return super().student(x)
         params = self.expand(params)
@@ -96,12 +96,12 @@ class Gaussian(ExponentialFamily):
         return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
 
     def sufficient_statistic(self, x, about=0.0):
-        """(1, z, z²), z = x - about."""
+        """Return (1, z, z²), z = x - about."""
         z = x - about
         return np.stack([np.ones_like(z), z, z * z], axis=-1)
 
     def natural_parameters(self, params, about=0.0):
-        """(-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
+        """Return (-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
         params = self.expand(params)
         d, variance = params["mean"] - about, params["variance"]
         xp = namespace(d)
@@ -109,7 +109,7 @@ class Gaussian(ExponentialFamily):
         return xp.stack([log_partition, d / variance, -0.5 / variance], axis=-1)
 
     def log_likelihood_rows(self, params, x):
-        """Log p(row | params), taken about each class's own mean over the draws, so that an offset costs no digits."""
+        """Return log p(row | params), about each class's mean over the draws, so that an offset costs no digits."""
         params = self.expand(params)
         mean = params["mean"]
         if mean.ndim == x.ndim:  # draws of one class
@@ -120,19 +120,19 @@ class Gaussian(ExponentialFamily):
         return result
 
     def precision(self, params):
-        """Precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
+        """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
         variance = self.expand(params)["variance"]
         return np.eye(variance.shape[-1]) / variance[..., None], np.log(variance).sum(-1)
 
     def sum_rows(self, x, rows):
-        """`Moments` of the rows, by group. Free of hyperparameters."""
+        """Return the `Moments` of the rows, by group, free of hyperparameters."""
         result = grouped_moments(x, rows)
-        if not np.isfinite(result.mean).all():  # what is infinite comes through, so a pass to look for it is saved
+        if not np.isfinite(result.mean).all():  # infinite values come through, so a pass to find them is saved
             self.check(x)
         return result
 
     def ml(self, statistics):
-        """Sample means, and variances with divisor n; none where what shares a variance shows no spread."""
+        """Return sample means, and variances with divisor n; raise where the values of a variance show no spread."""
         n, scatter = statistics.n, statistics.scatter
         if (n <= 0).any():
             raise DataError("maximum likelihood does not exist: no observed value", **first(n <= 0))
@@ -145,7 +145,7 @@ class Gaussian(ExponentialFamily):
 
 
 def beside_rows(value, x):
-    """A parameter (lead..., features...) with an axis for the rows ``x``, (lead..., 1, D)."""
+    """Reshape a parameter (lead..., features...) to (lead..., 1, D), with an axis for the rows ``x``."""
     lead = value.shape[: value.ndim - x.ndim + 1]
     return value.reshape(*lead, 1, -1)
 
@@ -162,12 +162,12 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     mean : float or array, shape (features...)
         Prior mean of the feature's mean, in the units of x.
     kappa : float or array
-        Rows the prior mean is worth, > 0.
+        Number of rows that the prior mean is worth, > 0.
     alpha, beta : float or array
         Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
     tied : tuple of {"class", "feature"}, keyword
-        What shares one variance, in a `GaussianDiscriminant`, which says so itself. Posterior alpha and beta keep these
-        axes, with length 1.
+        Axes that share one variance; a `GaussianDiscriminant` sets them. Posterior alpha and beta keep these axes, with
+        length 1.
 
     Examples
     --------
@@ -181,13 +181,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     kappa: Hyperparameter = hyperparameter(positive=True)
     alpha: Hyperparameter = hyperparameter(positive=True)
     beta: Hyperparameter = hyperparameter(positive=True)
-    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     @classmethod
     def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
-        """The prior of an expert who guesses mean and sd of the column, and says how many rows the guess is worth, > 0.
+        """Return the prior of an expert who guesses mean and sd of the column, both worth ``rows`` > 0 rows.
 
-        The mean of the variance is sd², and both guesses count as many rows.
+        The mean of the variance is sd².
 
         >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
         NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
@@ -196,7 +196,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
 
     @classmethod
     def weak(cls, statistics) -> Self:
-        """The default prior: the data's location and within-class scale, worth a hundredth of a row and two rows."""
+        """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
         mean, variance, _ = statistics.pooled
         return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
@@ -212,11 +212,11 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
 
     def predictive(self):
-        """Student-t with 2 alpha degrees of freedom."""
+        """Return the Student-t with 2 alpha degrees of freedom."""
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
 
     def _steps(self, statistics):
-        """What rows add to alpha and beta, and where the mean moves: steps from the prior, so that nothing cancels."""
+        """Return the steps of alpha, beta and mean from prior to posterior; as steps, nothing cancels."""
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
         squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
@@ -235,7 +235,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return standardised(self, statistics)
 
     def log_evidence_terms(self, statistics):
-        """Log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
+        """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
         rows, squares, _ = self._steps(statistics)
         xp = namespace(squares, self.alpha)
         means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
@@ -243,12 +243,12 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return self.tie(means) + log_gamma_ratio(self.alpha, rows) - scales
 
     def untied(self):
-        """Return the posterior with a variance for every class, equal ones where they share it."""
+        """Return the posterior with a variance for every class, all equal where the classes share it."""
         tied = tuple(name for name in self.tied if name != "class")
         return self.revised(tied=tied)
 
     def mean_scores(self):
-        """Means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
+        """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
 
         1/σ² is Gamma(alpha, rate beta) with mean P, and μ given σ² has mean m and variance σ²/kappa.
         """
@@ -257,18 +257,18 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
 
     @functools.cached_property
     def _normaliser(self):
-        """Log of the density's constant, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
+        """Log constant of the density, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
         square = 2 * self.beta * (1 + 1 / self.kappa)
         gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
         return gammas - 0.5 * np.log(np.pi * square), square**-0.5
 
     @functools.cached_property
     def _prepared(self) -> dict:
-        """What `log_predictive` needs of each entry of a row, by the shape of rows."""
+        """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
         return {}
 
     def log_predictive(self, x):
-        """Log density of the predictive Student-t; one over all observed features where they share a variance."""
+        """Return the log density of the Student-t, joint over the observed features where they share a variance."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.shaped(x)
@@ -284,7 +284,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, k, seen=None):
-            """Of columns (D, n); ``seen`` says which entries there are, and that squares may overflow."""
+            """Return log densities of columns (D, n); with a mask ``seen`` of their entries, squares may overflow."""
             z = np.subtract(columns, mean[k][:, None], out=scratch("centred", columns.shape))
             z *= width[k][:, None]
             if seen is not None:
@@ -305,14 +305,14 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                 columns = as_columns(rows[piece])
                 for k in range(len(mean)):
                     result[k, piece] = density(columns, k)
-                if not finite(result[:, piece]):  # what is missing, or infinite, or very far
+                if not finite(result[:, piece]):  # some entry is missing, infinite, or very far
                     self.check(rows[piece].reshape(-1, *x.shape[1:]))
                     for k in range(len(mean)):
                         result[k, piece] = density(columns, k, ~np.isnan(columns))
         return result.T.reshape(len(x), *groups)
 
     def student(self, x, params=None):
-        """Of the predictive; entries that share a variance with what is missing tell of it."""
+        """Return the predictive; observed entries that share the variance with a missing one inform it."""
         if params is not None:
             return super().student(x, params)
         parts = np.broadcast_arrays(self.mean, np.sqrt(self.squared_scale), 2 * self.alpha)
@@ -322,7 +322,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
 
     def tail_probability(self, x):
-        """Of one feature, or of several that share a variance: δ²/d ~ F(d, 2 alpha) over the d seen; 1 if none is."""
+        """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""
         x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         rows = x.reshape(len(x), -1)
@@ -337,25 +337,25 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
 
     def expected(self):
-        """Means of mean and variance, the latter beta / (alpha - 1): infinite where alpha <= 1."""
+        """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
         variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
         return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
     def mode(self):
-        """Joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
+        """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
         means = self.tie(np.ones(self.batch_shape))
         variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
         return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
     def marginal_mode(self):
-        """Modes of the marginal densities: the variance's, the means integrated out, is beta / (alpha + 1)."""
+        """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
         return {
             **self.mode(),
             "variance": self.squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
         }
 
     def sample_parameters(self, rng, size=()):
-        """Exact draws: inverse gamma, then normal."""
+        """Draw exactly: inverse gamma, then normal."""
         shape, once = (*size, *self.batch_shape), list(self.batch_shape)
         for axis, name in ((-2, "class"), (-1, "feature")):
             if name in self.tied:
@@ -367,13 +367,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     # -- where classes or features share one variance ----------------------------------------------------------------
 
     def for_classes(self, groups):
-        """Return the prior with a mean for every class, tied alpha and beta once."""
+        """Return the prior with a mean for every class, and tied alpha and beta once."""
         full = super().for_classes(groups)
         once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
         return replace(full, alpha=full.alpha[once], beta=full.beta[once]) if self.tied else full
 
     def latents(self, groups=None, name=""):
-        """Sample each variance once, outside the plates of what shares it, and the means given it."""
+        """Sample each variance once, outside the plates that share it, and the means given it."""
         if not self.tied:
             return super().latents(groups, name)
         numpyro, jnp = program.numpyro, program.jnp
@@ -392,11 +392,11 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
 
 
 def log_product(u, many: bool):
-    """Log ∏_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, used up; 32 factors share a logarithm.
+    """Return log ∏_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is overwritten.
 
-    Rounding moves it by 1e-15, which a power of a million makes 1e-9. So with ``many`` degrees of freedom (small u) it
-    is log1p(e), e taken together two by two as e + u + e u, which keeps the digits that 1 + u loses. Far away the
-    product overflows, and so does the result.
+    Without ``many`` degrees of freedom 32 factors share a logarithm. Rounding moves it by 1e-15, which a power of a
+    million turns into 1e-9. So with ``many`` (small u) it is log1p(e), where e combines the factors two by two as
+    e + u + e u, which keeps the digits that 1 + u loses. Far away the product overflows, and so does the result.
     """
     count = len(u)
     if not many:

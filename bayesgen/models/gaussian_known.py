@@ -1,4 +1,6 @@
-r"""A Gaussian variance under a known mean: the error of an instrument that reads a standard of known size.
+r"""Gaussian features with one known parameter: the mean, or the variance.
+
+**Known mean.** The error of an instrument that reads a standard of known size:
 
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(\alpha, \beta), \qquad x_i \mid \sigma^2 \sim N(m, \sigma^2), \quad
    m \text{ given}
@@ -8,12 +10,12 @@ about m with 2 alpha_n degrees of freedom and squared scale beta_n/alpha_n. Mode
 ML Q/n, with no row spent on the mean. Evidence (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha).
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 2.6.)
 
-The Toronto temperature: a Gaussian mean under known noise.
+**Known variance.** The temperature of Toronto, read with known noise:
 
 .. math:: \mu \sim N(m, s^2), \qquad x_i \mid \mu \sim N(\mu, \sigma^2), \quad \sigma \text{ given}
 
-With n rows of mean x̄: posterior precision 1/s_n² = 1/s² + n/σ², mean m_n = s_n² (m/s² + n x̄/σ²); predictive
-N(m_n, σ² + s_n²): wider than the posterior by the noise of one day. MAP m_n; ML x̄. The units are those of x.
+With n rows of mean x̄: posterior precision 1/s_n² = 1/s² + n/σ², mean m_n = s_n² (m/s² + n x̄/σ²). The predictive is
+N(m_n, σ² + s_n²), wider than the posterior by the noise of one day. MAP m_n; ML x̄. All units are those of x.
 (Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
 """
 
@@ -55,7 +57,7 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     @classmethod
     def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
-        """The prior of an expert who knows the column's mean and guesses its sd; ``rows`` is what the guess is worth.
+        """Return the prior of an expert who knows the column's mean and guesses its sd, worth ``rows`` rows.
 
         The mean of the variance is sd².
 
@@ -65,26 +67,26 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return cls(mean, 1 + rows / 2, sd**2 * rows / 2)
 
     def parameters(self):
-        """Sample the variance; the known mean is recorded beside it."""
+        """Sample the variance; record the known mean beside it."""
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         mean = program.jnp.broadcast_to(self.mean, variance.shape)  # pyright: ignore[reportAttributeAccessIssue]
         return {"mean": program.numpyro.deterministic("mean", mean), "variance": variance}
 
     def predictive(self):
-        """Student-t with 2 alpha degrees of freedom."""
+        """Return the Student-t with 2 alpha degrees of freedom."""
         return program.dist.StudentT(2 * self.alpha, self.mean, (self.beta / self.alpha) ** 0.5)
 
     def _squares(self, statistics):
-        """Half the sum of squared deviations from the known mean."""
+        """Return half the sum of squared deviations from the known mean."""
         return 0.5 * (statistics.scatter + statistics.n * (statistics.mean - self.mean) ** 2)
 
     def expected(self):
-        """The known mean, and the mean of the variance."""
+        """Return the known mean, and the mean of the variance."""
         parts = {"mean": self.mean, "variance": mean_variance(self.alpha, self.beta)}
         return {site: np.broadcast_to(value, self.batch_shape) for site, value in parts.items()}
 
     def update(self, statistics) -> Self:
-        """Add half the rows and half the squares."""
+        """Add half the rows to alpha, and half the squares to beta."""
         alpha = self.alpha + 0.5 * statistics.n
         mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
         return self.revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
@@ -96,14 +98,14 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return log_variance(self, statistics)
 
     def log_evidence_terms(self, statistics):
-        """Log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
+        """Return the log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
         rows, squares = 0.5 * statistics.n, self._squares(statistics)
         xp = namespace(squares, self.alpha)
         scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
         return log_gamma_ratio(self.alpha, rows) - rows * LOG_2PI - scales
 
     def log_predictive(self, x):
-        """Log density of the Student-t."""
+        """Return the log density of the Student-t."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -113,18 +115,18 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return self.over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
 
     def student(self, x, params=None):
-        """Of the predictive, a Student-t about the known mean."""
+        """Return the predictive, a Student-t about the known mean."""
         if params is not None:
             return super().student(x, params)
         mean, width, dof = np.broadcast_arrays(self.mean, np.sqrt(self.beta / self.alpha), 2 * self.alpha)
         return beside_rows(mean, x), beside_rows(width, x), beside_rows(dof, x)
 
     def mode(self):
-        """The mode of the variance, beta / (alpha + 1)."""
+        """Return the mode of the variance, beta / (alpha + 1)."""
         return self._with_mean(self.beta / (self.alpha + 1))
 
     def ml(self, statistics):
-        """Mean squared deviation from the known mean."""
+        """Return the mean squared deviation from the known mean."""
         if (statistics.n <= 0).any():
             raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
         variance = 2 * self._squares(statistics) / statistics.n
@@ -134,7 +136,7 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return self._with_mean(variance)
 
     def sample_parameters(self, rng, size=()):
-        """Exact inverse-gamma draws."""
+        """Draw from the inverse-gamma distribution."""
         return self._with_mean(self.beta / rng.gamma(self.alpha, size=(*size, *self.batch_shape)))
 
     def _with_mean(self, variance):
@@ -166,7 +168,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     @classmethod
     def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
-        """The prior of an expert who knows the column's sd and guesses its mean; ``rows`` is what the guess is worth.
+        """Return the prior of an expert who knows the column's sd and guesses its mean, worth ``rows`` rows.
 
         >>> NormalKnownVariance.from_guess(mean=20, sd=4, rows=4)
         NormalKnownVariance(mean=20, sd=2, noise_sd=4)
@@ -174,22 +176,22 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return cls(mean, sd / np.sqrt(rows), sd)
 
     def parameters(self):
-        """Sample the mean; the known variance is recorded beside it."""
+        """Sample the mean; record the known variance beside it."""
         mean: Any = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
         variance = program.jnp.broadcast_to(self.noise_sd**2, mean.shape)
         return {"mean": mean, "variance": program.numpyro.deterministic("variance", variance)}
 
     def predictive(self):
-        """Normal(mean, sqrt(sd² + noise_sd²))."""
+        """Return Normal(mean, sqrt(sd² + noise_sd²))."""
         return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
     def expected(self):
-        """The mean of the mean, and the known variance."""
+        """Return the mean of the mean, and the known variance."""
         mean = np.broadcast_to(self.mean, self.batch_shape)
         return {"mean": mean, "variance": np.broadcast_to(self.noise_sd**2, self.batch_shape)}
 
     def update(self, statistics) -> Self:
-        """Add precisions; the mean is their weighted average, written as a step from the prior mean."""
+        """Add precisions, and average the means by them, written as a step from the prior mean."""
         precision = 1 / self.sd**2 + statistics.n / self.noise_sd**2
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
@@ -197,14 +199,14 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
     def log_evidence_terms(self, statistics):
-        """-n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
+        """Return -n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
         n, noise = statistics.n, self.noise_sd**2
         v, xp = noise + n * self.sd**2, namespace(self.mean, self.sd, self.noise_sd)
         spread = n * (statistics.mean - self.mean) ** 2 / v
         return -0.5 * (n * (LOG_2PI + xp.log(noise)) + statistics.scatter / noise + xp.log(v / noise) + spread)
 
     def log_predictive(self, x):
-        """Log N(x | mean, sd² + noise_sd²)."""
+        """Return log N(x | mean, sd² + noise_sd²)."""
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -213,7 +215,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return self.over_features(terms, x)
 
     def student(self, x, params=None):
-        """Return the predictive of the next value, a Gaussian, as a Student-t of infinite degrees of freedom."""
+        """Return the predictive, a Gaussian, as a Student-t of infinite degrees of freedom."""
         if params is not None:
             return super().student(x, params)
         sd = np.sqrt(self.sd**2 + self.noise_sd**2)
@@ -221,17 +223,17 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
 
     def mode(self):
-        """The mean of the Gaussian."""
+        """Return the mean of the Gaussian."""
         return self._with_variance(self.mean)
 
     def ml(self, statistics):
-        """The sample mean."""
+        """Return the sample mean."""
         if (statistics.n <= 0).any():
             raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
         return self._with_variance(statistics.mean)
 
     def sample_parameters(self, rng, size=()):
-        """Exact Gaussian draws."""
+        """Draw from the Gaussian."""
         return self._with_variance(rng.normal(self.mean, self.sd, (*size, *self.batch_shape)))
 
     def _with_variance(self, mean):

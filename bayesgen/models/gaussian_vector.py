@@ -1,8 +1,9 @@
-r"""Gaussian vectors with a full covariance, whatever its prior: moments, densities, maximum likelihood, gaps.
+"""Gaussian vectors with a full covariance, under any prior: moments, densities, maximum likelihood, gaps.
 
-The covariance belongs to each class, or is shared by all; parameters hold it as "covariance" and its Cholesky factor
-"cholesky", shape (draws..., K if per class, D, D). A missing entry is integrated out: at prediction by the marginal of
-what is seen, at fit by statistics kept per pattern of missingness, so that the cost follows the patterns, not the rows.
+Each class has a covariance, or all share one. Parameters hold it as "covariance" and its Cholesky factor "cholesky",
+shape (draws..., K if per class, D, D). Missing entries are integrated out: at prediction by the marginal of the
+observed entries, at fit by statistics for each pattern of missingness, so that the cost grows with the patterns, not
+the rows.
 """
 
 from typing import ClassVar
@@ -40,56 +41,59 @@ class GaussianVector(ExponentialFamily):
         return result
 
     def dims(self, site, *, grouped=False):
-        """Names of the axes of a parameter."""
+        """Return the names of the axes of a parameter."""
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
     def select_class(self, params, group):
-        """Parameters of the class of each row."""
+        """Return the parameters of the class of each row."""
         return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
-        """Multivariate normal."""
+        """Return the multivariate normal."""
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
     def draw(self, params, rng):
-        """Multivariate normal draws."""
+        """Draw from the multivariate normal."""
         params = self.expand(params)
         noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
         return params["mean"] + noise[..., 0]
 
     def fill(self, x, params, rng):
-        """Draw what is missing by its regression on what is seen."""
+        """Draw the missing entries by their regression on the observed ones."""
         return fill_normal(x, params["mean"], params["cholesky"], rng)
 
     def student(self, x, params=None):
-        """A Gaussian, given the other columns."""
+        """Return the Gaussian of each missing entry, given the other columns."""
         if params is None:
             return super().student(x)
         params = self.expand(params)
         return conditional_student(x, params["mean"], params["covariance"], np.inf)
 
     def sufficient_statistic(self, x, about=0.0):
-        """(1, z, z_i z_j for i <= j), z = x - about."""
+        """Return (1, z, z_i z_j for i <= j), z = x - about."""
         z = x - about
         rows, cols = np.triu_indices(x.shape[-1])
         return np.concatenate([np.ones((*z.shape[:-1], 1)), z, z[..., rows] * z[..., cols]], axis=-1)
 
     def natural_parameters(self, params, about=0.0):
-        """(-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2 and -P_ij), d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹."""
+        """Return (-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2 and -P_ij).
+
+        Here d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹.
+        """
         dim = params["mean"].shape[-1]
         return _natural_parameters(params["mean"] - about, self.expand(params)["cholesky"], dim)
 
     def precision(self, params):
-        """Precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
+        """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
         cholesky = self.expand(params)["cholesky"]
         inverse = np.linalg.inv(cholesky)
         return inverse.mT @ inverse, 2 * np.log(np.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
 
     def sum_rows(self, x, rows):
-        """`Moments` with the full scatter, by group; `PatternMoments` of them where rows are partly missing.
+        """Return `Moments` with the full scatter, by group, or their `PatternMoments` where rows are partly missing.
 
-        A row with nothing observed counts for its class alone. Free of hyperparameters.
+        A row with nothing observed counts for its class alone. The sums are free of hyperparameters.
         """
         if finite(x):
             return grouped_moments(x, rows, vector=True)
@@ -100,15 +104,15 @@ class GaussianVector(ExponentialFamily):
         for seen, own in patterns(~missing):
             if len(seen):
                 pattern = "".join("1" if j in seen else "0" for j in range(x.shape[1]))
-                # Missing columns are constant 0: mean and scatter 0.
+                # Missing columns are 0 throughout, and so are their mean and scatter.
                 parts[pattern] = grouped_moments(np.nan_to_num(x[own]), rows[own], vector=True)
         return PatternMoments.of(parts)
 
     def log_likelihood(self, params, statistics):
-        """Log p(all rows | params), the missing entries integrated out. NumPy or JAX.
+        """Return log p(all rows | params), the missing entries integrated out. NumPy or JAX.
 
-        All patterns at once: with the rows and columns of what is missing replaced by those of the identity, Σ has the
-        inverse and the determinant of the block that is seen.
+        All patterns are factorised at once: with the rows and columns of missing entries replaced by those of the
+        identity, Σ has the inverse and the determinant of the observed block.
         """
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
@@ -120,11 +124,11 @@ class GaussianVector(ExponentialFamily):
         return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
 
     def log_likelihood_rows(self, params, x):
-        """Log p(row | params), centred and whitened by the class's mean over draws; missing entries integrated out."""
+        """Return log p(row | params), rows whitened by class means over draws, missing entries integrated out."""
         return self.row_density(params)(x)
 
     def row_density(self, params):
-        """Return `log_likelihood_rows` as a function of rows; natural parameters are kept for each pattern of gaps."""
+        """Return `log_likelihood_rows` as a function of rows, which keeps natural parameters by pattern of gaps."""
         full = self.expand(params)
         lead, dim = full["mean"].shape[:-1], full["mean"].shape[-1]
         mean = full["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
@@ -142,7 +146,7 @@ class GaussianVector(ExponentialFamily):
             return about, whiten, eta
 
         def density(x):
-            result = np.zeros((mean.shape[1], mean.shape[0], len(x)))  # a class is a block
+            result = np.zeros((mean.shape[1], mean.shape[0], len(x)))  # one block for each class
             for seen, rows in patterns(np.ones((1, dim), bool) if finite(x) else ~np.isnan(x)):
                 whole = len(seen) == dim and finite(x)
                 part = x if whole else x[np.ix_(rows, seen)]
@@ -156,14 +160,14 @@ class GaussianVector(ExponentialFamily):
                             np.matmul(eta, columns, out=result[k])
                         else:
                             result[k][:, rows] = eta @ columns
-            if not finite(result):  # rows beyond 1e150 standard deviations: squares overflow, with either sign
+            if not finite(result):  # rows beyond 1e150 standard deviations: squares overflow, to either sign
                 result[np.isnan(result)] = -np.inf
             return result.swapaxes(0, 1).reshape(*lead, len(x))
 
         return density
 
     def ml(self, statistics):
-        """Sample means, and covariances with divisor n (by EM where rows have gaps); none where it is singular."""
+        """Return means, and covariances with divisor n (by EM where rows have gaps); raise where one is singular."""
         if isinstance(statistics, PatternMoments):
             return em(self, statistics, self.ml)
         n, dim = statistics.n, statistics.mean.shape[-1]
@@ -193,12 +197,12 @@ class GaussianVector(ExponentialFamily):
 
 
 def _columns(z):
-    """T of rows about 0, a row for each entry: (D, n) -> (1 + D + D (D + 1)/2, n)."""
+    """Return T of rows about 0, with a row for each entry of T: (D, n) -> (1 + D + D (D + 1)/2, n)."""
     return np.concatenate([np.ones((1, z.shape[1])), z, *(z[i] * z[i:] for i in range(len(z)))])
 
 
 def _natural_parameters(d, cholesky, dim):
-    """Natural parameters of a Gaussian vector of ``dim`` entries at distance ``d`` from the centre of T."""
+    """Return the natural parameters of a Gaussian vector of ``dim`` entries at distance ``d`` from the centre of T."""
     xp = namespace(d)
     inverse = _inverse(cholesky)
     precision = inverse.mT @ inverse
@@ -211,7 +215,7 @@ def _natural_parameters(d, cholesky, dim):
 
 
 def _inverse(cholesky):
-    """Inverse of a lower triangular matrix."""
+    """Return the inverse of a lower triangular matrix."""
     if namespace(cholesky) is np:
         return np.linalg.inv(cholesky)
     eye = program.jnp.broadcast_to(program.jnp.eye(cholesky.shape[-1]), cholesky.shape)
@@ -219,5 +223,5 @@ def _inverse(cholesky):
 
 
 def full_params(mean, covariance):
-    """Parameters from a mean and covariance, with the Cholesky factor."""
+    """Return parameters from a mean and covariance, with the Cholesky factor."""
     return {"mean": mean, "covariance": covariance, "cholesky": namespace(covariance).linalg.cholesky(covariance)}

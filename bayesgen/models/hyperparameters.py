@@ -11,12 +11,12 @@ from bayesgen.core import program
 from bayesgen.core.program import Record, is_abstract
 from bayesgen.numerics.special import namespace
 
-LARGEST_TOTAL = 1e300  # of counts: beyond it their sums and log-gammas leave float64
+LARGEST_TOTAL = 1e300  # largest sum of counts: beyond it sums and log-gammas leave float64
 
 if TYPE_CHECKING:
 
     class Hyperparameter:
-        """Type of a hyperparameter: an array to whoever reads it, anything array-like to the constructor."""
+        """Type of a hyperparameter: read as an array, given to the constructor as anything array-like."""
 
         @overload
         def __get__(self, instance: None, owner: Any) -> Self: ...
@@ -37,26 +37,26 @@ else:
         return dataclasses.field(default=default, metadata={"rank": rank, "positive": positive})
 
 
-_fields = functools.cache(dataclasses.fields)  # of a class, which keep their order
+_fields = functools.cache(dataclasses.fields)  # the fields of a class, in order
 
 
 @functools.cache
 def _ranks(cls) -> dict[str, int]:
-    """The hyperparameters of a class by name, and how many last axes of each belong to one feature."""
+    """Return the hyperparameters of a class by name, with the number of last axes that belong to one feature."""
     return {field.name: field.metadata["rank"] for field in _fields(cls) if "rank" in field.metadata}
 
 
 @functools.cache
 def _defaults(cls) -> dict[str, Any]:
-    """The fields of a class by name, and their defaults where they have one."""
+    """Return the fields of a class by name, with their defaults or dataclasses.MISSING."""
     return {field.name: field.default for field in _fields(cls)}
 
 
 class Hyperparameters(Record):
-    """A record with hyperparameters, which its constructor makes arrays of and checks.
+    """A record whose constructor turns hyperparameters into arrays and checks them.
 
-    A NumPy value becomes a read-only float64 array. A JAX value stays what it is, in its own precision: a record may be
-    made inside a traced function, so that a prior may have a prior. What JAX does not know yet is not checked.
+    A NumPy value becomes a read-only float64 array. A JAX value keeps its type and precision: a record may be made
+    inside a traced function, so that a prior may have a prior. A value that JAX does not know yet is not checked.
     """
 
     def __post_init__(self):
@@ -67,25 +67,25 @@ class Hyperparameters(Record):
 
     @classmethod
     def unchecked(cls, **values) -> Self:
-        """Return a record of hyperparameters that are right by how they were worked out, arrays of floats."""
+        """Return a record of hyperparameters, arrays of floats that are right by construction."""
         result = object.__new__(cls)
         vars(result).update(_defaults(cls), **values)
         return result
 
     def revised(self, **values) -> Self:
-        """Return the same record with other hyperparameters, likewise `unchecked`."""
+        """Return the same record with other hyperparameters, `unchecked` too."""
         result, own = object.__new__(type(self)), vars(self)
         vars(result).update({name: own[name] for name in _defaults(type(self))}, **values)
         return result
 
     @property
     def concrete(self) -> bool:
-        """Whether every hyperparameter is a NumPy array."""
+        """True if every hyperparameter is a NumPy array."""
         return namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """Shape of the hyperparameters in front of what belongs to one feature."""
+        """Shape of the hyperparameters in front of the axes that belong to one feature."""
         known = vars(self).get("_batch_shape")
         if known is None:
             ranks = _ranks(type(self))
@@ -96,7 +96,7 @@ class Hyperparameters(Record):
 
 
 def check_total(record: Hyperparameters, names: str, total) -> None:
-    """Raise where counts of a prior add to more than float64 can work with: a log-gamma of it overflows."""
+    """Raise where the counts of a prior add to more than float64 can work with: their log-gamma overflows."""
     if not is_abstract(total) and not (np.asarray(total) <= LARGEST_TOTAL).all():
         raise ValueError(
             f"{type(record).__name__}: {names} must sum to {LARGEST_TOTAL:g} at most; so strong a prior is a known "

@@ -5,13 +5,13 @@ r"""Linear regression with a Laplace distribution: of the coefficients (lasso), 
    t_i \mid x_i \sim N(\mu_i, \sigma^2) \text{ or } \mathrm{Laplace}(\mu_i, \sigma/\sqrt{2})
 
 with μ_i = α + x_i β. The Laplace noise has variance σ² too. Scales of the coefficients are in units of σ, as in
-`LinearRegression`: so the posterior has one mode (Park and Casella 2008, *JASA* 103), and with both Normal the model is
-`LinearRegression` with a diagonal V. Given σ the mode under a Laplace prior is the lasso, min |t - μ|²/2n + λ Σ|β_j|,
-with λ = σ/(n τ) (Tibshirani 1996); under a Normal prior it is ridge, min |t - μ|² + Σβ_j²/τ_j². No closed form: MAP and
-NUTS.
+`LinearRegression`, so the posterior has one mode (Park and Casella 2008, *JASA* 103). With both Normal the model is
+`LinearRegression` with a diagonal V. Given σ the mode under a Laplace prior is the lasso, min |t - μ|²/2n + λ Σ|β_j|
+with λ = σ/(n τ) (Tibshirani 1996); under a Normal prior it is ridge, min |t - μ|² + Σβ_j²/τ_j². The posterior has no
+closed form: MAP and NUTS.
 
-In (β/σ, 1/σ) the negative log density is convex, with kinks |u|. `map` puts sqrt(u² + ε²) in their place and lowers ε
-from 1 to 1e-8 by Newton steps; |u| < 1e-6 (units of τσ) is then 0: the exact zeros of the lasso.
+In (β/σ, 1/σ) the negative log density is convex, with kinks |u|. `map` replaces these by sqrt(u² + ε²) and lowers ε
+from 1 to 1e-8 by Newton steps. A coefficient |u| < 1e-6 (units of τσ) is then set to 0: the exact zeros of the lasso.
 """
 
 from dataclasses import dataclass
@@ -38,20 +38,20 @@ class LaplaceLinearRegression(GaussianLine):
     Parameters
     ----------
     prior_scale : array, shape (D,)
-        Scales τ of the coefficients in units of the noise sd, per unit of x: of a Laplace its mean absolute value, of a
-        Normal its standard deviation.
+        Scales τ of the coefficients in units of the noise sd, per unit of x: the mean absolute value of a Laplace, the
+        standard deviation of a Normal.
     intercept_scale : float
-        Standard deviation of the intercept, in units of the noise sd; always Normal.
+        Standard deviation of the intercept, which is always Normal, in units of the noise sd.
     intercept_mean : float
         Prior mean of the intercept.
     alpha, beta : float
         Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
     noise, prior : {"normal", "laplace"}
-        Distribution of the noise and of the coefficients. With normal noise NUTS and MAP need only `LineStatistics`.
+        Distribution of the noise, and of the coefficients. With normal noise NUTS and MAP need only `LineStatistics`.
     columns : tuple of str, optional
         Names of the columns.
     intercept : bool, default True
-        Whether there is one; if not, its scale and mean stand for nothing.
+        If False there is none, and its scale and mean are ignored.
 
     Examples
     --------
@@ -87,8 +87,8 @@ class LaplaceLinearRegression(GaussianLine):
         return self.prior_scale.shape[-1]
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]  # here it depends on the distributions
-        """Whether neither distribution has a kink."""
+    def smooth(self) -> bool:  # type: ignore[override]  # depends on the distributions
+        """True if neither distribution has a kink."""
         return "laplace" not in (self.noise, self.prior)
 
     # -- the program -------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class LaplaceLinearRegression(GaussianLine):
         return {"intercept": intercept, "coefficients": coefficients, "variance": variance}
 
     def likelihood(self, location, variance):
-        """Distribution of the target about its location."""
+        """Return the distribution of the target about its location."""
         if self.noise == "normal":
             return super().likelihood(location, variance)
         return program.dist.Laplace(location, (variance / 2) ** 0.5)
@@ -115,14 +115,14 @@ class LaplaceLinearRegression(GaussianLine):
     # -- rows and densities ------------------------------------------------------------------------------------------
 
     def statistics(self, x, t, weight=None):
-        """`LineStatistics` under normal noise, the rows under Laplace noise; see `LinearRegression.statistics`."""
+        """Return `LineStatistics` under normal noise, `Rows` under Laplace noise; see `LinearRegression.statistics`."""
         if self.noise == "normal":
             return super().statistics(x, t, weight)
         x, t, w = self.check_rows(x, t, weight)
         return Rows({"x": x, "t": target(t), "weight": w})
 
     def log_likelihood(self, params, statistics):
-        """Log p(t | x, params) of all rows."""
+        """Return log p(t | x, params) of all rows."""
         if self.noise == "normal":
             return super().log_likelihood(params, statistics)
         rows, variance = statistics.data, params["variance"]
@@ -131,14 +131,14 @@ class LaplaceLinearRegression(GaussianLine):
         return -(rows["weight"] * (0.5 * xp.log(2 * variance) + (2 / variance) ** 0.5 * distance)).sum()
 
     def log_likelihood_rows(self, params, x):
-        """Log p(t_i | x_i, params) for rows checked by `check`; (draws, n)."""
+        """Return log p(t_i | x_i, params) of rows that `check` returned; (draws, n)."""
         if self.noise == "normal":
             return super().log_likelihood_rows(params, x)
         variance = params["variance"][..., None]
         return -0.5 * np.log(2 * variance) - np.sqrt(2 / variance) * np.abs(x["t"] - scores(params, x["x"]))
 
     def ml(self, statistics):
-        """Least squares under normal noise."""
+        """Return least squares under normal noise; raise under Laplace noise."""
         if self.noise == "normal":
             return super().ml(statistics)
         raise ValueError("maximum likelihood under Laplace noise is not offered; use 'map' or 'nuts'")
@@ -146,7 +146,7 @@ class LaplaceLinearRegression(GaussianLine):
     # -- the mode ----------------------------------------------------------------------------------------------------
 
     def map(self, statistics):
-        """Mode of the posterior density in (intercept, coefficients, variance); see the module."""
+        """Return the posterior mode in (intercept, coefficients, variance); see the module."""
         if self.noise == "normal":
             rows = self.rows_of(statistics)
             z, y, w, n = rows[:, :-1], rows[:, -1], np.ones(len(rows)), statistics.n
@@ -157,7 +157,7 @@ class LaplaceLinearRegression(GaussianLine):
         scale, centre = self.prior_scale, np.zeros(z.shape[1])
         if self.intercept:
             scale, centre[0] = np.append(self.intercept_scale, scale), self.intercept_mean
-        first, y = 1 + self.intercept, y - z @ centre  # the place of the first coefficient in v
+        first, y = 1 + self.intercept, y - z @ centre  # index of the first coefficient in v
         power = 2 * (self.alpha + 1) + n + len(scale)
         rows = np.column_stack([y, -z * scale])  # residuals / σ = rows @ v, v = (1/σ, weights/(σ scale))
         v, decrement = np.zeros(rows.shape[1]), np.inf
@@ -169,13 +169,13 @@ class LaplaceLinearRegression(GaussianLine):
                     return np.inf
                 residual, slope, curvature = _penalty(rows @ v, self.noise, epsilon, 2**0.5)
                 prior, push, stiffness = _penalty(v[first:], self.prior, epsilon)
-                level = v[1:first]  # the intercept's
+                level = v[1:first]  # the weight of the intercept, if there is one
                 value = self.beta * v[0] ** 2 - power * np.log(v[0]) + w @ residual + 0.5 * level @ level + prior.sum()
                 if not derivatives:
                     return value
                 own = np.array([2 * self.beta * v[0] - power / v[0], *level])
                 own2 = np.array([2 * self.beta + power / v[0] ** 2, *np.ones(len(level))])
-                bent = curvature > 1e-15 * curvature.max()  # under Laplace noise few rows are, in the end
+                bent = curvature > 1e-15 * curvature.max()  # few rows, in the end, under Laplace noise
                 hessian = rows[bent].T @ ((w * curvature)[bent, None] * rows[bent])
                 hessian += np.diag(np.append(own2, stiffness))
                 return value, (w * slope) @ rows + np.append(own, push), hessian
@@ -189,7 +189,7 @@ class LaplaceLinearRegression(GaussianLine):
 
 
 def _penalty(u, kind, epsilon, factor=1.0):
-    """Value, slope and curvature of u²/2, or of factor * sqrt(u² + epsilon²)."""
+    """Return value, slope and curvature of u²/2, or of factor * sqrt(u² + epsilon²)."""
     if kind == "normal":
         return 0.5 * u * u, u, np.ones_like(u)
     root = np.sqrt(u * u + epsilon * epsilon)

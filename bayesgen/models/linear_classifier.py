@@ -1,4 +1,4 @@
-"""Classes through linear scores of the columns, whatever the link: rows, densities, Newton's method."""
+"""Linear classifiers under any link: scores of the columns, densities, and estimates by Newton's method."""
 
 import abc
 import functools
@@ -16,9 +16,9 @@ from bayesgen.models.linear_model import Discriminative, LineStatistics, scores
 from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap, check_rank, minimise
 from bayesgen.numerics.pieces import pieces, scratch
 
-_LARGEST = 1e150  # of an entry: squares, and sums of them, stay within float64
-_SURE = 1e-12  # a stationary point where every row pulls harder than this is proof that the data are not separable
-_EVERY, _FEW = 10, 20  # a search begins with every tenth row where those are twenty for each weight
+_LARGEST = 1e150  # largest entry: sums of its squares stay within float64
+_SURE = 1e-12  # every row pulls harder than this at a stationary point: the data are not separable
+_EVERY, _FEW = 10, 20  # a search begins with every tenth row if these are twenty for each weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +53,19 @@ class LinearClassifier(Discriminative):
         """The classes that have a score."""
         return self.classes[1:]
 
-    # The link, which a subclass writes.
+    # -- the link, which a subclass writes ---------------------------------------------------------------------------
 
     @abc.abstractmethod
     def log_probability(self, score) -> Any:
-        """Log p(t = k) from scores (..., C, n): (..., K, n). NumPy or JAX."""
+        """Return log p(t = k) from scores (..., C, n): (..., K, n). NumPy or JAX."""
 
     @abc.abstractmethod
     def log_chosen(self, score, t) -> Any:
-        """Log p(t = t_i) of each row from scores (C, n) and codes (n,): (n,). NumPy or JAX."""
+        """Return log p(t = t_i) of each row from scores (C, n) and codes (n,): (n,). NumPy or JAX."""
 
     @abc.abstractmethod
     def derivatives(self, score, t) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient (C, n) and Hessian (C, C, n) of -log p(t = t_i) in the scores."""
+        """Return gradient (C, n) and Hessian (C, C, n) of -log p(t = t_i) in the scores."""
 
     # -- the program -------------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class LinearClassifier(Discriminative):
         t : int array, shape (n,), optional
             Class codes in 0..K-1; None draws them.
         subsample_size : int, optional
-            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
+            Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
         model, x = self.traced(), program.jnp.asarray(x)
         params = model.latents()
@@ -103,7 +103,7 @@ class LinearClassifier(Discriminative):
                 return program.numpyro.sample("t", program.dist.CategoricalLogits(log_probability.T), obs=seen)
 
     def scores(self, params, x):
-        """Scores (C, n) of one draw; NumPy or JAX."""
+        """Return the scores (C, n) of one draw; NumPy or JAX."""
         intercept, coefficients = params["intercept"], params["coefficients"]
         return (coefficients @ x.T + intercept[..., None]).reshape(-1, x.shape[0])
 
@@ -130,7 +130,7 @@ class LinearClassifier(Discriminative):
         return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
 
     def log_likelihood(self, params, statistics: Rows):
-        """Log p(t | x, params) of all rows. NumPy or JAX."""
+        """Return log p(t | x, params) of all rows. NumPy or JAX."""
         rows = statistics.data
         return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
 
@@ -139,10 +139,10 @@ class LinearClassifier(Discriminative):
         return DataError(problem, feature=column).with_names((), self.columns)
 
     def check(self, x) -> np.ndarray:
-        """Return the rows, or raise what is wrong with them.
+        """Return the rows, or raise.
 
-        A row so far out that a sum of scores could overflow comes back along its direction: there the scores differ by
-        so much that probabilities are 0 and 1 already.
+        A row so far out that a sum of scores could overflow is moved in along its direction: its scores differ by so
+        much that its probabilities are 0 and 1 already.
         """
         x = self.check_columns(x)
         far = np.abs(x).max(1, initial=0.0) > _LARGEST
@@ -152,37 +152,37 @@ class LinearClassifier(Discriminative):
         return x
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
-        """Log p(t = k | x_i, params) for rows checked by `check`; (draws, K, n)."""
+        """Return log p(t = k | x_i, params) of rows that `check` returned; (draws, K, n)."""
         score = scores(params, x)
         return self.log_probability(score[:, None] if len(self.classes) == 2 else score)
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, behind those of the draws."""
         return ("class",) * (len(self.classes) > 2) + super().dims(site)
 
     def coords(self) -> dict[str, list]:
-        """Labels along the axes that `dims` names; "class" holds the classes that have a score."""
+        """Return labels along the axes that `dims` names; "class" holds the classes that have a score."""
         return super().coords() | ({"class": list(self.scored)} if len(self.classes) > 2 else {})
 
     # -- point estimates ---------------------------------------------------------------------------------------------
 
     def map(self, statistics: Rows):
-        """Mode of the posterior, by Newton's method."""
+        """Find the posterior mode by Newton's method."""
         precision = np.append(self.intercept_scale, self.prior_scale) ** -2.0
         weights, decrement = self._newton(statistics, precision, tolerance=CLOSE)
         if not decrement < CLOSE:
             raise ValueError("the search for the posterior mode did not converge; standardise the columns")
         if len(self.scored) == len(self.classes):
-            weights -= weights.mean(0)  # 0 but for rounding: the likelihood is blind to it, the prior pulls it there
+            weights -= weights.mean(0)  # 0 but for rounding: the likelihood ignores the mean, the prior pulls it to 0
         return self._params(weights)
 
     def ml(self, statistics: Rows):
-        """Maximum likelihood, by Newton's method; ValueError where it does not exist.
+        """Find the maximum likelihood by Newton's method; raise ValueError where it does not exist.
 
         It does not where a combination of columns separates the classes, wholly or up to ties (Albert and Anderson
         1984, *Biometrika* 71): the likelihood grows without end. A stationary point at which every row still pulls
-        proves the contrary; where the search finds none, linear programming decides (Konis 2007), by a score that puts
-        every row on its own class's side. In the symmetric model coefficients sum to 0 over classes.
+        proves that it exists. Where the search finds none, linear programming decides (Konis 2007): is there a score
+        that puts every row on its own class's side? In the symmetric model coefficients sum to 0 over classes.
         """
         count = statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
         absent = [label for label, own in zip(self.classes, count, strict=True) if not own]
@@ -225,7 +225,7 @@ class LinearClassifier(Discriminative):
         return self
 
     def _restore(self, weights):
-        """Weights of this model from those of `_identified`."""
+        """Return the weights of this model from those of `_identified`."""
         return weights
 
     def _params(self, weights):
@@ -236,8 +236,8 @@ class LinearClassifier(Discriminative):
     def _newton(self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE):
         """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D).
 
-        What is summed over rows adds over pieces of them. Where rows are dear to read the derivatives are summed with
-        the value, which is mostly the next step's: then a step is one pass.
+        Sums over rows are added over pieces. Where rows are slow to read, the derivatives are summed together with the
+        value, since the next step mostly needs them: then a step is one pass.
         """
         count, size = len(self.scored), len(precision)
         ridge = np.diag(np.tile(precision, count))
@@ -268,7 +268,7 @@ class LinearClassifier(Discriminative):
         return v.reshape(count, size), decrement
 
     def _start(self, rows, precision) -> np.ndarray:
-        """Where to begin the search: at the mode of a few of the rows, which is found in a fraction of the time."""
+        """Return where the search begins: the mode of a few of the rows, found in a fraction of the time."""
         count, size = len(self.scored), len(precision)
         if not precision.all() or len(rows["t"]) < _FEW * _EVERY * count * size:
             return np.zeros(count * size)
@@ -277,13 +277,13 @@ class LinearClassifier(Discriminative):
         return self._newton(some, precision, tolerance=0.01)[0].ravel()
 
     def _sums(self, weights, rows, derivatives: bool) -> "_Sums":
-        """-log p(t | x, w) of rows, with gradient and Hessian in the weights where they are asked for.
+        """Return -log p(t | x, w) of rows, with gradient and Hessian in the weights if ``derivatives``.
 
-        The rows come as columns (1 + D, n), the first of ones: sums then run along long vectors.
+        The rows come as columns (1 + D, n), the first of ones, so that sums run along long vectors.
         """
         columns, (count, size), value, gradient = rows["columns"], weights.shape, 0.0, np.zeros(weights.shape)
         hessian = np.zeros((count, size, count, size))
-        for piece in pieces(columns.shape[1], size * (count + 1), 1 << 16):  # that stay in the cache
+        for piece in pieces(columns.shape[1], size * (count + 1), 1 << 16):  # pieces that stay in the cache
             own, t, w = columns[:, piece], rows["t"][piece], rows["weight"][piece]
             score = weights @ own
             value -= w @ self.log_chosen(score, t)
@@ -303,7 +303,7 @@ class LinearClassifier(Discriminative):
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums over rows: of -log p, and of its derivatives."""
+    """Sums over rows of -log p, and of its derivatives."""
 
     value: Any
     gradient: Any = 0.0
