@@ -1,6 +1,7 @@
-"""The program of a leaf: parameters in their plates, rows given them, missing entries masked, and names of the axes.
+"""A leaf: the model of one feature, or of a block of features of one kind, as an exponential family.
 
-A leaf: the model of one feature, or of a block of features of one kind, as an exponential family.
+`LeafProgram` is the program: parameters in their plates, rows given them, missing entries masked, names of the axes.
+`ExponentialFamily` adds statistics and densities, and `ConjugateFamily` the closed-form posterior.
 """
 
 import abc
@@ -24,20 +25,35 @@ from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
 
+__all__ = [
+    "ConjugateFamily",
+    "DataError",
+    "ExponentialFamily",
+    "Hyperparameter",
+    "first",
+    "hyperparameter",
+    "log_or_floor",
+    "over_rows",
+    "require",
+]  # everything that a user's own leaf needs
+
+LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
+_INFINITE = "is infinite; replace it, or give NaN where the value is missing"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LeafProgram(Model):
-    """A leaf as a NumPyro model function; see `bayesgen.models.leaf.ExponentialFamily`, which every leaf is."""
+    """A leaf as a NumPyro model function; every leaf is an `ExponentialFamily`, which derives from it."""
 
     event_dim: ClassVar[int] = 0
-    site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter beside class and feature
+    site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter, besides class and feature
 
     per_class: bool = static(default=False, kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
         try:
-            self.batch_shape  # noqa: B018 - that it exists is the check
+            self.batch_shape  # noqa: B018 - raises if the shapes do not broadcast
         except ValueError:
             fields = [f.name for f in dataclasses.fields(self) if "rank" in f.metadata]
             shapes = ", ".join(f"{name} {np.shape(getattr(self, name))}" for name in fields)
@@ -52,16 +68,16 @@ class LeafProgram(Model):
         """Return p(x | params) as a NumPyro distribution."""
 
     def __call__(self, x=None, *, size: int | None = None, subsample_size: int | None = None) -> Any:
-        """Run the program of one group of rows: parameters from the prior, rows given the parameters.
+        """Run the program on one group of rows: parameters from the prior, rows given the parameters.
 
         Parameters
         ----------
         x : array, shape (n, features..., event...), optional
             Observed rows, NaN where missing; None draws them.
         size : int, optional
-            How many rows to draw where ``x`` is None; default 1.
+            Number of rows to draw where ``x`` is None; default 1.
         subsample_size : int, optional
-            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
+            Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
         model = self.traced()
         params, size = model.latents(), (size or 1) if x is None else len(x)
@@ -75,16 +91,16 @@ class LeafProgram(Model):
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Shape of the features this leaf covers; () for one scalar, or for one vector."""
+        """Shape of the features that the leaf covers; () for one scalar, or for one vector."""
         return self.batch_shape[1:] if self.per_class else self.batch_shape
 
     def dims(self, site: str, *, grouped: bool = False) -> tuple[str, ...]:
-        """Names of the axes of a parameter, behind those of the draws; ``grouped`` ones begin with the class."""
+        """Return the names of a parameter's axes, behind those of the draws; ``grouped`` puts the class first."""
         lead = ("class",) if grouped else ()
         return lead + _feature_names(self.features) + tuple(self.site_dims.get(site, ()))
 
     def coords(self) -> dict[str, list]:
-        """Labels along the axes that `dims` names."""
+        """Return labels along the axes that `dims` names: none."""
         return {}
 
     @contextlib.contextmanager
@@ -100,13 +116,13 @@ class LeafProgram(Model):
             yield
 
     def select_class(self, params: Params, group) -> Params:
-        """Parameters of the class of each row: ``params`` has a leading axis of classes, ``group`` holds codes (n,)."""
+        """Return the parameters of each row's class: ``params`` lead with the classes, ``group`` holds codes (n,)."""
         return {site: value[group] for site, value in params.items()}
 
     def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...], name: str = ""):
         """Sample or observe rows at ``site``, under the plates "obs" and features; missing entries are masked.
 
-        ``x`` may be fewer rows than ``size``: a subsample, see `program.subsampled`.
+        ``x`` may hold fewer rows than ``size``: a subsample, see `program.subsampled`.
         """
         jnp = program.jnp
         likelihood = self.likelihood(params)
@@ -135,55 +151,43 @@ def _feature_plates(shape, name):
         yield program.numpyro.plate(f"{name}{label}", size, dim=i - len(shape))
 
 
-__all__ = [
-    "ConjugateFamily",
-    "DataError",
-    "ExponentialFamily",
-    "Hyperparameter",
-    "first",
-    "hyperparameter",
-    "log_or_floor",
-    "over_rows",
-    "require",
-]  # all that a leaf of one's own needs
-
-LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
-_INFINITE = "is infinite; replace it, or give NaN where the value is missing"
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExponentialFamily(LeafProgram):
     """A leaf: log p(x | params) = natural_parameters(params) . T(x) + log h(x), features independent given params.
 
     Axes are written ``...`` in front: draws, then groups (classes), then features; ``event_dim`` trailing axes are one
     observation. A subclass must write, in this order, `parameters`, `likelihood`, `sufficient_statistic` and
-    `natural_parameters`. It may write `check` and `log_base_measure`, `sum_rows` where there is a faster way than by
-    T(x), `ml`, `draw` where NumPy can, `tail_probability`, and what questions about missing entries ask: `cardinality`
-    of a finite feature, or `student` of numbers, and `fill` where features depend on each other given the parameters.
+    `natural_parameters`. It may write
+
+    - `check` and `log_base_measure`;
+    - `sum_rows`, where there is a faster way than by T(x), and `draw`, where NumPy can;
+    - `ml` and `tail_probability`;
+    - for questions about missing entries, `cardinality` of a finite feature or `student` of a numeric one, and `fill`
+      where features depend on each other given the parameters.
 
     Parameters
     ----------
     per_class : bool, keyword
-        Whether hyperparameters carry a leading axis of classes; a classifier's posterior says so of its leaves.
+        True if hyperparameters carry a leading axis of classes; a classifier's posterior sets it in its leaves.
     """
 
-    density_kind: ClassVar[str] = "density"  # what p(x) is, or a "probability"; evidences compare where it is the same
-    takes_sparse: ClassVar[bool] = False  # whether rows may be a sparse array (n, columns)
+    density_kind: ClassVar[str] = "density"  # kind of p(x); evidences compare where it is the same
+    takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
 
     @abc.abstractmethod
     def sufficient_statistic(self, x, about: Any = 0.0) -> np.ndarray:
-        """T(x) of each entry: (n, features..., event...) -> (n, features..., dim T); contains a 1."""
+        """Return T(x) of each entry, which contains a 1: (n, features..., event...) -> (n, features..., dim T)."""
 
     @abc.abstractmethod
     def natural_parameters(self, params: Params, about: Any = 0.0) -> Any:
-        """Natural parameters η of T(x), the log partition among them: (..., features..., dim T). NumPy or JAX."""
+        """Return the natural parameters η of T(x), with the log partition: (..., features..., dim T). NumPy or JAX."""
 
     def log_base_measure(self, x) -> np.ndarray:
-        """The log base measure log h(x) of each entry, (n, features...)."""
+        """Return the log base measure log h(x) of each entry, (n, features...)."""
         return np.zeros(x.shape[: x.ndim - self.event_dim])
 
     def check(self, x) -> Any:
-        """Return the rows as an array, NaN where missing, or raise what is wrong with them.
+        """Return the rows as an array, NaN where missing, or raise.
 
         Sparse rows stay sparse, in CSR, where the leaf takes them.
         """
@@ -193,7 +197,7 @@ class ExponentialFamily(LeafProgram):
         return x
 
     def shaped(self, x) -> Any:
-        """Do the first half of `check`, which looks at types and shapes but not at the entries."""
+        """Do the first half of `check`, which checks types and shapes but not the entries."""
         owner = type(self).__name__
         x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
         shape: Any = x.shape
@@ -204,7 +208,7 @@ class ExponentialFamily(LeafProgram):
         return x
 
     def missing(self, x) -> np.ndarray:
-        """Which entries carry nothing, (n, features...): NaN scalars, vectors of NaN only."""
+        """Return a mask of missing entries, (n, features...): NaN scalars, and vectors that are all NaN."""
         missing = np.isnan(x)
         return missing.all(tuple(range(-self.event_dim, 0))) if self.event_dim else missing
 
@@ -214,7 +218,7 @@ class ExponentialFamily(LeafProgram):
         Parameters
         ----------
         x : array, shape (n, features..., event...)
-            Rows; NaN is missing and counts nothing.
+            Rows; NaN is missing and does not count.
         group : int array, shape (n,), optional
             Class code of each row, in 0..groups-1.
         groups : int, optional
@@ -226,7 +230,7 @@ class ExponentialFamily(LeafProgram):
         return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
 
     def sum_rows(self, x, rows: Grouping) -> Any:
-        """Do `statistics` under a grouping that is checked already; entries are checked here."""
+        """Do `statistics` under a grouping that is already checked; check the entries here."""
         x = self.check(x)
         result: Any = 0
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
@@ -242,7 +246,7 @@ class ExponentialFamily(LeafProgram):
         return result
 
     def settled(self, statistics: Statistics) -> "ExponentialFamily":
-        """Return itself: its prior does not wait for rows, see `bayesgen.models.structures.WeakPrior`."""
+        """Return itself: only a `bayesgen.models.structures.WeakPrior` waits for rows."""
         return self
 
     def draw(self, params: Params, rng: np.random.Generator) -> np.ndarray:
@@ -253,57 +257,57 @@ class ExponentialFamily(LeafProgram):
             return np.asarray(self.likelihood(own).sample(key))
 
     def fill(self, x, params: Params, rng: np.random.Generator) -> np.ndarray:
-        """Draw what is missing of rows (n, features...) given what is seen, all rows of the same parameters."""
+        """Draw the missing entries of rows (n, features...) given the observed ones, all under the same ``params``."""
         repeated = {site: np.broadcast_to(v, (len(x), *np.shape(v))) for site, v in params.items()}
         return np.where(np.isnan(x), self.draw(repeated, rng), x)
 
     def cardinality(self, feature: int) -> int | None:
-        """How many values 0, 1, ... a feature may take; None of numbers, and of counts without end."""
+        """Return the number of values 0, 1, ... of a feature; None for real numbers and unbounded counts."""
         return None
 
     def student(self, x, params: Params | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Location, scale and degrees of freedom of numbers that are missing, given what is seen of their rows.
+        """Return location, scale and degrees of freedom of missing numbers, given the observed entries of their rows.
 
         Parameters
         ----------
         x : array, shape (n, D)
             Rows, NaN where missing.
         params : mapping to arrays (lead..., ...), optional
-            Parameters; without, those of a posterior are integrated out, and ``lead`` is its classes.
+            Parameters. Without them the posterior's are integrated out, and ``lead`` is its classes.
 
         Returns
         -------
         three arrays that broadcast to (lead..., n, D)
-            A Student-t for each missing entry, or for what `back` takes; a Gaussian where the degrees of freedom are
-            infinite.
+            A Student-t for each missing entry, or for the numbers that `back` maps to it; a Gaussian where the degrees
+            of freedom are infinite.
         """
         raise NoClosedForm(f"{type(self).__name__} does not say how its columns depend on each other: write student()")
 
     def back(self, z) -> np.ndarray:
-        """Numbers from those that `student` is about: the same, where it is about the numbers themselves."""
+        """Map numbers that `student` is about to the feature itself; by default they are the same."""
         return z
 
     def tail_probability(self, x) -> np.ndarray:
-        """P(p(new) <= p(row)) of a new row with the same gaps, the parameters integrated out: (n, groups...)."""
+        """Return P(p(new) <= p(row)) for a new row with the same gaps, parameters integrated out: (n, groups...)."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the tail of its predictive density")
 
     def marked_per_class(self) -> Self:
-        """Return the same with its word that the first axis of its hyperparameters is that of the classes."""
+        """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
         return self.revised(per_class=True)
 
     def log_likelihood(self, params: Params, statistics):
-        """Log p(all rows | params) = natural_parameters . total + log h: no rows needed. NumPy or JAX."""
+        """Return log p(all rows | params) = natural_parameters . total + log h, without the rows. NumPy or JAX."""
         return (self.natural_parameters(params, statistics.centre) * statistics.total()).sum() + statistics.base
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
-        """Log p(row | params) for every row and every leading index of ``params``.
+        """Return log p(row | params) for every row and every leading index of ``params``.
 
         Parameters
         ----------
         params : mapping to arrays (lead..., features..., event...)
             ``lead`` is (draws,) or (draws, classes).
         x : array, shape (n, features..., event...)
-            Rows; features are independent given the parameters, a missing one is left out.
+            Rows; features are independent given the parameters, and missing ones are left out.
 
         Returns
         -------
@@ -337,29 +341,29 @@ class ExponentialFamily(LeafProgram):
         return dataclasses.replace(self, **changes, per_class=True)
 
     def repeated(self, columns: int) -> Self:
-        """Return one feature's prior as that of several columns."""
+        """Return the prior of one feature as the prior of several columns."""
         return dataclasses.replace(self.for_classes(columns), per_class=False)
 
 
 class ConjugateFamily(ExponentialFamily, Conjugate):
     """A leaf with a conjugate prior: prior, posterior and both predictives are one class.
 
-    Besides what an `ExponentialFamily` writes, a subclass must write `update`, `log_evidence_terms` and
+    In addition to the methods of an `ExponentialFamily`, a subclass must write `update`, `log_evidence_terms` and
     `sample_parameters`. It may write `predictive`, `mode`, and `log_predictive` where there is a faster way.
     """
 
     @abc.abstractmethod
     def log_evidence_terms(self, statistics) -> Any:
-        """Log evidence of each group and feature, without the base measure; it broadcasts over leading axes."""
+        """Return the log evidence of each group and feature, without the base measure; broadcast over leading axes."""
 
     def log_evidence(self, statistics) -> Any:
-        """Log p(rows as a sequence) under this prior, every constant kept, summed over groups and features."""
+        """Return log p(rows as a sequence) under this prior, every constant kept, summed over groups and features."""
         return self.log_evidence_terms(statistics).sum() + statistics.base
 
     def log_predictive(self, x) -> Any:
-        """Log p(row) with the parameters integrated out: (n, groups...), features multiplied, missing ones left out.
+        """Return log p(row) with the parameters integrated out, (n, groups...), summed over the observed features.
 
-        It is the evidence of a single row, and so needs no formula of its own.
+        It is the evidence of a single row, so it needs no formula of its own.
         """
         x = np.asarray(self.check(x), float)
         missing = self.missing(x)
@@ -374,11 +378,11 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         return (terms.sum(axes) if axes else terms) + base.reshape(-1, *[1] * len(groups))
 
     def untied(self) -> Self:
-        """Return the posterior with nothing shared between classes: what one row does to one of them."""
+        """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
 
     def over_features(self, terms, x):
-        """Sum predictive terms (groups..., n, features...) over features, missing left out: (n, groups...)."""
+        """Sum predictive terms (groups..., n, features...) over the observed features: (n, groups...)."""
         missing = self.missing(x)
         if missing.any():
             terms = np.where(missing, 0.0, terms)
@@ -398,7 +402,7 @@ def log_or_floor(p):
 
 
 def over_rows(value, groups, x):
-    """A hyperparameter for every group and every entry of a row of ``x``, (groups, entries)."""
+    """Broadcast a hyperparameter to every group and every entry of a row of ``x``, (groups, entries)."""
     shape = (*groups, *x.shape[1:])
     value = value if value.shape == shape else np.broadcast_to(value, shape)
     return value.reshape(math.prod(groups), math.prod(x.shape[1:]))

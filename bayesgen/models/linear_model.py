@@ -1,27 +1,26 @@
-r"""What the regressions share: rows of columns that are never missing, names of columns, weights.
+"""Models of a target given its columns, and lines with Gaussian noise: statistics, densities, least squares.
 
-What a line with Gaussian noise keeps of its rows: their weight, their mean, and a triangular factor.
+**The rows of a regression.** `Discriminative` checks rows of complete columns, their names and their weights.
 
-With Z the weighted rows √w (x, t) about their mean, R is the upper triangular factor of Z = QR with a diagonal >= 0: so
-R'R = Z'Z, but no square is formed, and a column that the others determine to 1e-7 of its spread keeps nine digits of
-those 1e-7 where cross-products would keep two. Σ w (t - a - xb)² = n (t̄ - a - x̄b)² + |R c|², c = (-b, 1).
+**Statistics of a line with Gaussian noise.** `LineStatistics` keep the weight of the rows, their mean, and a triangular
+factor. With Z the weighted rows √w (x, t) about their mean, R is the upper triangular factor of Z = QR with a diagonal
+>= 0. So R'R = Z'Z, but no square is formed: a column that the others determine to 1e-7 of its spread keeps nine digits
+of those 1e-7 where cross-products would keep two. Σ w (t - a - xb)² = n (t̄ - a - x̄b)² + |R c|², c = (-b, 1).
 
-Factors add: those of two pieces, stacked above the row √(n₁n₂/n) (mean₂ - mean₁) of Chan, Golub and LeVeque (1983),
-have the factor of the whole. Rows are read piece by piece in this way, each piece reduced together with the factor of
-those before it. (Golub and Van Loan 2013, *Matrix Computations*, sections 5.2 and 5.3; Demmel, Grigori, Hoemmen and
-Langou 2012, *SIAM J. Sci. Comput.* 34, of the "tall skinny QR".) Householder's reflections err by a few eps of each
-column's own norm, whatever the units of the others, so columns need no scaling.
+Factors add: the factors of two pieces, stacked above the row √(n₁n₂/n) (mean₂ - mean₁) of Chan, Golub and LeVeque
+(1983), have the factor of the whole. In this way rows are read piece by piece, each piece reduced together with the
+factor of those before it. (Golub and Van Loan 2013, *Matrix Computations*, sections 5.2 and 5.3; the "tall skinny QR"
+of Demmel, Grigori, Hoemmen and Langou 2012, *SIAM J. Sci. Comput.* 34.) Householder's reflections err by a few eps of
+each column's own norm, whatever the units of the others, so columns need no scaling.
 
-Rows are taken out by way of R₁'R₁ = R'(I - Q'Q)R, Q = B R⁻¹, B the factor of what goes: R₁ = L'R with LL' = I - Q'Q.
-Let h < 1 be the largest eigenvalue of Q'Q, the leverage of what goes. Q errs by eps κ √h, κ the condition of R with
-columns of length 1, and L by that over 1 - h: a direction in which little remains has its condition squared after all.
-Where more than 1e-8 may be lost it is refused. (Stewart 1979, *J. Inst. Math. Appl.* 23; Golub and Van Loan, section
-6.5.)
+Let B be the factor of rows to take out. What remains has R₁'R₁ = R'(I - Q'Q)R with Q = B R⁻¹, so R₁ = L'R with
+LL' = I - Q'Q. Let h < 1 be the largest eigenvalue of Q'Q, the leverage of these rows. Q errs by eps κ √h, κ the
+condition of R with columns of length 1, and L by that over 1 - h: a direction in which little remains has its condition
+squared after all. Where more than 1e-8 may be lost the subtraction is refused. (Stewart 1979, *J. Inst. Math. Appl.*
+23; Golub and Van Loan, section 6.5.)
 
-A line with Gaussian noise, whatever the prior of its weights: what it keeps of rows, densities, least squares.
-
-Least squares are solved by the triangular factor of `LineStatistics`: coefficients b with R_xx b = r_xt, squared
-residuals of sum r_tt². (Golub and Van Loan 2013, *Matrix Computations*, section 5.3.)
+**Least squares.** `GaussianLine` solves them by the triangular factor, under any prior of the weights: coefficients b
+with R_xx b = r_xt, and squared residuals of sum r_tt². (Golub and Van Loan 2013, section 5.3.)
 """
 
 import abc
@@ -44,9 +43,19 @@ from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import finite
 
+_CELLS, _ROWS = 1 << 17, 1024  # largest piece: 1 MB, which stays in the cache while it is reduced
+_BLOCK = 8  # reflections at once: for 1024 rows OpenBLAS then starts no threads, which would cost more
+_EPS = float(np.finfo(float).eps)
+_DIGITS = 1e-8  # largest relative error of taking rows out
+_RANK = 1e-12  # least part of a column's spread beside the others that float64 can tell from 0
+_LOST = (
+    "taking these rows out would lose the digits of what is left: they are not among the rows, or hold nearly all that "
+    "is known of some combination of the columns; sum the rows that stay instead"
+)
+
 
 class Discriminative(Model):
-    """A model of a target given its columns, p(t | x, params): it has nothing to say of x, so x must be complete.
+    """A model of a target given its columns, p(t | x, params). It does not model x, so x must be complete.
 
     Parameters of a score a + x b are the sites ``intercept`` and ``coefficients``. `log_likelihood_rows` is a density
     of t, so the average over posterior draws is the plain average of p(t | x, params).
@@ -66,7 +75,7 @@ class Discriminative(Model):
         """Number of columns D."""
 
     def check_columns(self, x, weight=None) -> np.ndarray:
-        """Return the rows as floats (n, D), or raise what is wrong with them."""
+        """Return the rows as floats (n, D), or raise."""
         x = np.asanyarray(x)  # masked entries stay masked
         if x.ndim != 2 or x.shape[1] != self.features:
             owner = type(self).__name__
@@ -74,7 +83,7 @@ class Discriminative(Model):
         return complete(x, self.columns, weight)
 
     def check_rows(self, x, t, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return columns, target and weight of the rows that exist: those whose weight is not 0."""
+        """Return columns, target and weight of the rows whose weight is not 0, or raise."""
         if np.ma.is_masked(t):
             raise ValueError("the target has masked entries; drop these rows")
         t = np.asarray(t)
@@ -87,16 +96,16 @@ class Discriminative(Model):
         return x[seen], t[seen], w[seen]
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, behind those of the draws."""
         return ("feature",) if site == "coefficients" else ()
 
     def coords(self) -> dict[str, list]:
-        """Labels along the axes that `dims` names, where they are known."""
+        """Return the known labels along the axes that `dims` names."""
         return {"feature": list(self.columns)} if self.columns else {}
 
 
 def complete(x, columns, weight=None) -> np.ndarray:
-    """Return rows (n, D) as floats, or raise where one (whose weight is not 0) is not a finite number."""
+    """Return rows (n, D) as floats, or raise where one of weight > 0 is not finite."""
     try:
         x = np.asarray(np.ma.filled(x.astype(float), np.nan) if np.ma.is_masked(x) else x, dtype=float)
     except (TypeError, ValueError):
@@ -116,31 +125,18 @@ def complete(x, columns, weight=None) -> np.ndarray:
 
 
 def scores(params: Mapping, x) -> np.ndarray:
-    """Scores a + x b for every draw: params (lead..., D), (lead...) and x (n, D) give (lead..., n), by one product."""
+    """Return a + x b for every draw: params (lead..., D), (lead...) and x (n, D) give (lead..., n), by one product."""
     coefficients, intercept = params["coefficients"], params["intercept"]
     product = coefficients.reshape(-1, x.shape[1]) @ x.T
     return product.reshape(*intercept.shape, len(x)) + intercept[..., None]
-
-
-# type: ignore[attr-defined]  # SciPy's stubs leave it out
-
-
-_CELLS, _ROWS = 1 << 17, 1024  # of a piece at most: 1 MB, which stays in the cache while it is reduced
-_BLOCK = 8  # reflections applied at once: of 1024 rows OpenBLAS takes no threads, for which it would wait longer
-_EPS = float(np.finfo(float).eps)
-_DIGITS = 1e-8  # the relative error that taking rows out may leave
-_LOST = (
-    "taking these rows out would lose the digits of what is left: they are not among the rows, or hold nearly all that "
-    "is known of some combination of the columns; sum the rows that stay instead"
-)
 
 
 @dataclass(frozen=True, eq=False)
 class LineStatistics(Statistics):
     """Weight, mean and triangular factor of rows (x, t); see the module.
 
-    Two sums take the distance of their means as float64 has it. Columns whose offset is large beside their spread are
-    better read in one call, which sets all rows in relation to the first.
+    The distance between the means of two sums is rounded to float64. Columns whose offset is large beside their spread
+    are better read in one call, which subtracts the first row from all.
 
     Attributes
     ----------
@@ -149,11 +145,11 @@ class LineStatistics(Statistics):
     mean : array, shape (D + 1,)
         Mean of the columns and of the target; 0 where there is no row.
     factor : array, shape (D + 1, D + 1)
-        R: upper triangular, its diagonal >= 0. It is unique where R has full rank; else R'R is.
+        R: upper triangular, with a diagonal >= 0. It is unique where it has full rank; else only R'R is.
     squares : array, shape ()
         Sum of squared weights, for Kish's effective number.
     decayed : bool
-        Whether rows were made to count less after they were summed.
+        True if the weight of rows was lowered after they were summed.
 
     Examples
     --------
@@ -174,9 +170,9 @@ class LineStatistics(Statistics):
 
     @classmethod
     def of(cls, x, t, weight) -> "LineStatistics":
-        """Statistics of rows x (n, D), t (n,) of weights > 0 (n,), in one pass.
+        """Return the statistics of rows x (n, D), t (n,) of weights > 0 (n,), in one pass.
 
-        All is relative to the first row: a constant column is exactly 0 throughout, and an offset costs no digits.
+        The first row is subtracted from all: a constant column is exactly 0 throughout, and an offset costs no digits.
         """
         width = x.shape[1] + 1
         n, mean, factor = 0.0, np.zeros(width), np.zeros((width, width), order="F")
@@ -200,19 +196,19 @@ class LineStatistics(Statistics):
         return cls(np.asarray(n), origin + mean, _positive(factor), np.asarray(np.vdot(weight, weight)))
 
     def scaled(self, factor):
-        """Statistics in which every row counts ``factor`` times what it did, marked as ``decayed``."""
+        """Return the statistics with every row weighted ``factor`` times as before, marked as ``decayed``."""
         squares = np.asarray(self.squares * factor**2)
         return LineStatistics(np.asarray(self.n * factor), self.mean, self.factor * factor**0.5, squares, True)
 
     def rows(self) -> np.ndarray:
-        """D + 2 rows of (1, x, t) that have the sums of squares and products of all the rows: (D + 2, D + 2)."""
+        """Return D + 2 rows of (1, x, t) with the sums of squares and products of all the rows: (D + 2, D + 2)."""
         rows = np.zeros((len(self.mean) + 1,) * 2)
         rows[0] = np.sqrt(self.n) * np.append(1.0, self.mean)
         rows[1:, 1:] = self.factor
         return rows
 
     def noise(self) -> np.ndarray:
-        """Root sum of squares (D + 1,) that rounding at the mean alone may give a column: 8 eps √n |mean|."""
+        """Return the root sum of squares (D + 1,) that rounding at the mean may give a column: 8 eps √n |mean|."""
         return 8 * _EPS * np.sqrt(self.n) * np.abs(self.mean)
 
     def _with(self, other, sign):
@@ -249,25 +245,25 @@ class LineStatistics(Statistics):
 
 
 def _reduce(factor, rows):
-    """Triangular factor of ``rows`` below an upper triangular ``factor``; both are used up, if in Fortran's order."""
+    """Return the factor of an upper triangular ``factor`` above ``rows``; arrays in Fortran's order are overwritten."""
     result, _, _, _ = dtpqrt(0, min(_BLOCK, len(factor)), factor, rows, overwrite_a=1, overwrite_b=1)
     return result
 
 
 def _positive(factor):
-    """The factor with a diagonal >= 0; what it is of does not change with the sign of a row."""
+    """Return the factor with a diagonal >= 0: rows of R may change sign."""
     return factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None]
 
 
 def _take_out(factor, rows, noise):
-    """Factor of what is left without ``rows``, which err by ``noise``; a ValueError where it would lose digits."""
+    """Return the factor without ``rows``, which err by ``noise``; raise ValueError where it would lose digits."""
     remainder, lost = factor, np.inf
     if np.diagonal(factor).all():
         inverse = solve_triangular(factor, np.eye(len(factor)))
         doubt = np.linalg.norm(inverse, axis=1) @ (_EPS * np.linalg.norm(factor, axis=0) + noise)  # eps κ: error of Q
         q = solve_triangular(factor, rows.T, trans=1)
         rest = np.eye(len(factor)) - q @ q.T
-        share = np.linalg.eigvalsh(rest)[0]  # 1 - h: what stays of the squares in the direction that loses most
+        share = np.linalg.eigvalsh(rest)[0]  # 1 - h: part of the squares that stays in the direction that loses most
         if share > 0:
             remainder = np.linalg.cholesky(rest).T @ factor
             lost = len(factor) * doubt * np.sqrt(1 - min(share, 1.0)) / share
@@ -276,13 +272,10 @@ def _take_out(factor, rows, noise):
     return _positive(remainder)
 
 
-_RANK = 1e-12  # of a column's spread, what is left of it beside the others: below, float64 cannot tell it from 0
-
-
 class GaussianLine(Discriminative):
     """A line with Gaussian noise; ``params`` hold "intercept" (0 if there is none), "coefficients" and "variance"."""
 
-    intercept: bool = True  # whether there is one
+    intercept: bool = True  # False: the line goes through 0
 
     def __call__(self, x, t=None, *, subsample_size: int | None = None):
         """Run the program row by row.
@@ -294,7 +287,7 @@ class GaussianLine(Discriminative):
         t : array, shape (n,), optional
             Observed target; None draws it.
         subsample_size : int, optional
-            How many of the rows, chosen at random, stand for all of them (NumPyro's `HMCECS`, SVI by minibatches).
+            Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
         model, x = self.traced(), program.jnp.asarray(x)
         params = model.latents()
@@ -305,11 +298,11 @@ class GaussianLine(Discriminative):
                 return program.numpyro.sample("t", model.likelihood(location, params["variance"]), obs=seen)
 
     def likelihood(self, location, variance):
-        """Distribution of the target about its location."""
+        """Return the distribution of the target about its location."""
         return program.dist.Normal(location, variance**0.5)
 
     def statistics(self, x, t, weight=None) -> Any:
-        """`LineStatistics` of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
+        """Return the `LineStatistics` of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
 
         Parameters
         ----------
@@ -322,14 +315,17 @@ class GaussianLine(Discriminative):
         """
         x, t, w = self.check_rows(x, t, weight)
         statistics = LineStatistics.of(x, target(t), w)
-        large = ~np.isfinite(statistics.factor).all(0)  # of these the first: what overflows spoils those to its right
+        large = ~np.isfinite(statistics.factor).all(0)  # name the first: an overflow spoils the columns to its right
         if large.any():
             names = [*(f"column {name!r}" for name in self.columns or range(self.features)), "the target"]
             raise ValueError(f"{names[large.argmax()]} has values too large for float64; give it in larger units")
         return statistics
 
     def log_likelihood(self, params, statistics):
-        """Log p(t | x, params) of all rows: -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + |R c|²)/2σ², c = (-b, 1)."""
+        """Return log p(t | x, params) of all rows.
+
+        It is -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + |R c|²)/2σ², c = (-b, 1).
+        """
         n, mean, variance = statistics.n, statistics.mean, params["variance"]
         xp = namespace(params["coefficients"])
         contrast = xp.concatenate([-params["coefficients"], xp.ones(1)])
@@ -337,26 +333,26 @@ class GaussianLine(Discriminative):
         return -0.5 * (n * (LOG_2PI + xp.log(variance)) + squares / variance)
 
     def check(self, x) -> Mapping[str, np.ndarray]:
-        """Return rows (x, t), a pair or a mapping, as a mapping to arrays, or raise what is wrong with them."""
+        """Return rows (x, t), a pair or a mapping, as a mapping to arrays, or raise."""
         x, t = (x["x"], x["t"]) if isinstance(x, Mapping) else x
         x, t, _ = self.check_rows(x, t, None)
         return {"x": x, "t": target(t)}
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
-        """Log p(t_i | x_i, params) for rows checked by `check`; (draws, n)."""
+        """Return log p(t_i | x_i, params) of rows that `check` returned; (draws, n)."""
         variance = params["variance"][..., None]
         return -0.5 * (LOG_2PI + np.log(variance) + (x["t"] - scores(params, x["x"])) ** 2 / variance)
 
     def moments_of_draws(self, params, x) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the target at each row of x (n, D), over draws of the parameters (draws, ...)."""
+        """Return mean and variance of the target at rows x (n, D), over draws of the parameters (draws, ...)."""
         x = self.check_columns(x)
         weights = np.column_stack([params["intercept"], params["coefficients"]])
-        rows, centre = np.column_stack([np.ones(len(x)), x]), weights.mean(0)  # an intercept that is not there is 0
+        rows, centre = np.column_stack([np.ones(len(x)), x]), weights.mean(0)  # intercept 0 if there is none
         spread = (weights - centre).T @ (weights - centre) / len(weights)
         return rows @ centre, ((rows @ spread) * rows).sum(1) + params["variance"].mean()
 
     def least_squares(self, statistics: LineStatistics) -> tuple[np.ndarray, float]:
-        """Weights of least squares, and the root of the squared residuals; ValueError where not determined."""
+        """Return the weights of least squares, and the root of the squared residuals; raise if not determined."""
         mean, factor = statistics.mean, statistics.factor
         if not self.intercept:
             _, factor = np.linalg.qr(self.rows_of(statistics))
@@ -367,16 +363,16 @@ class GaussianLine(Discriminative):
         return np.append(mean[-1] - mean[:-1] @ coefficients, coefficients), float(factor[-1, -1])
 
     def design(self, x) -> np.ndarray:
-        """Rows z = (1, x), or x without an intercept."""
+        """Return rows z = (1, x), or x without an intercept."""
         return np.column_stack([np.ones(len(x)), x]) if self.intercept else x
 
     def rows_of(self, statistics: LineStatistics) -> np.ndarray:
-        """D + 2 rows (z, t) that have the sums of squares and products of all the rows."""
+        """Return D + 2 rows (z, t) with the sums of squares and products of all the rows."""
         rows = statistics.rows()
         return rows if self.intercept else rows[:, 1:]
 
     def ml(self, statistics):
-        """Least squares, and the mean squared residual (divisor n); ValueError where they are not determined."""
+        """Return least squares and the mean squared residual (divisor n); raise ValueError if not determined."""
         weights, residual = self.least_squares(statistics)
         if residual <= max(_RANK * np.linalg.norm(statistics.factor[:, -1]), statistics.noise()[-1]):
             raise ValueError(
@@ -394,9 +390,9 @@ class GaussianLine(Discriminative):
 
 
 def target(t) -> np.ndarray:
-    """Return the target as floats, or raise what is wrong with it."""
+    """Return the target as floats, or raise."""
     try:
-        if np.asarray(t).dtype.kind in "cmM":  # they would convert, to something else
+        if np.asarray(t).dtype.kind in "cmM":  # complex numbers and dates would convert silently
             raise TypeError
         t = np.asarray(t, dtype=float)
     except (TypeError, ValueError):

@@ -1,39 +1,37 @@
-r"""Weights of a line with a normal prior: the program of the prior, and the posterior given the noise, by one QR.
+r"""Linear regression with a normal prior on the weights: conjugate, with known noise, and semi-conjugate.
 
-The algebra is least squares by a QR factorisation of F⁻¹, V = F F' the prior covariance, above the triangular factor of
-the rows, so that no matrix is squared.
+Let z = (1, x) be a row of D columns and w = (intercept, coefficients) the weights; without an intercept z = x, and w
+are the coefficients. The prior covariance is given by a triangular root, V = F F'. The rows enter as `LineStatistics`.
+Given the noise, the posterior of the weights is least squares by a QR factorisation of F⁻¹ above the triangular factor
+of the rows, so that no matrix is squared.
 
-Linear regression: the conjugate discriminative model, with unknown and with known noise.
-
-With a row z = (1, x), x of D columns, and weights w = (intercept, coefficients); without an intercept z = x, and w are
-the coefficients:
+**Unknown noise: the conjugate model.** `LinearRegression` has
 
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad w \mid \sigma^2 \sim N(m, \sigma^2 V), \quad
    t_i \mid x_i, w, \sigma^2 \sim N(z_i^\top w, \sigma^2)
 
 V_n⁻¹ = V⁻¹ + Z'Z, m_n = V_n (V⁻¹ m + Z't), a_n = a + n/2, b_n = b + (|t - Z m_n|² + (m_n - m)' V⁻¹ (m_n - m))/2.
 Predictive: Student-t with 2 a_n degrees of freedom, location z'm_n, squared scale (b_n/a_n)(1 + z'V_n z).
-Evidence: log p(t | x), for the columns have no distribution here. Joint mode: m_n and b_n/(a_n + 1 + p/2), p weights.
+Evidence: log p(t | x), since the columns have no distribution here. Joint mode: m_n and b_n/(a_n + 1 + p/2), p weights.
 With V = s² I the mode of the coefficients is ridge regression with penalty 1/s². (Bishop 2006, section 3.3; Murphy
 2012, *Machine Learning*, section 7.6.)
 
-The rows enter as `LineStatistics`, a triangular factor, and V as a triangular root, V = F F'; see
-`bayesgen.models.linear_regression`. A prior of the weights that does not scale with the noise is in
-`bayesgen.models.linear_regression`.
+**Known noise.** `LinearRegressionKnownVariance` has w ~ N(m, V), with V in squared units of the weights.
 
-Linear regression with priors of weights and noise that are independent: the semi-conjugate one of the lectures.
+**Independent priors: the semi-conjugate model.** `SemiConjugateLinearRegression` has
 
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad w \sim N(m, V), \quad
    t_i \mid x_i, w, \sigma^2 \sim N(z_i^\top w, \sigma^2)
 
-with z = (1, x) and w = (intercept, coefficients), or z = x and w the coefficients. In `LinearRegression` V is in units
-of the noise variance, so that small noise means small weights; here V is in units of t². Given the noise, and given the
-weights, the posterior of the other is in closed form; that of both is not. NUTS samples it.
+In `LinearRegression` V is in units of the noise variance, so that small noise means small weights; here V is in units
+of t². The posterior of the weights given the noise, and of the noise given the weights, has a closed form, but their
+joint posterior has none. NUTS samples it.
 
-Mode: given σ² that of the weights is w(σ²) = m_n of `LinearRegressionKnownVariance`, and given the weights σ² is
-(b + |t - Zw|²/2)/(a + 1 + n/2). The residuals at a mode lie between those of least squares and those at m, so all modes
-have their σ² within two known ends: there the density at (w(σ²), σ²), a function of σ² alone, is searched on a grid of
-its logarithm, and about the best point. (Hoff 2009, *A First Course in Bayesian Statistical Methods*, section 9.2.)
+Its mode: given σ² the mode of the weights is w(σ²) = m_n of `LinearRegressionKnownVariance`, and given the weights σ²
+is (b + |t - Zw|²/2)/(a + 1 + n/2). The residuals at a mode lie between the residuals of least squares and those at m,
+so the σ² of every mode lies between two known ends. There the density at (w(σ²), σ²), a function of σ² alone, is
+searched on a grid of its logarithm, and then about the best point. (Hoff 2009, *A First Course in Bayesian Statistical
+Methods*, section 9.2.)
 """
 
 from dataclasses import dataclass, replace
@@ -51,6 +49,8 @@ from bayesgen.models.linear_model import GaussianLine, LineStatistics
 from bayesgen.models.model import Conjugate
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
+
+_GRID = 60  # points of the search for the mode of the semi-conjugate model
 
 
 class NormalWeights(GaussianLine):
@@ -80,7 +80,7 @@ class NormalWeights(GaussianLine):
         return self.mean.shape[-1] - self.intercept
 
     def weights(self, variance):
-        """Sample intercept and coefficients from N(mean, variance F F'): the intercept, then the others given it."""
+        """Sample the intercept, then the coefficients given it, from N(mean, variance F F')."""
         numpyro, dist, mean, factor = program.numpyro, program.dist, self.mean, self.factor
         sd = variance**0.5
         if not self.intercept:
@@ -93,12 +93,15 @@ class NormalWeights(GaussianLine):
         return {"intercept": intercept, "coefficients": coefficients}
 
     def solve(self, statistics: LineStatistics, noise: Any = 1.0):
-        """Posterior mean and root of V, and the squares |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m), by one QR."""
+        """Return posterior mean and root of V, and a sum of squares, by one QR.
+
+        The squares are |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m).
+        """
         xp, size, rows = namespace(self.mean, self.factor, noise), len(self.mean), self.rows_of(statistics)
         z = xp.concatenate([_invert(self.factor, lower=True), rows[:, :-1] / noise])
         step = rows[:, -1] - rows[:, :-1] @ self.mean  # from the prior mean, so that offsets do not cancel
         t = xp.concatenate([xp.zeros(size), step / noise])
-        q, r = xp.linalg.qr(z[:, ::-1])  # columns turned round, so that the root comes out lower triangular
+        q, r = xp.linalg.qr(z[:, ::-1])  # reversed columns, so that the root is lower triangular
         inverse = _invert(r)
         factor = xp.tril(inverse[::-1, ::-1])
         factor = factor * xp.sign(factor.diagonal())[None]
@@ -117,14 +120,14 @@ def _invert(matrix, lower=False):
 
 
 class _ConjugateLine(NormalWeights, Conjugate):
-    """The algebra of weights ~ N(mean, F F'), times the variance where it is unknown."""
+    """The algebra of weights ~ N(mean, F F'), multiplied by the variance where it is unknown."""
 
     def map(self, statistics):
-        """Mode of the posterior."""
+        """Return the mode of the posterior."""
         return self.update(statistics).mode()
 
     def locate(self, x, noise: Any = 1.0):
-        """Location z'm of the predictive at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
+        """Return the predictive's location z'm at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
         z = self.design(x)
         return z @ self.mean, log1p_sum_squares(z @ self.factor / noise)
 
@@ -133,8 +136,8 @@ class _ConjugateLine(NormalWeights, Conjugate):
 class LinearRegression(_ConjugateLine):
     """Linear regression with a normal-inverse-gamma prior on weights and noise variance.
 
-    The model puts the column of ones in: the first weight is the intercept, with a prior variance of its own. Without
-    an intercept (``intercept=False``) ``mean`` and ``factor`` are those of the D coefficients.
+    The model adds the column of ones: the first weight is the intercept, with a prior variance of its own. Without an
+    intercept (``intercept=False``) ``mean`` and ``factor`` belong to the D coefficients alone.
 
     Parameters
     ----------
@@ -186,7 +189,10 @@ class LinearRegression(_ConjugateLine):
         return straightened(self, statistics)
 
     def log_evidence(self, statistics: LineStatistics):
-        """Log p(t | x) = -n log(2π)/2 + log|V_n|/2 - log|V|/2 + a log b - a_n log b_n + log Γ(a_n) - log Γ(a)."""
+        """Return log p(t | x).
+
+        It is -n log(2π)/2 + log|V_n|/2 - log|V|/2 + a log b - a_n log b_n + log Γ(a_n) - log Γ(a).
+        """
         _, factor, squares = self.solve(statistics)
         half, rest, xp = statistics.n / 2, squares / 2, namespace(squares, self.alpha, self.beta)
         determinants = xp.log(factor.diagonal() / self.factor.diagonal()).sum()
@@ -194,13 +200,13 @@ class LinearRegression(_ConjugateLine):
         return determinants + log_gamma_ratio(self.alpha, half) - half * LOG_2PI - scales
 
     def predictive(self, x):
-        """Student-t of the target at each row of x (n, D), as a NumPyro distribution."""
+        """Return the Student-t of the target at each row of x (n, D), as a NumPyro distribution."""
         location, level = self.locate(self.check_columns(x))
         scale = (self.beta / self.alpha) ** 0.5 * namespace(level).exp(level / 2)
         return program.dist.StudentT(2 * self.alpha, location, scale)
 
     def log_predictive(self, x):
-        """Log p(t_i | x_i) of rows (x, t), a pair or a mapping, with the weights and the noise integrated out; (n,)."""
+        """Return log p(t_i | x_i), (n,), of rows (x, t), a pair or a mapping, weights and noise integrated out."""
         rows = self.check(x)
         location, level = self.locate(rows["x"])
         xp = namespace(location, level, self.alpha, self.beta)
@@ -209,20 +215,20 @@ class LinearRegression(_ConjugateLine):
         return constant - (self.alpha + 0.5) * log1p_sum_squares(distance, ())
 
     def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the target at each row of x (n, D); the variance is infinite where alpha <= 1."""
+        """Return mean and variance of the target at rows x (n, D); the variance is infinite where alpha <= 1."""
         location, level = self.locate(self.check_columns(x))
         return location, self.expected()["variance"] * np.exp(level)
 
     def expected(self):
-        """Means of the parameters; that of the variance is infinite where alpha <= 1."""
+        """Return the means of the parameters; the variance's is infinite where alpha <= 1."""
         return self.params(self.mean, self.beta / (self.alpha - 1) if self.alpha > 1 else np.inf)
 
     def mode(self):
-        """Joint mode of (weights, variance): m and b / (a + 1 + p/2), p weights."""
+        """Return the joint mode of (weights, variance): m and b / (a + 1 + p/2), p weights."""
         return self.params(self.mean, self.beta / (self.alpha + 1 + len(self.mean) / 2))
 
     def sample_parameters(self, rng, size=()):
-        """Exact draws: inverse gamma, then normal."""
+        """Draw exactly: inverse gamma, then normal."""
         variance = self.beta / rng.gamma(self.alpha, size=size)
         normal = rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(self.mean + np.sqrt(variance)[..., None] * normal, variance)
@@ -271,7 +277,7 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.factor @ self.factor.T
 
     def latents(self):
-        """Sample the weights; the known variance is recorded beside them."""
+        """Sample the weights; record the known variance beside them."""
         variance = program.numpyro.deterministic("variance", program.jnp.asarray(self.noise_sd**2))
         return self.weights(1.0) | {"variance": variance}
 
@@ -281,19 +287,22 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return replace(self, mean=mean, factor=factor)
 
     def log_evidence(self, statistics: LineStatistics):
-        """Log p(t | x) = -n log(2πσ²)/2 + log|V_n|/2 - log|V|/2 - (|t - Z m_n|²/σ² + |F⁻¹(m_n - m)|²)/2."""
+        """Return log p(t | x).
+
+        It is -n log(2πσ²)/2 + log|V_n|/2 - log|V|/2 - (|t - Z m_n|²/σ² + |F⁻¹(m_n - m)|²)/2.
+        """
         _, factor, squares = self.solve(statistics, self.noise_sd)
         xp = namespace(factor, self.noise_sd)
         determinants = xp.log(factor.diagonal() / self.factor.diagonal()).sum()
         return determinants - 0.5 * (statistics.n * (LOG_2PI + 2 * xp.log(self.noise_sd)) + squares)
 
     def predictive(self, x):
-        """Normal of the target at each row of x (n, D), as a NumPyro distribution."""
+        """Return the Normal of the target at each row of x (n, D), as a NumPyro distribution."""
         location, level = self.locate(self.check_columns(x), self.noise_sd)
         return program.dist.Normal(location, self.noise_sd * namespace(level).exp(level / 2))
 
     def log_predictive(self, x):
-        """Log p(t_i | x_i) of rows (x, t), a pair or a mapping, with the weights integrated out; (n,)."""
+        """Return log p(t_i | x_i), (n,), of rows (x, t), a pair or a mapping, weights integrated out."""
         rows = self.check(x)
         location, level = self.locate(rows["x"], self.noise_sd)
         xp = namespace(location, level, self.noise_sd)
@@ -301,7 +310,7 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return -0.5 * (LOG_2PI + 2 * xp.log(self.noise_sd) + level + distance**2)
 
     def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the target at each row of x (n, D)."""
+        """Return mean and variance of the target at each row of x (n, D)."""
         location, level = self.locate(self.check_columns(x), self.noise_sd)
         return location, self.noise_sd**2 * np.exp(level)
 
@@ -310,11 +319,11 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.params(self.least_squares(statistics)[0], self.noise_sd**2)
 
     def expected(self):
-        """Means of the parameters."""
+        """Return the means of the parameters."""
         return self.params(self.mean, self.noise_sd**2)
 
     def mode(self):
-        """The mean."""
+        """Return the mean."""
         return self.expected()
 
     def sample_parameters(self, rng, size=()):
@@ -323,12 +332,9 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.params(weights, np.broadcast_to(self.noise_sd**2, size))
 
 
-_GRID = 60
-
-
 @dataclass(frozen=True, eq=False)
 class SemiConjugateLinearRegression(NormalWeights):
-    """Linear regression whose prior of the weights does not scale with the noise; by NUTS, MAP and Laplace.
+    """Linear regression whose prior on the weights does not scale with the noise; by NUTS, MAP and Laplace.
 
     Parameters
     ----------
@@ -383,11 +389,11 @@ class SemiConjugateLinearRegression(NormalWeights):
         return float(self.map(statistics)["variance"]) ** 0.5
 
     def map(self, statistics):
-        """Joint mode of weights and variance; see the module."""
+        """Return the joint mode of weights and variance; see the module."""
         rows, power = self.rows_of(statistics), self.alpha + 1 + statistics.n / 2
 
         def scale(weights):
-            """Minus the logarithm of the density's part in exp(-./σ²)."""
+            """Return b + |t - Zw|²/2, the factor of -1/σ² in the log density."""
             return self.beta + ((rows[:, -1] - rows[:, :-1] @ weights) ** 2).sum() / 2
 
         def energy(u):

@@ -1,12 +1,12 @@
-r"""A positive, skewed feature whose logarithm is Gaussian, mean and variance unknown: money, durations, concentrations.
+r"""Log-normal features: positive and skewed, such as money, durations or concentrations, with a Gaussian logarithm.
 
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(\alpha, \beta), \quad \mu \mid \sigma^2 \sim N(m, \sigma^2/\kappa), \quad
    z_i = \log(x_i + s) \mid \mu, \sigma^2 \sim N(\mu, \sigma^2)
 
-The density of x is that of z divided by x + s, the Jacobian of the logarithm: log p(x) = log N(z | μ, σ²) - z. So the
-posterior is that of `NormalInverseGamma` on z, and evidence and predictive are its own less the sum of z. The shift s
-is a constant: 0 for values > 0, and 1 where zeros occur, for then z = log(1 + x). (Aitchison and Brown 1957, *The
-Lognormal Distribution*, chapter 2.)
+The density of x is the density of z divided by x + s, the Jacobian of the logarithm: log p(x) = log N(z | μ, σ²) - z.
+So the posterior is that of `NormalInverseGamma` on z, and its log evidence and log predictive less the sum of z are
+those of x. The shift s is a constant: 0 for values > 0, and 1 where zeros occur, for then z = log(1 + x). (Aitchison
+and Brown 1957, *The Lognormal Distribution*, chapter 2.)
 """
 
 import functools
@@ -26,7 +26,7 @@ from bayesgen.numerics.special import namespace
 
 @dataclass(frozen=True, eq=False)
 class LogGaussian(Gaussian):
-    """Features whose shifted logarithm is Gaussian, whatever the prior; ``params`` are those of the logarithm."""
+    """Features whose shifted logarithm is Gaussian, under any prior; ``params`` describe the logarithm."""
 
     shift: float = static(default=0.0, kw_only=True)
 
@@ -36,7 +36,7 @@ class LogGaussian(Gaussian):
             raise ValueError(f"{type(self).__name__}: shift must be a finite number >= 0, got {self.shift!r}")
 
     def check(self, x):
-        """Return the rows, or raise where one has no logarithm."""
+        """Return the rows, or raise where an entry has no logarithm."""
         x = super().check(x)
         what = "is not above 0, so it has no logarithm; with zeros among the values take shift=1 ('log1p')"
         if self.shift:
@@ -45,42 +45,42 @@ class LogGaussian(Gaussian):
         return x
 
     def logarithm(self, x):
-        """Compute log(x + shift); exact near 0 for a shift of 1."""
+        """Return log(x + shift), exact near 0 for a shift of 1."""
         xp = namespace(x)
         return xp.log1p(x) if self.shift == 1 else xp.log(x + self.shift)
 
     def likelihood(self, params):
-        """Exp of Normal(mean, sqrt(variance)), less the shift."""
+        """Return the distribution of exp(Normal(mean, sqrt(variance))) - shift."""
         return self._exponential(super().likelihood(params))
 
     def _exponential(self, of_logarithm):
-        """The distribution of x where that of its logarithm is given."""
+        """Return the distribution of x from the distribution of its logarithm."""
         dist = program.dist
         shift = dist.transforms.AffineTransform(-self.shift, 1.0, domain=dist.constraints.positive)
         transforms = [dist.transforms.ExpTransform(), *([shift] if self.shift else [])]
         return dist.TransformedDistribution(of_logarithm, transforms)
 
     def draw(self, params, rng):
-        """Exp of normal draws, less the shift."""
+        """Draw exp of a normal, less the shift."""
         return self.back(super().draw(params, rng))
 
     def back(self, z):
-        """Exp of the logarithm, less the shift."""
+        """Return exp(z) - shift."""
         return np.expm1(z) if self.shift == 1 else np.exp(z) - self.shift
 
     def sufficient_statistic(self, x, about=0.0):
-        """(1, d, d²), d = log(x + shift) - about."""
+        """Return (1, d, d²), d = log(x + shift) - about."""
         return super().sufficient_statistic(self.logarithm(x), about)
 
     def natural_parameters(self, params, about=0.0):
-        """Those of the logarithm, and -z = -about - d of the Jacobian."""
+        """Return the logarithm's natural parameters, plus -z = -about - d of the Jacobian."""
         eta = super().natural_parameters(params, about)
         xp = namespace(eta)
         about, slope = xp.broadcast_to(about, eta.shape[:-1]), xp.ones(eta.shape[:-1])
         return eta - xp.stack([about, slope, xp.zeros(eta.shape[:-1])], axis=-1)
 
     def sum_rows(self, x, rows):
-        """`Moments` of the logarithms, by group."""
+        """Return the `Moments` of the logarithms, by group."""
         return super().sum_rows(self.logarithm(self.check(x)), rows)
 
 
@@ -93,11 +93,11 @@ class LogNormal(LogGaussian, ConjugateFamily):
     mean : float or array, shape (features...)
         Prior mean of the mean of log(x + shift).
     kappa : float or array
-        Rows the prior mean is worth, > 0.
+        Number of rows that the prior mean is worth, > 0.
     alpha, beta : float or array
         Shape and scale of the inverse-gamma prior on the variance of the logarithm, > 0.
     shift : float, keyword
-        What is added before the logarithm is taken, >= 0, in the units of x: 0, or 1 where there are zeros.
+        Number added before the logarithm is taken, >= 0, in the units of x: 0, or 1 where there are zeros.
 
     Examples
     --------
@@ -119,9 +119,9 @@ class LogNormal(LogGaussian, ConjugateFamily):
 
     @classmethod
     def from_guess(cls, median: float, factor: float, rows: float, shift: float = 0.0) -> Self:
-        """The prior of an expert who guesses the median, and the factor within which two thirds of the values lie.
+        """Return the prior of an expert who guesses the median, and the factor of it that covers two thirds of values.
 
-        ``rows`` is how many rows the guess is worth, > 0.
+        The guess is worth ``rows`` > 0 rows.
 
         >>> LogNormal.from_guess(median=1000, factor=3, rows=10)
         LogNormal(mean=6.908, kappa=10, alpha=6, beta=6.035)
@@ -131,7 +131,7 @@ class LogNormal(LogGaussian, ConjugateFamily):
 
     @classmethod
     def weak(cls, statistics, shift: float = 0.0) -> "LogNormal":
-        """The default prior: that of `NormalInverseGamma` on the logarithms."""
+        """Return the default prior: `NormalInverseGamma.weak` on the logarithms."""
         own = NormalInverseGamma.weak(statistics)
         return LogNormal(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
 
@@ -140,7 +140,7 @@ class LogNormal(LogGaussian, ConjugateFamily):
         return self.of_logarithm.parameters()
 
     def predictive(self):
-        """Exp of the logarithm's Student-t, less the shift."""
+        """Return exp of the logarithm's Student-t, less the shift."""
         return self._exponential(self.of_logarithm.predictive())
 
     def update(self, statistics) -> Self:
@@ -153,11 +153,11 @@ class LogNormal(LogGaussian, ConjugateFamily):
         return self.of_logarithm.whitened(statistics)
 
     def log_evidence_terms(self, statistics):
-        """That of the logarithms, less their sum."""
+        """Return the evidence terms of the logarithms, less the sum of the logarithms."""
         return self.of_logarithm.log_evidence_terms(statistics) - statistics.n * statistics.mean
 
     def log_predictive(self, x):
-        """Log density of the logarithm's Student-t, less the logarithm."""
+        """Return the log density of the logarithm's Student-t, less the logarithm."""
         if not self.concrete:
             return super().log_predictive(x)
         z = self.logarithm(self.check(x))
@@ -166,17 +166,17 @@ class LogNormal(LogGaussian, ConjugateFamily):
         return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))
 
     def expected(self):
-        """Means of mean and variance of the logarithm."""
+        """Return the means of mean and variance of the logarithm."""
         return self.of_logarithm.expected()
 
     def student(self, x, params=None):
-        """Return the Student-t (location, scale, degrees of freedom) that the logarithm of the next value follows."""
+        """Return the Student-t (location, scale, degrees of freedom) of the logarithm of the next value."""
         return super().student(x, params) if params is not None else self.of_logarithm.student(x)
 
     def mode(self):
-        """Joint mode of mean and variance of the logarithm."""
+        """Return the joint mode of mean and variance of the logarithm."""
         return self.of_logarithm.mode()
 
     def sample_parameters(self, rng, size=()):
-        """Exact draws: inverse gamma, then normal."""
+        """Draw exactly: inverse gamma, then normal."""
         return self.of_logarithm.sample_parameters(rng, size)

@@ -3,18 +3,18 @@ r"""Logistic, softmax and probit regression: classes given the columns.
 .. math:: a_c \sim N(0, s_0^2), \quad b_{cj} \sim N(0, s_j^2), \qquad
    P(t_i = k \mid x_i) = \mathrm{link}_k(a + x_i b)
 
-Two classes have one score, of the second against the first: the logistic link 1/(1 + e⁻ˢ), or the probit link Φ(s).
-With K > 2 classes the link is the softmax eˢᵏ/Σ eˢ, and the scores come in two ways that are two models:
+Two classes have one score, of the second class against the first: the logistic link 1/(1 + e⁻ˢ), or the probit link
+Φ(s). With K > 2 classes the link is the softmax eˢᵏ/Σ eˢ. The scores then come in two ways, which are two models:
 
-- symmetric (the default): every class has a score. Adding one vector to all of them changes no probability; the prior
-  alone decides. No class is special: naming them in another order changes nothing.
-- pinned: the score of the last class is 0, the others are log odds against it. The log odds of class k against the last
-  then have prior sd s, between two others √2 s; in the symmetric model all have √2 s. So the posteriors differ, and so
-  do the probabilities; with much data they agree. Pinned with K = 2 is the logistic model up to the sign.
+- symmetric (the default): every class has a score. Adding one vector to all of them changes no probability, so the
+  prior alone decides it. No class is special: naming the classes in another order changes nothing.
+- pinned: the score of the last class is 0, and the others are log odds against it. The log odds of class k against the
+  last then have prior sd s, between two others √2 s; in the symmetric model all have √2 s. So posteriors and
+  probabilities differ; with much data they agree. Pinned with K = 2 is the logistic model up to the sign.
 
-No sufficient statistics: the rows are kept. The posterior density is log-concave: one mode, found by Newton's method.
-(Bishop 2006, sections 4.3.2-4.3.5. The scale 2.5 is that of Gelman et al. 2008, *Annals of Applied Statistics* 2, there
-of a Cauchy and for columns of standard deviation 1/2.)
+There are no sufficient statistics: the rows are kept. The posterior density is log-concave, with one mode, found by
+Newton's method. (Bishop 2006, sections 4.3.2-4.3.5. Gelman et al. 2008, *Annals of Applied Statistics* 2, give the
+scale 2.5, to a Cauchy and for columns of standard deviation 1/2.)
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class LogisticRegression(LinearClassifier):
     intercept_scale : float
         Standard deviation of the intercept.
     symmetric : bool, default True
-        With more than two classes: whether every class has a score; False pins that of the last to 0.
+        With more than two classes: True gives every class a score, False pins the last class's to 0.
     classes : tuple, default (0, 1)
         Labels in the order of the codes.
     columns : tuple of str, optional
@@ -59,7 +59,7 @@ class LogisticRegression(LinearClassifier):
 
     @property
     def scored(self):
-        """The classes that have a score: the second of two; all, or all but the last, of more."""
+        """The classes that have a score: the second of two; of more, all (symmetric) or all but the last (pinned)."""
         if len(self.classes) == 2:
             return self.classes[1:]
         return self.classes if self.symmetric else self.classes[:-1]
@@ -67,9 +67,9 @@ class LogisticRegression(LinearClassifier):
     def latents(self):
         """Sample intercepts and coefficients, in the plate "class" where there are several scores.
 
-        Those of the symmetric model are sampled as their mean over classes and its orthogonal contrasts, z = H w with a
-        Helmert matrix H: of the same prior, but only the contrasts feel the data, where every w follows all others.
-        That takes NUTS from 72 leapfrog steps a draw to 6 (3 classes, 300 rows).
+        The symmetric model samples the contrasts z = H w instead, H an orthogonal Helmert matrix: the mean over classes
+        and its orthogonal contrasts. They have the same prior as w, but only the contrasts feel the data, where every w
+        depends on all others. This takes NUTS from 72 leapfrog steps a draw to 6 (3 classes, 300 rows).
         """
         if len(self.scored) < len(self.classes):
             return super().latents()
@@ -79,7 +79,7 @@ class LogisticRegression(LinearClassifier):
         return {name: numpyro.deterministic(name, basis.T @ value) for name, value in sites.items()}
 
     def dims(self, site):
-        """Names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, behind those of the draws."""
         if site.endswith("_contrasts"):
             return ("contrast", "feature")[: 1 + site.startswith("coefficient")]
         return super().dims(site)
@@ -94,7 +94,7 @@ class LogisticRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def log_probability(self, score):
-        """Log softmax of the scores."""
+        """Return the log softmax of the scores."""
         score = self._all(score)
         xp = namespace(score)
         shifted = score - score.max(-2, keepdims=True)
@@ -102,7 +102,7 @@ class LogisticRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def log_chosen(self, score, t):
-        """Log softmax of the scores at the class of each row."""
+        """Return the log softmax of the scores at the class of each row."""
         if len(self.classes) == 2:
             return -softplus((1 - 2 * t) * score[0])
         own = t == np.arange(len(self.classes))[:, None]
@@ -110,7 +110,7 @@ class LogisticRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def derivatives(self, score, t):
-        """Probabilities less 1[t = c], and diag(p) - p p'."""
+        """Return the probabilities less 1[t = c], and diag(p) - p p'."""
         if len(self.classes) == 2:
             p = expit(score)
             return p - t, (p * (1 - p))[None]
@@ -165,18 +165,18 @@ class ProbitRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def log_probability(self, score):
-        """(log Φ(-s), log Φ(s)), exact in both tails."""
+        """Return (log Φ(-s), log Φ(s)), exact in both tails."""
         xp = namespace(score)
         return xp.concatenate([log_ndtr(-score), log_ndtr(score)], axis=-2)
 
     @np.errstate(under="ignore")
     def log_chosen(self, score, t):
-        """Log Φ(±s)."""
+        """Return log Φ(±s)."""
         return log_ndtr((2 * t - 1) * score[0])
 
     @np.errstate(under="ignore")
     def derivatives(self, score, t):
-        """The inverse Mills ratio m(s) = φ(s)/Φ(s), with the sign of the class, and m (m + s)."""
+        """Return the inverse Mills ratio m(s) = φ(s)/Φ(s), with the sign of the class, and m (m + s)."""
         sign = 2 * t - 1
         s = sign * score
         mills = np.sqrt(2 / np.pi) / erfcx(-s / np.sqrt(2))

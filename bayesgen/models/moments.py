@@ -1,6 +1,6 @@
 """Weight, mean and scatter of rows: the sufficient statistics of Gaussian features, and how they add.
 
-Raw second moments cancel; what is kept is about the mean, and merges by the formula of Chan, Golub and LeVeque.
+Raw second moments cancel. So moments are kept about the mean, and merge by the formula of Chan, Golub and LeVeque.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ class Pooled(NamedTuple):
     Attributes
     ----------
     mean, variance : array, shape (features...)
-        Pooled mean; pooled within-group variance with divisor N - K, or the total variance where that is 0 or N <= K,
-        or 1 where that is 0 too. K counts the groups with a row.
+        Pooled mean; pooled within-group variance with divisor N - K, K the number of groups with a row. Where it is 0
+        or N <= K it is the total variance, or 1 where this is 0 too.
     constant : bool array, shape (features...)
-        The columns of that last kind.
+        True for the columns whose variance is 0 in total, and so is set to 1.
     """
 
     mean: np.ndarray
@@ -57,7 +57,7 @@ class Moments(Statistics):
 
     @property
     def vector(self) -> bool:
-        """Whether one observation is a vector with a full scatter matrix."""
+        """True if one observation is a vector with a full scatter matrix."""
         return self.scatter.ndim > self.mean.ndim
 
     @property
@@ -66,7 +66,7 @@ class Moments(Statistics):
         return self.mean
 
     def total(self):
-        """Sum of T(x) about the mean: (n, 0, scatter)."""
+        """Return the sum of T(x) about the mean: (n, 0, scatter)."""
         xp = self.n.__array_namespace__()
         if not self.vector:
             return xp.stack([self.n, xp.zeros_like(self.n), self.scatter], axis=-1)
@@ -74,7 +74,10 @@ class Moments(Statistics):
         return xp.concatenate([self.n[..., None], xp.zeros_like(self.mean), self.scatter[..., rows, cols]], axis=-1)
 
     def _with(self, other, sign):
-        """Merge by Chan, Golub and LeVeque (1983): S = S1 + S2 + n1 n2/n d d', d = mean2 - mean1; or solve for S1."""
+        """Add other moments, or subtract them.
+
+        Chan, Golub and LeVeque (1983): S = S1 + S2 + n1 n2/n d d', d = mean2 - mean1; subtraction solves it for S1.
+        """
         if not isinstance(other, Moments) or self.scatter.shape != other.scatter.shape:
             return super()._with(other, sign)
         n = self.n + sign * other.n
@@ -86,13 +89,13 @@ class Moments(Statistics):
             square = delta[..., :, None] * delta[..., None, :]
         else:
             square = delta * delta
-        # Where one side is empty its mean is a meaningless 0; between is 0 there, and share picks the other side.
+        # The mean of an empty side is a meaningless 0; there between is 0, and share picks the other side.
         scatter = self.scatter + sign * other.scatter + sign * between * square
         scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
         return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
 
     def scaled(self, factor):
-        """Weight and scatter in proportion; the mean stays."""
+        """Scale weight and scatter in proportion; keep the mean."""
         return Moments(self.n * factor, self.mean, self.scatter * factor)
 
     def sum_groups(self) -> "Moments":
@@ -103,9 +106,9 @@ class Moments(Statistics):
         return Moments(self.n.sum(0), mean, self.scatter.sum(0) + square.sum(0))
 
     def _apart(self):
-        """Mean over the leading axis of groups, how far each group's is from it, and the weight of all."""
+        """Return the mean over the leading axis of groups, each group's distance from it, and the total weight."""
         n = self.n[..., None] if self.vector else self.n
-        total, origin = n.sum(0), self.mean[0]  # of equal means the distances are exactly 0
+        total, origin = n.sum(0), self.mean[0]  # between equal means the distances are exactly 0
         if not n[0].all():
             origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)[0]
         apart = self.mean - origin
@@ -115,7 +118,7 @@ class Moments(Statistics):
 
     @functools.cached_property
     def pooled(self) -> Pooled:
-        """Location and within-class scale of each column, over the groups: what the weak priors follow."""
+        """Location and within-class scale of each column, over the groups, which the weak priors follow."""
         n, squares = self.n, self.scatter
         if self.vector:
             n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
@@ -123,7 +126,7 @@ class Moments(Statistics):
         freedom, noise = total - (n > 0).sum(0), _resolution(mean)
         variance = within / np.where(freedom > 0, freedom, np.inf)
         constant = variance <= noise
-        if constant.any():  # within the groups, or all over
+        if constant.any():  # within the groups, or in total
             overall = (within + (n * apart * apart).sum(0)) / np.where(total > 0, total, np.inf)
             variance = np.where(constant, overall, variance)
             constant &= overall <= noise
@@ -132,7 +135,7 @@ class Moments(Statistics):
         return Pooled(mean, variance, constant)
 
     def resolution(self):
-        """The smallest variance float64 can tell from zero at these means: (8 eps mean)²."""
+        """Return the smallest variance that float64 can tell from zero at these means: (8 eps mean)²."""
         return _resolution(self.mean)
 
 
@@ -162,17 +165,17 @@ def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments
     weight : array, shape (n,), optional
         Row weights >= 0.
     vector : bool
-        Keep the full scatter matrix.
+        If True, keep the full scatter matrix.
     """
     return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
 
 
 def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
-    """Do `moments` under a grouping that is checked already."""
+    """Do `moments` under a grouping that is already checked."""
     features, lead = x.shape[1:], rows.lead
     flat = x.reshape(len(x), math.prod(features))
     n, mean, scatter = mean_and_scatter(flat, rows, vector=vector)
-    if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # what is infinite is told where rows are checked
+    if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # `check` reports infinite entries
         squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
         _require_finite(squares.sum(0).reshape(features))
     if vector:
@@ -181,15 +184,15 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
 
 
 def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:
-    """0 and the root mean square of each column, by its mean and standard deviation; 1 where it is 0 throughout."""
+    """Return 0 and the root mean square of each column from its mean and sd, or 1 where the column is all 0."""
     size = np.hypot(mean, deviation)
     return np.zeros_like(size), np.where(size > 0, size, 1.0)
 
 
 def centre_and_scale(x, weight=None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, the latter 1 where it is constant, in whatever units.
+    """Return mean and standard deviation of each column in any units, the latter 1 where the column is constant.
 
-    Squares of what is beyond 1e154 or within 1e-154 leave float64. Where they do columns are taken in units of a power
+    Squares of numbers beyond 1e154 or within 1e-154 leave float64. Where they do, columns are taken in units of a power
     of two, which rounds nothing.
 
     Parameters
