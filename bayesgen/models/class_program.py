@@ -201,7 +201,7 @@ class ClassProgram(Model):
         return {f"{name}.{site}": value for name, params in parts.items() for site, value in params.items()}
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, after the axes of the draws."""
         if site == self.CONFUSION:
             return ("class", "label")
         name, _, parameter = site.rpartition(".")

@@ -143,7 +143,7 @@ class FunctionModel(Model):
         return [(name, _plates(site), site) for name, site in seen]
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the leading axes of a site, behind those of the draws: its plates."""
+        """Return the names of the leading axes of a site, after the axes of the draws: its plates."""
         return dict(self.axes).get(site, ())
 
     def coords(self) -> dict[str, list]:

@@ -157,7 +157,7 @@ class LinearClassifier(Discriminative):
         return self.log_probability(score[:, None] if len(self.classes) == 2 else score)
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, after the axes of the draws."""
         return ("class",) * (len(self.classes) > 2) + super().dims(site)
 
     def coords(self) -> dict[str, list]:

@@ -96,7 +96,7 @@ class Discriminative(Model):
         return x[seen], t[seen], w[seen]
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, after the axes of the draws."""
         return ("feature",) if site == "coefficients" else ()
 
     def coords(self) -> dict[str, list]:

@@ -79,7 +79,7 @@ class LogisticRegression(LinearClassifier):
         return {name: numpyro.deterministic(name, basis.T @ value) for name, value in sites.items()}
 
     def dims(self, site):
-        """Return the names of the axes of a site, behind those of the draws."""
+        """Return the names of the axes of a site, after the axes of the draws."""
         if site.endswith("_contrasts"):
             return ("contrast", "feature")[: 1 + site.startswith("coefficient")]
         return super().dims(site)

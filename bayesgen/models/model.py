@@ -62,7 +62,7 @@ class Model(Hyperparameters, abc.ABC):
 
     @abc.abstractmethod
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a parameter, behind those of the draws."""
+        """Return the names of the axes of a parameter, after the axes of the draws."""
 
     @abc.abstractmethod
     def coords(self) -> dict[str, list]:

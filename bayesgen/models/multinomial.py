@@ -1,13 +1,14 @@
-r"""A bag of words: word counts of a document, given its length, under a Dirichlet prior.
+r"""Bags of words: the word counts of a document, given its length, under a Dirichlet prior.
 
 .. math:: \theta \sim \mathrm{Dirichlet}(\alpha), \qquad x_i \mid \theta \sim \mathrm{Multinomial}(N_i, \theta), \quad
    x_i \in \{0, 1, \dots\}^V, \; N_i = \sum_v x_{iv}
 
-After counts n_v in all documents: posterior Dirichlet(alpha + n); predictive Dirichlet-multinomial
-p(x) = N! Γ(A)/Γ(A + N) ∏ Γ(alpha_v + x_v)/(Γ(alpha_v) x_v!), A = sum alpha: a word once used is likelier to come again,
-which the plug-in of the mean misses; an empty document has probability 1. Evidence of the sequence, n = sum n_v:
-∏ N_i!/∏ x_iv! Γ(A)/Γ(A + n) ∏ Γ(alpha_v + n_v)/Γ(alpha_v), the multinomial coefficients (log h) in it, though they
-cancel between classes; MAP (alpha_v + n_v - 1) / (A + n - V); ML n_v / n. (Murphy 2012, sections 3.4 and 3.5.)
+After counts n_v in all documents, with A = sum alpha and n = sum n_v: posterior Dirichlet(alpha + n); MAP
+(alpha_v + n_v - 1) / (A + n - V); ML n_v / n. The predictive is Dirichlet-multinomial,
+p(x) = N! Γ(A)/Γ(A + N) ∏ Γ(alpha_v + x_v)/(Γ(alpha_v) x_v!): a word once used is likelier to come again, which the
+plug-in of the mean misses; an empty document has probability 1. The evidence of the sequence is
+∏ N_i!/∏ x_iv! Γ(A)/Γ(A + n) ∏ Γ(alpha_v + n_v)/Γ(alpha_v). It keeps the multinomial coefficients (log h), though they
+cancel between classes. (Murphy 2012, sections 3.4 and 3.5.)
 """
 
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class DirichletMultinomial(DirichletPrior):
     categories : int or sequence, optional
         The number of words V, or the words. Needed where ``alpha`` is a number.
     length : int, default 100
-        Length of the documents that the program draws; those observed have their own.
+        Number of words in the documents that the program draws; observed documents have their own lengths.
 
     Examples
     --------
@@ -69,35 +70,35 @@ class DirichletMultinomial(DirichletPrior):
             raise ValueError(f"DirichletMultinomial: length must be a whole number >= 0, got {self.length!r}")
 
     def likelihood(self, params):
-        """Multinomial(length, probability), of the lengths in ``params`` where it has them."""
+        """Return Multinomial(length, probability), with the lengths in ``params`` if it has any."""
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
 
     def draw(self, params, rng):
-        """Documents of the length that the program draws."""
+        """Draw documents of ``length`` words."""
         p = np.asarray(params["probability"])
         return rng.multinomial(self.length, p / p.sum(-1, keepdims=True))
 
     def predictive(self):
-        """Dirichlet-multinomial, of the documents that the program draws."""
+        """Return the Dirichlet-multinomial of documents of ``length`` words."""
         return program.dist.DirichletMultinomial(self.alpha, self.length)
 
     def observe(self, site, params, x, size, features, name=""):
-        """Sample or observe documents; those observed are conditional on their lengths."""
+        """Sample documents, or observe them conditional on their lengths."""
         if x is not None:
             x = program.jnp.asarray(x)
             params = {**params, "length": program.jnp.nansum(x, -1).astype(int)}
         return super().observe(site, params, x, size, features, name)
 
     def sufficient_statistic(self, x, about=0.0):
-        """The counts."""
+        """Return the counts."""
         return x.astype(float)
 
     def log_base_measure(self, x):
-        """Log of the multinomial coefficient N! / ∏ x_v!."""
+        """Return the log of the multinomial coefficient N! / ∏ x_v!."""
         return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
 
     def check(self, x):
-        """Entries are 0, 1, 2, ...; a document is missing as a whole, NaN in every entry."""
+        """Return counts 0, 1, 2, ..., or NaN in every entry of a missing document, or raise."""
         x = self.shaped(x)
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
@@ -152,7 +153,7 @@ class DirichletMultinomial(DirichletPrior):
         return SumStatistics(sums.reshape(*rows.lead, -1), np.float64(base))
 
     def log_likelihood_rows(self, params, x):
-        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        """Return log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
         eta, counts = self.natural_parameters(params), filled(x)
@@ -163,7 +164,7 @@ class DirichletMultinomial(DirichletPrior):
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
     def log_predictive(self, x):
-        """Log probability of the Dirichlet-multinomial; a term per word that occurs, so a missing document has none."""
+        """Return the log probability of the Dirichlet-multinomial, with a term for each word that occurs."""
         if not self.concrete:
             return super().log_predictive(x)
         x, found = self.shaped(x), None
@@ -174,7 +175,7 @@ class DirichletMultinomial(DirichletPrior):
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
-        for bag in np.ndindex(x.shape[1:-1]):  # () alone, or several bags in a row
+        for bag in np.ndindex(x.shape[1:-1]):  # one bag, or several side by side
             own = alpha[:, *bag]
             ways = log_ways(own)
             for piece, part in row_pieces(x):
@@ -184,14 +185,14 @@ class DirichletMultinomial(DirichletPrior):
 
 
 def _of_lengths(total, length):
-    """Log of Γ(A + N)/(Γ(A) N!) of documents of N words, (n, groups); worked out once where many are as long."""
+    """Return log Γ(A + N)/(Γ(A) N!) of documents of N words, (n, groups), computed once where many N are equal."""
     if not length.max(initial=0) < len(length):
         return log_multichoose(total, length[:, None])
     return log_multichoose(total, np.arange(length.max(initial=0) + 1)[:, None])[length.astype(np.intp)]
 
 
 def _log_coefficient(x, weight):
-    """Weighted sum of log N!/∏ x_v! over rows of counts, dense or CSR."""
+    """Return the weighted sum of log N!/∏ x_v! over rows of counts, dense or CSR."""
     words = with_data(x, log_factorial(x.data)) if sparse.issparse(x) else log_factorial(x)
     rows = log_factorial(x.sum(1)) - words.sum(1)
     return rows.sum() if weight is None else weight @ rows

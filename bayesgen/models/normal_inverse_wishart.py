@@ -1,4 +1,4 @@
-r"""A Gaussian vector with unknown mean and covariance matrix.
+r"""Gaussian vectors with unknown mean and covariance matrix: the normal-inverse-Wishart prior.
 
 .. math:: \Sigma \sim \mathrm{IW}(\nu, \Psi), \quad \mu \mid \Sigma \sim N(m, \Sigma/\kappa), \quad
    x_i \mid \mu, \Sigma \sim N_D(\mu, \Sigma)
@@ -47,15 +47,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     mean : array, shape (..., D)
         Prior mean, in the units of x.
     kappa : float or array, shape (...)
-        Rows the prior mean is worth, > 0.
+        Number of rows that the prior mean is worth, > 0.
     nu : float or array, shape (...)
         Degrees of freedom, > D - 1.
     scale : array, shape (..., D, D)
         Scale matrix, symmetric positive definite, in squared units of x; the covariance has mean scale/(nu - D - 1).
     shared : bool, keyword
-        Whether classes share one covariance, in a `GaussianDiscriminant`, which says so itself: Σ ~ IW(nu, scale),
-        every class mean given it. In a posterior nu and scale keep the axis of classes, with length 1: nu_n = nu + N
-        for every class, N the rows of all.
+        If True, all classes share one covariance Σ ~ IW(nu, scale), with every class mean given it; a
+        `GaussianDiscriminant` sets this. In a posterior nu and scale keep the axis of classes, with length 1:
+        nu_n = nu + N for every class, N the number of rows of all.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     kappa: Hyperparameter = hyperparameter(positive=True)
     nu: Hyperparameter = hyperparameter(positive=True)
     scale: Hyperparameter = hyperparameter(rank=2)
-    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, where others have none
+    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     def __post_init__(self):
         super().__post_init__()
@@ -93,17 +93,17 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     @classmethod
     def from_guess(cls, mean, sd, rows: float, correlation=None) -> "NormalInverseWishart":
-        """The prior of an expert who guesses mean and sd of every column, and how many rows the guess is worth, > 0.
+        """Return the prior of an expert who guesses mean and sd of every column, worth ``rows`` > 0 rows.
 
-        The mean of the covariance has variances sd² and the correlations that are guessed, none by default; each column
-        alone has the prior of `NormalInverseGamma.from_guess`.
+        The mean of the covariance has variances sd² and the guessed correlations, none by default. Each column alone
+        has the prior of `NormalInverseGamma.from_guess`.
 
         Parameters
         ----------
         mean, sd : array_like, shape (D,)
-            In the units of the columns.
+            Guesses in the units of the columns.
         rows : float
-            How many rows both guesses are worth.
+            Number of rows that both guesses are worth.
         correlation : array_like, shape (D, D), optional
             Correlations of the columns, positive definite.
 
@@ -118,7 +118,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     @classmethod
     def weak(cls, statistics) -> Self:
-        """The default prior: the data's own location and within-class scale, no correlation; nu = 3D."""
+        """Return the default prior: the data's location and within-class scale, no correlation; nu = 3D."""
         mean, variance, _ = statistics.pooled
         dim = len(mean)
         scale = (2 * dim - 1) * np.diag(variance)
@@ -135,7 +135,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return self.scale * ((self.kappa + 1) / (self.kappa * self.dof))[..., None, None]
 
     # -- the program -------------------------------------------------------------------------------------------------
-    # What NumPyro would validate is known to be right, and to look at a triangle it compiles dozens of programs: 1 s.
+    # Arguments are valid by construction: NumPyro's validation of a triangle compiles dozens of programs, 1 s.
 
     def parameters(self):
         """Sample the Cholesky factor of the covariance, and the mean given it."""
@@ -148,7 +148,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return program.numpyro.sample("mean", normal)
 
     def predictive(self):
-        """Multivariate Student-t."""
+        """Return the multivariate Student-t."""
         return program.dist.MultivariateStudentT(
             self.dof, self.mean, program.jnp.linalg.cholesky(program.jnp.asarray(self.predictive_scale))
         )
@@ -162,11 +162,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     # -- the algebra -------------------------------------------------------------------------------------------------
 
     def tie(self, increments):
-        """Sum over what shares a covariance, axis kept: nothing here, the classes where they share one."""
+        """Sum over the classes, axis kept, where they share a covariance; else return the increments."""
         return increments.sum(0, keepdims=True) if self.shared else increments
 
     def update(self, statistics) -> Self:
-        """The posterior, written as steps from the prior so that offsets do not cancel."""
+        """Return the posterior, computed by steps from the prior so that offsets do not cancel."""
         if isinstance(statistics, PatternMoments):
             raise DataError(
                 "rows are partly missing: a full covariance then has no exact posterior; use inference='map' or "
@@ -181,7 +181,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return self.revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence_terms(self, statistics):
-        """Log of π^(-nD/2) (kappa/kappa_n)^(D/2) |Psi|^(nu/2)/|Psi_n|^(nu_n/2) Γ_D(nu_n/2)/Γ_D(nu/2)."""
+        """Return the log evidence of each class.
+
+        It is the log of π^(-nD/2) (kappa/kappa_n)^(D/2) |Psi|^(nu/2)/|Psi_n|^(nu_n/2) Γ_D(nu_n/2)/Γ_D(nu/2).
+        """
         p, dim = self.update(statistics), self.mean.shape[-1]
         xp = namespace(p.mean, p.scale)
         means = -0.5 * dim * (xp.log1p(statistics.n / self.kappa) + statistics.n * np.log(np.pi))
@@ -191,33 +194,34 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return self.tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
 
     def untied(self):
-        """Return the posterior with a covariance for every class, equal ones where they share it."""
+        """Return the posterior with a covariance for every class, all equal where the classes share it."""
         return self.revised(shared=False)
 
     def mean_scores(self):
-        """Means of Σ⁻¹μ, (..., D), and of μ'Σ⁻¹μ, (...): P m and m'P m + D/kappa, with P = nu scale⁻¹ the mean of Σ⁻¹.
+        """Return the means of Σ⁻¹μ, (..., D), and of μ'Σ⁻¹μ, (...).
 
-        Σ⁻¹ is Wishart(nu, scale⁻¹), and μ given Σ has mean m and covariance Σ/kappa.
+        They are P m and m'P m + D/kappa, with P = nu scale⁻¹ the mean of Σ⁻¹: Σ⁻¹ is Wishart(nu, scale⁻¹), and μ given
+        Σ has mean m and covariance Σ/kappa.
         """
         weights = self.nu[..., None] * np.linalg.solve(self.scale, self.mean[..., None])[..., 0]
         return weights, (weights * self.mean).sum(-1) + self.mean.shape[-1] / self.kappa
 
     def marginal(self, columns) -> Self:
-        """Return the model of some of the columns: that of a covariance's block has D - d fewer degrees of freedom."""
+        """Return the model of d of the columns, whose block of the covariance has D - d fewer degrees of freedom."""
         columns = np.asarray(columns)
         fewer = self.mean.shape[-1] - len(columns)
         block = self.scale[..., columns[:, None], columns]
         return replace(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
     def shaped(self, x):
-        """Rows have D entries."""
+        """Return rows of D entries, or raise."""
         x = super().shaped(x)
         if x.shape[-1] != self.mean.shape[-1]:
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
         return x
 
     def log_predictive(self, x):
-        """Log density of the predictive Student-t; a missing entry leaves the marginal t, degrees of freedom kept."""
+        """Return the log density of the Student-t; gaps leave its marginal t with the same degrees of freedom."""
         if not self.concrete:
             return self._traced_predictive(self.check(x))
         x = self.shaped(x)
@@ -228,13 +232,13 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             missing = np.isnan(x)
             filled = np.where(missing, 0.0, x)
-            if not finite(filled):  # what is infinite is told, with its place
+            if not finite(filled):  # raises at an infinite entry
                 self.check(x)
             density = log_density_with_gaps(filled, ~missing, *self._flat)
         return density.T.reshape(len(x), *self.batch_shape)
 
     def student(self, x, params=None):
-        """Of the predictive, given the other columns."""
+        """Return the predictive of each missing entry, given the other columns."""
         if params is not None:
             return super().student(x, params)
         mean, scale, dof = self._flat
@@ -242,37 +246,37 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
 
     def tail_probability(self, x):
-        """Of the predictive Student-t of the entries seen; 1 where none is."""
+        """Return the tail of the Student-t of the observed entries; 1 where there is none."""
         x = self.check(x)
         return tail_with_gaps(x, *self._flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
     def _means(self):
-        """The means of all groups, on one axis."""
+        """Means of all groups, on one axis."""
         dim = self.mean.shape[-1]
         return (self.mean + np.zeros((*self.batch_shape, 1))).reshape(-1, dim)
 
     @functools.cached_property
     def _flat(self):
-        """Mean, scale matrix and degrees of freedom of the predictive of every group, on one axis."""
+        """Mean, scale matrix and degrees of freedom of every group's predictive, on one axis."""
         shape, dim = self.batch_shape, self.mean.shape[-1]
         scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
         return self._means, scale, np.broadcast_to(self.dof, shape).reshape(-1)
 
     @functools.cached_property
     def _whole(self):
-        """What whitens rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
+        """Whitener of rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
         own = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
         return Whitener(own.matrix.reshape(-1, dim, dim), own.level.reshape(-1), own.power.reshape(-1))
 
     @functools.cached_property
     def _once(self):
-        """What whitens rows once for all classes, where these share a covariance."""
+        """Whitener of rows for all classes at once, where they share a covariance; else None."""
         return SharedWhitener.of(self._means, self._whole) if self.shared and len(self._means) > 1 else None
 
     def _traced_predictive(self, x):
-        """The same by evidences, row by row, of hyperparameters in JAX; each pattern of gaps by its marginal model."""
+        """Return `log_predictive` for JAX hyperparameters: evidences of single rows, by marginal models for gaps."""
         result = program.jnp.zeros((len(x), *self.batch_shape))
         for seen, rows in patterns(~np.isnan(x)):
             if len(seen):
@@ -281,19 +285,19 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return result
 
     def expected(self):
-        """Means of mean and covariance, the latter scale / (nu - D - 1): infinite where nu <= D + 1."""
+        """Return the means of mean and covariance, the latter scale / (nu - D - 1), infinite where nu <= D + 1."""
         dim = self.mean.shape[-1]
         spare = (self.nu - dim - 1)[..., None, None]
         covariance = np.where(spare > 0, self.scale / np.where(spare > 0, spare, 1.0), np.inf)
         return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self.squeeze(covariance)}
 
     def mode(self):
-        """Joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to the covariance)."""
+        """Return the joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to it)."""
         dim, means = self.mean.shape[-1], self.tie(np.ones(self.batch_shape))
         return self._peak(self.nu + dim + 1 + means)
 
     def marginal_mode(self):
-        """Modes of the marginal densities: the covariance's, the means integrated out, is scale / (nu + D + 1)."""
+        """Return the modes of the marginal densities: with the means integrated out, scale / (nu + D + 1)."""
         return self._peak(self.nu + self.mean.shape[-1] + 1)
 
     def _peak(self, divisor):
@@ -301,23 +305,29 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return full_params(mean, self.squeeze(self.scale / divisor[..., None, None]))
 
     def squeeze(self, matrix):
-        """Drop the axis of classes from what they share."""
+        """Drop the axis of classes from a shared covariance."""
         return matrix[..., 0, :, :] if self.shared else matrix
 
     def map(self, statistics):
-        """Mode of the posterior; by EM where rows have gaps."""
+        """Return the mode of the posterior, by EM where rows have gaps."""
         if isinstance(statistics, PatternMoments):
             return em(self, statistics, lambda complete: self.update(complete).mode())
         return self.update(statistics).mode()
 
     def log_abs_det_jacobian(self, params):
-        """Log |dL/dΣ| = -Σ_i (D - i + 1) log L_ii - D log 2, i = 1..D: the prior is sampled in the Cholesky factor."""
+        """Return log |dL/dΣ| = -Σ_i (D - i + 1) log L_ii - D log 2, i = 1..D.
+
+        The prior is sampled in the Cholesky factor L.
+        """
         xp, dim = namespace(params["cholesky"]), self.mean.shape[-1]
         log_diagonal = xp.log(xp.diagonal(params["cholesky"], axis1=-2, axis2=-1))
         return -(log_diagonal * np.arange(dim, 0, -1) + np.log(2)).sum()
 
     def sample_parameters(self, rng, size=()):
-        """Exact draws by Bartlett's decomposition: M'M ~ Wishart(nu, I), M lower triangular; L M⁻¹ is a factor of Σ."""
+        """Draw exactly by Bartlett's decomposition.
+
+        M'M ~ Wishart(nu, I) with M lower triangular; then L M⁻¹ is a factor of Σ.
+        """
         dim = self.mean.shape[-1]
         shape = (*size, *self.batch_shape)
         once = (*size, *np.broadcast_shapes(self.nu.shape, self.scale.shape[:-2])) if self.shared else shape
@@ -333,7 +343,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     # -- where classes share the covariance --------------------------------------------------------------------------
 
     def for_classes(self, groups):
-        """Return the prior with a mean for every class; a shared covariance once."""
+        """Return the prior with a mean for every class, and a shared covariance once."""
         if not self.shared:
             return super().for_classes(groups)
         dim, xp = self.mean.shape[-1], namespace(self.mean, self.kappa)
@@ -359,6 +369,6 @@ def _sample_cholesky(nu, scale) -> Any:
 
 
 def _with_covariance(mean, cholesky):
-    """The parameters, with the covariance recorded beside its factor."""
+    """Return the parameters, with the covariance recorded beside its factor."""
     covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
     return {"mean": mean, "covariance": covariance, "cholesky": cholesky}

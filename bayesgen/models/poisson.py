@@ -31,34 +31,34 @@ from bayesgen.numerics.sums import finite, sparse_sum, with_data
 
 
 class Poisson(ExponentialFamily):
-    """Poisson features, whatever their prior; ``params`` hold the "mean" count of a row."""
+    """Poisson features under any prior; ``params`` hold the "mean" count of a row."""
 
     takes_sparse = True
     density_kind = "probability"
 
     def likelihood(self, params):
-        """Poisson(mean)."""
+        """Return Poisson(mean)."""
         return program.dist.Poisson(params["mean"])
 
     def draw(self, params, rng):
-        """Poisson draws."""
+        """Draw from the Poisson distribution."""
         return rng.poisson(params["mean"])
 
     def sufficient_statistic(self, x, about=0.0):
-        """(1, x)."""
+        """Return (1, x)."""
         return np.stack([np.ones(x.shape), x], axis=-1)
 
     def natural_parameters(self, params, about=0.0):
-        """(-mean, log mean)."""
+        """Return (-mean, log mean)."""
         mean = params["mean"]
         return namespace(mean).stack([-mean, log_or_floor(mean)], axis=-1)
 
     def log_base_measure(self, x):
-        """-log x!."""
+        """Return -log x!."""
         return -gammaln(x + 1.0)
 
     def check(self, x):
-        """Entries are 0, 1, 2, ..., or NaN where missing."""
+        """Return rows of 0, 1, 2, ..., or NaN where missing, or raise."""
         x = self.shaped(x)
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
@@ -90,7 +90,7 @@ class Poisson(ExponentialFamily):
         return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))
 
     def log_likelihood_rows(self, params, x):
-        """Log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
+        """Return log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
         eta, counts, gaps = self.natural_parameters(params), filled(x), stored_gaps(x)
@@ -102,7 +102,7 @@ class Poisson(ExponentialFamily):
         return result.reshape(*lead, x.shape[0])
 
     def ml(self, statistics):
-        """Events per row; 0 is legitimate, no row at all is not."""
+        """Return events per row, which may be 0; raise where there is no row."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         if (rows == 0).any():
             raise DataError("maximum likelihood does not exist: no observed value", **first(rows == 0))
@@ -118,7 +118,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
     concentration : float or array, shape (features...)
         Shape of the Gamma density: prior count of events, > 0.
     rate : float or array, shape (features...)
-        Rate (inverse scale) of the Gamma density: the number of rows those events were seen in, > 0.
+        Rate (inverse scale) of the Gamma density: prior count of rows, in which these events occurred, > 0.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
 
     @classmethod
     def from_guess(cls, mean: float, rows: float) -> Self:
-        """The prior of an expert who guesses the mean count, and says how many rows the guess is worth, > 0.
+        """Return the prior of an expert who guesses the mean count, worth ``rows`` > 0 rows.
 
         >>> GammaPoisson.from_guess(mean=3, rows=2)
         GammaPoisson(concentration=6, rate=2)
@@ -142,9 +142,9 @@ class GammaPoisson(Poisson, ConjugateFamily):
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
-        """The prior of an expert who is as sure as ``mass`` that the mean count is from low to high.
+        """Return the prior that puts ``mass`` on a mean count between low and high.
 
-        It is as probable that it is lower than that it is higher.
+        The rest of the mass is split equally below and above.
 
         >>> GammaPoisson.from_interval(1, 5)
         GammaPoisson(concentration=4.59, rate=1.717)
@@ -153,7 +153,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
 
     @classmethod
     def weak(cls, statistics) -> Self:
-        """The default prior: Gamma(1, 1/m), m the pooled mean count; where no event was seen, as if one was."""
+        """Return the default prior Gamma(1, 1/m), m the pooled mean count of one event at least."""
         rows, events = np.moveaxis(statistics.total().sum(0), -1, 0)
         return cls(np.ones_like(rows), np.maximum(rows, 1) / np.maximum(events, 1))
 
@@ -162,7 +162,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return {"mean": program.numpyro.sample("mean", program.dist.Gamma(self.concentration, self.rate))}
 
     def predictive(self):
-        """Negative binomial, as a mixture of Poissons."""
+        """Return the negative binomial, as a mixture of Poissons."""
         return program.dist.GammaPoisson(self.concentration, self.rate)
 
     @property
@@ -171,7 +171,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return self.concentration / self.rate
 
     def expected(self):
-        """The mean."""
+        """Return the mean."""
         return {"mean": np.broadcast_to(self.mean, self.batch_shape)}
 
     def update(self, statistics) -> Self:
@@ -186,13 +186,16 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return log_rate(self, statistics)
 
     def log_evidence_terms(self, statistics):
-        """Log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
+        """Return the log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         xp, a, b = namespace(self.concentration, self.rate), self.concentration, self.rate
         return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
 
     def log_predictive(self, x):
-        """Log probability of the negative binomial: what is linear in x as a matrix product, the gammas where x > 0."""
+        """Return the log probability of the negative binomial.
+
+        Terms linear in x are a matrix product; gammas are computed where x > 0.
+        """
         if not self.concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -209,7 +212,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return result.reshape(x.shape[0], *groups)
 
     def mode(self):
-        """(concentration - 1) / rate; none where the concentration is below 1."""
+        """Return (concentration - 1) / rate; raise where the concentration is below 1."""
         bad = np.broadcast_to(self.concentration < 1, self.batch_shape)
         if bad.any():
             raise DataError(
@@ -219,5 +222,5 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return {"mean": (self.concentration - 1) / self.rate}
 
     def sample_parameters(self, rng, size=()):
-        """Exact Gamma draws."""
+        """Draw from the Gamma distribution."""
         return {"mean": rng.gamma(self.concentration, 1 / self.rate, (*size, *self.batch_shape))}

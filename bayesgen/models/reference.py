@@ -13,14 +13,14 @@ leaf                     prior                                           posteri
 `HaldaneCategorical`     :math:`p(\theta) \propto \prod 1/\theta_v`      Dirichlet(n): every category
 =======================  ==============================================  ============================================
 
-They are kappa = 0, beta = 0, and alpha = -1/2 for every mean that is tied to the variance; nu = -1 for every mean tied
-to the covariance: where M means share one, alpha = (N - M)/2 and nu = N - M after N rows. The predictive of a Gaussian
-class is then that of Geisser (1964, *Posterior odds for multivariate normal classifications*), a D-variate Student-t
-about x̄_k with n_k - D degrees of freedom and squared scale S_k (n_k + 1)/(n_k (n_k - D)), or, where K classes share the
-covariance, N - K - D + 1 and S (n_k + 1)/(n_k (N - K - D + 1)): the classical predictive densities of QDA and LDA.
-Jeffreys' prior of a coin or a die is proper: Beta(1/2, 1/2), Dirichlet(1/2).
+The Gaussian limits are kappa = 0, beta = 0, alpha = -1/2 for every mean that is tied to the variance, and nu = -1 for
+every mean tied to the covariance: where M means share one, alpha = (N - M)/2 and nu = N - M after N rows. The
+predictive of a Gaussian class is then Geisser's (1964, *Posterior odds for multivariate normal classifications*), a
+D-variate Student-t about x̄_k with n_k - D degrees of freedom and squared scale S_k (n_k + 1)/(n_k (n_k - D)). Where K
+classes share the covariance these are N - K - D + 1 and S (n_k + 1)/(n_k (N - K - D + 1)). They are the classical
+predictive densities of QDA and LDA. Jeffreys' prior of a coin or a die is proper: Beta(1/2, 1/2), Dirichlet(1/2).
 
-An improper prior has no draws and no evidence: its constant is arbitrary, and a comparison of models by it is too.
+An improper prior has no draws and no evidence: its constant is arbitrary, and so would be a comparison of models by it.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ from bayesgen.models.poisson import GammaPoisson, Poisson
 
 @dataclass(frozen=True, eq=False)
 class ReferencePrior(ConjugateFamily):
-    """What improper priors share: a posterior, and neither draws nor evidence.
+    """An improper prior: it gives a posterior, but neither draws nor evidence.
 
     Parameters
     ----------
@@ -73,19 +73,19 @@ class ReferencePrior(ConjugateFamily):
         return replace(self, shape=shape)
 
     def parameters(self) -> Any:
-        """An error: it cannot be sampled."""
+        """Raise: an improper prior cannot be sampled."""
         raise ValueError(f"{type(self).__name__} is improper: it has no draws; give a proper prior")
 
     def sample_parameters(self, rng, size=()):
-        """An error: it cannot be sampled."""
+        """Raise: an improper prior cannot be sampled."""
         return self.parameters()
 
     def log_evidence_terms(self, statistics) -> Any:
-        """An error: its constant is arbitrary."""
+        """Raise: the constant of an improper prior is arbitrary."""
         raise ValueError(f"{type(self).__name__} is improper: it has no evidence; give a proper prior")
 
     def log_predictive(self, x) -> Any:
-        """An error: before any row there is none."""
+        """Raise: before any row there is no predictive."""
         raise ValueError(f"{type(self).__name__} is improper: it has no predictive before rows are learned from")
 
 
@@ -102,7 +102,7 @@ class ReferenceGaussian(Gaussian, ReferencePrior):
     Parameters
     ----------
     tied : tuple of {"class", "feature"}, keyword
-        What shares one variance; a `GaussianDiscriminant` says so itself.
+        Axes that share one variance; a `GaussianDiscriminant` sets them.
 
     Examples
     --------
@@ -112,10 +112,10 @@ class ReferenceGaussian(Gaussian, ReferencePrior):
     (1.0, 1.0)
     """
 
-    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     def update(self, statistics: Moments):
-        """NIG(x̄, n, (N - M)/2, S/2), N and S of all rows and M the number of means that share the variance."""
+        """Return NIG(x̄, n, (N - M)/2, S/2): N and S over all rows, M the means that share the variance."""
         n, spread = statistics.n, self.tie(statistics.scatter)
         _require(n > 0, "no observed value")
         freedom = self.tie(n) - self.tie(np.ones(n.shape))
@@ -131,7 +131,7 @@ class ReferenceVector(GaussianVector, ReferencePrior):
     Parameters
     ----------
     shared : bool, keyword
-        Whether classes share one covariance; a `GaussianDiscriminant` says so itself.
+        If True, all classes share one covariance; a `GaussianDiscriminant` sets this.
 
     Examples
     --------
@@ -141,14 +141,14 @@ class ReferenceVector(GaussianVector, ReferencePrior):
     (3.0, 2.0)
     """
 
-    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, where others have none
+    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     def settled(self, statistics):
         """Return itself: a vector is one observation."""
         return self
 
     def update(self, statistics: Moments | PatternMoments):
-        """NIW(x̄, n, N - M, S), N and S of all rows and M the number of means that share the covariance."""
+        """Return NIW(x̄, n, N - M, S): N and S over all rows, M the means that share the covariance."""
         if isinstance(statistics, PatternMoments):
             raise DataError(
                 "rows are partly missing: the reference prior has no exact posterior then; give a proper prior with "
@@ -186,7 +186,7 @@ class ReferencePoisson(Poisson, ReferencePrior):
     """
 
     def update(self, statistics):
-        """Gamma(s + 1/2, n)."""
+        """Return Gamma(s + 1/2, n)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         _require(rows > 0, "no observed value")
         return GammaPoisson(events + 0.5, rows)
@@ -204,7 +204,7 @@ class HaldaneBernoulli(Bernoulli, ReferencePrior):
     """
 
     def update(self, statistics):
-        """Beta(s, f)."""
+        """Return Beta(s, f)."""
         zeros, ones = np.moveaxis(statistics.total(), -1, 0)
         _require((zeros > 0) & (ones > 0), "Haldane's prior needs a one and a zero; BetaBernoulli(0.5, 0.5) is proper")
         return BetaBernoulli(ones, zeros)
@@ -234,15 +234,15 @@ class HaldaneCategorical(ReferencePrior, Categorical):
 
     @property
     def mean(self):
-        """An error: before any row there is none."""
+        """Not defined: raises, since before any row there is no mean."""
         return self.parameters()
 
     def ml(self, statistics):
-        """Shares of the categories."""
+        """Return the shares of the categories."""
         return DirichletCategorical(1.0, self.categories).ml(statistics)
 
     def update(self, statistics):
-        """Dirichlet(n)."""
+        """Return Dirichlet(n)."""
         counts = statistics.total()
         _require((counts > 0).all(-1), "Haldane's prior needs every category; DirichletCategorical(0.5, ...) is proper")
         return DirichletCategorical(counts, self.categories)

@@ -3,8 +3,9 @@ r"""The separation strategy: independent priors on means, standard deviations an
 .. math:: \mu_j \sim N(m, s_m^2), \quad \sigma_j \sim \mathrm{HalfNormal}(s), \quad R \sim \mathrm{LKJ}(\eta), \quad
    \Sigma = \mathrm{diag}(\sigma) R\, \mathrm{diag}(\sigma)
 
-Not conjugate: NUTS and MAP, still on the sufficient statistics. MAP is the mode in (μ, σ, R), the LKJ prior a density
-on R. (Barnard, McCulloch and Meng 2000, *Statistica Sinica* 10; Lewandowski, Kurowicka and Joe 2009.)
+These priors are not conjugate: NUTS and MAP, still on the sufficient statistics. MAP is the mode in (μ, σ, R), with the
+LKJ prior a density on R. (Barnard, McCulloch and Meng 2000, *Statistica Sinica* 10; Lewandowski, Kurowicka and Joe
+2009.)
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from bayesgen.numerics.special import namespace
 
 @dataclass(frozen=True, eq=False)
 class SeparationPrior(Hyperparameters):
-    """Prior of a Gaussian discriminant on means, standard deviations and correlations, in the columns' own units.
+    """A prior of a Gaussian discriminant on means, standard deviations and correlations, in the columns' units.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class SeparationFull(GaussianVector):
     mean_sd: Hyperparameter = hyperparameter(rank=1, positive=True)
     scale: Hyperparameter = hyperparameter(rank=1, positive=True)
     eta: Hyperparameter = hyperparameter(positive=True)
-    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, where others have none
+    shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     site_dims = {**GaussianVector.site_dims, "sd": ("feature",), "correlation_cholesky": ("feature", "feature2")}
 
@@ -86,7 +87,7 @@ class SeparationFull(GaussianVector):
         return program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd).to_event(1))
 
     def log_abs_det_jacobian(self, params):
-        """Log |dL/dR| = -Σ_i (D - i) log L_ii, L the Cholesky factor of the correlation matrix R."""
+        """Return log |dL/dR| = -Σ_i (D - i) log L_ii, L the Cholesky factor of the correlation matrix R."""
         cholesky, dim = params["cholesky"], self.mean.shape[-1]
         xp = namespace(cholesky)
         diagonal = xp.diagonal(cholesky, axis1=-2, axis2=-1) / xp.sqrt((cholesky**2).sum(-1))
@@ -100,10 +101,10 @@ class SeparationDiagonal(Gaussian):
     mean: Hyperparameter = hyperparameter()
     mean_sd: Hyperparameter = hyperparameter(positive=True)
     scale: Hyperparameter = hyperparameter(positive=True)
-    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, where others have none
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     def dims(self, site, *, grouped=False):
-        """Names of the axes of a parameter; "sd" has those of the variance."""
+        """Return the names of the axes of a parameter; "sd" has the axes of the variance."""
         return super().dims("variance" if site == "sd" else site, grouped=grouped)
 
     def parameters(self):

@@ -1,10 +1,9 @@
-"""Leaves whose prior is to follow the rows: they sum these, and then give the leaf to learn with.
+"""The covariance structures of a Gaussian discriminant, and leaves whose weak prior follows the rows.
 
-The structures that the covariance of a Gaussian discriminant may have: one value each, in one registry.
+`WeakPrior` is a family that can sum rows but has no prior yet; from their statistics it makes the leaf to learn with.
 
-A structure says which leaf a prior makes, which prior is weak, and how many parameters a covariance has; what the
-classes share is the leaf's own knowledge. A new structure is a file that makes a `Structure` and puts it into
-`STRUCTURES`.
+A `Structure` holds the leaf that each prior makes, the weak prior, and the number of parameters of a covariance; the
+leaf itself knows which parameters the classes share. A new structure is a file that adds a `Structure` to `STRUCTURES`.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,18 +24,18 @@ from bayesgen.models.separation import SeparationDiagonal, SeparationFull, Separ
 
 @dataclass(frozen=True, eq=False)
 class WeakPrior(ExponentialFamily):
-    """A family without a prior yet.
+    """A family that has no prior yet.
 
     Parameters
     ----------
     make : callable (statistics) -> leaf
-        Gives the leaf, its prior that of the statistics' own location and scale, worth a few rows.
+        Returns the leaf, with a prior at the location and scale of the statistics that is worth a few rows.
     """
 
     make: Callable[[Any], ExponentialFamily] = static()
 
     def parameters(self):
-        """There is nothing to sample them from."""
+        """Raise: there is no prior to sample from."""
         raise NoClosedForm("a weak prior follows the rows: sum them, and take `settled`")
 
     def settled(self, statistics):
@@ -45,20 +44,20 @@ class WeakPrior(ExponentialFamily):
 
 
 class WeakGaussian(WeakPrior, Gaussian):
-    """Gaussian features whose prior follows the data."""
+    """Gaussian features whose prior follows the rows."""
 
 
 class WeakGaussianVector(WeakPrior, GaussianVector):
-    """Gaussian vectors whose prior follows the data."""
+    """Gaussian vectors whose prior follows the rows."""
 
 
 class WeakPoisson(WeakPrior, Poisson):
-    """Counts whose prior follows the data."""
+    """Counts whose prior follows the rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeakLogGaussian(WeakPrior, LogGaussian):
-    """Features whose shifted logarithm is Gaussian."""
+    """Log-normal features whose prior follows the rows."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +67,17 @@ class Structure:
     Attributes
     ----------
     name : str
-        What users call it.
+        Name that users give.
     family : class of `WeakPrior`
-        Sums the rows before there is a prior.
+        Family that sums the rows before there is a prior.
     weak : callable (statistics) -> leaf
-        The weak prior.
+        Weak prior.
     leaves : mapping from class of prior to callable (prior, shared) -> leaf
-        The priors it takes, and the leaf that each makes, the covariance shared by the classes or not.
+        The accepted priors, and the leaf that each makes, with a covariance shared by the classes or not.
     count : callable (D) -> int
-        Free parameters of one covariance matrix of D columns.
+        Number of free parameters of one covariance matrix of D columns.
     reference : leaf, optional
-        The reference prior.
+        Reference prior.
     """
 
     name: str
@@ -89,7 +88,7 @@ class Structure:
     reference: ExponentialFamily | None = None
 
     def template(self, shared: bool) -> WeakPrior:
-        """Return what sums the rows that the weak prior follows."""
+        """Return the family that sums the rows which the weak prior follows."""
         return self.family(lambda statistics: self.leaf(self.weak(statistics), shared))
 
     def reference_leaf(self, shared: bool) -> ExponentialFamily:
@@ -107,15 +106,15 @@ class Structure:
         return made(prior, shared)
 
 
-_MADE = (SeparationFull, SeparationDiagonal)  # leaves that a prior made: those of a posterior
+_MADE = (SeparationFull, SeparationDiagonal)  # leaves of a posterior, which a prior has made
 
 
 def _tied(*features: str):
-    """A leaf of scalar features that share a variance over ``features``, and over classes where it is shared."""
+    """Return a maker of leaves whose features share a variance over ``features``, and over classes if shared."""
 
     def leaf(prior: NormalInverseGamma, shared: bool):
         if prior.per_class:
-            return prior  # of a posterior, which is made already
+            return prior  # the leaf of a posterior
         if prior.mean.ndim == 0:
             raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
         if features and prior.alpha.size * prior.beta.size != 1:

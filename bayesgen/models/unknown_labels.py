@@ -1,36 +1,39 @@
-r"""Labels that may be wrong: what is told of a row's class is drawn given the class that it has.
+r"""Rows whose class is not known: their labels may be wrong, or missing.
+
+**Labels that may be wrong.** The recorded label of a row is drawn given its class:
 
 .. math:: \Gamma_t \sim \mathrm{Dirichlet}(\alpha_t), \qquad
    s_i \mid t_i, \Gamma \sim \mathrm{Categorical}(\Gamma_{t_i}), \\
    \alpha_{ts} = 1 + m \Big( (1 - \varepsilon) [s = t] + \frac{\varepsilon}{K - 1} [s \ne t] \Big)
 
-with t the true class, s the label told, and Γ the K × K confusion matrix, each row of which sums to 1. The label
-depends on the class alone: errors that are more frequent where classes overlap are not of this kind. The prior is that
-of m rows of each class whose label was checked, a part ε of them wrong, beside a flat one; its mode is at ε. It must be
-heavy on the diagonal: data cannot tell Γ from the same with its classes renamed.
+with t the true class, s the recorded label, and Γ the K × K confusion matrix, each row of which sums to 1. The label
+depends on the class alone: errors that are more frequent where classes overlap are not modelled. The prior is flat plus
+m rows of each class whose label was checked, a part ε of them wrong; its mode is at ε. It must be heavy on the
+diagonal, since data cannot tell Γ from the same matrix with its classes renamed.
 
-Labels and one column of V categories are a table of K V counts that many Γ explain alike. Three views of the class that
-are independent given it determine all (Kruskal 1977; Allman, Matias and Rhodes 2009, *Annals of Statistics* 37): the
-label is one, so the columns of categories must form two groups of κ1 and κ2 joint values with
-min(K, κ1) + min(K, κ2) ≥ K + 2. Of two classes that is two columns, and each must differ between the classes.
+The labels and one column of V categories form a table of K V counts that many Γ explain equally well. Three views of
+the class that are independent given it determine everything (Kruskal 1977; Allman, Matias and Rhodes 2009, *Annals of
+Statistics* 37). The label is one view, so the columns of categories must form two groups of κ1 and κ2 joint values with
+min(K, κ1) + min(K, κ2) ≥ K + 2. For two classes that takes two columns, each of which must differ between the classes.
 Numbers and counts need no second column: mixtures of their families are determined by themselves.
 
-Rows whose class is not known: without a label, or with one that may be wrong. The class is summed out, or expected.
+**Rows without a certain label.** The class is summed out:
 
 .. math:: p(\text{rows} \mid \theta) = \prod_{i \text{ labelled}} p(x_i, t_i \mid \theta)
    \prod_{i \text{ unlabelled}} \Big( \sum_k \pi_k \, p(x_i \mid \theta_k) \Big)^{w_i}
 
-and, where labels may be wrong (`bayesgen.models.unknown_labels`), of every row that was told the label s_i
+and, where labels may be wrong, every row with a recorded label s_i contributes
 
 .. math:: \Big( \sum_k \pi_k \, \Gamma_{k s_i} \, p(x_i \mid \theta_k) \Big)^{w_i}
 
-The sum over classes has no sufficient statistics, so these rows are kept, and there is no exact posterior: it would be
-a sum over all K^m labellings. NUTS and Laplace take the density as it stands; chains of NUTS begin near the mode that
-MAP finds (`PartlyLabelled.posterior`), since others may have classes exchanged. Maximum likelihood and MAP go by
-expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and Mitchell 2000): under the
-parameters at hand a row belongs to class k with probability r_ik, and counts w_i r_ik of a row in the closed form of
-each class, and of a label s_i told of class k in that of Γ. It begins at the labels as they were told, with the most
-probable Γ of its prior, and ends when no r_ik moves by more than 1e-9.
+The sum over classes has no sufficient statistics, so these rows are kept. There is no exact posterior: it would be a
+sum over all K^m labellings. NUTS and Laplace take the density as it stands. Chains of NUTS begin near the mode that
+MAP finds (`PartlyLabelled.posterior`), since other modes may have classes exchanged.
+
+Maximum likelihood and MAP go by expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and
+Mitchell 2000). Under the current parameters a row belongs to class k with probability r_ik. It then counts as w_i r_ik
+rows in the closed form of class k, and its label s_i as w_i r_ik labels of class k in the closed form of Γ. The search
+begins at the recorded labels, with the most probable Γ of its prior, and ends when no r_ik moves by more than 1e-9.
 """
 
 from dataclasses import dataclass
@@ -53,15 +56,15 @@ from bayesgen.numerics.sums import Grouping
 
 @dataclass(frozen=True, eq=False)
 class LabelNoise(Hyperparameters):
-    """How often labels are thought to be wrong, and how sure one is of it: the prior of a confusion matrix.
+    """The prior of a confusion matrix: how often labels are wrong, and how sure one is of it.
 
     Parameters
     ----------
     rate : float, default 0.1
-        The most probable share of wrong labels in each class, evenly over the other classes; above 0, and so small that
-        the right label is the most frequent one.
+        Most probable share of wrong labels in each class, spread evenly over the other classes. It is above 0, and so
+        small that the right label is the most frequent one.
     rows : float, default 20.0
-        How many checked rows of each class the guess is worth, > 0.
+        Number of checked rows of each class that the guess is worth, > 0.
 
     Examples
     --------
@@ -81,7 +84,7 @@ class LabelNoise(Hyperparameters):
             raise ValueError(f"LabelNoise: rate must be a share of the labels below 1, got {float(self.rate):g}")
 
     def confusion(self, classes) -> DirichletCategorical:
-        """The prior of Γ: a die for each true class, whose sides are the labels."""
+        """Return the prior of Γ: a die for each true class, whose sides are the labels."""
         count = len(classes)
         if count < 2:
             raise ValueError("label_noise needs two classes at least: with one there is no wrong label")
@@ -105,7 +108,7 @@ def check_identifiable(model) -> None:
         sizes |= {(name, j): (columns[j], leaf.cardinality(j)) for j in range(width)}
     if any(size is None for _, size in sizes.values()):
         return
-    groups = {(1, 1)}  # what two groups of columns can tell of the classes, for every way to divide the columns
+    groups = {(1, 1)}  # joint values of two groups of columns, for every way to divide the columns
     for _, size in sizes.values():
         groups = {(min(count, a * size), b) for a, b in groups} | {(a, min(count, b * size)) for a, b in groups}
     if max(a + b for a, b in groups) < count + 2:
@@ -117,7 +120,7 @@ def check_identifiable(model) -> None:
 
 
 _LIMIT = 10_000  # steps of expectation-maximisation
-_STILL = 1e-9
+_STILL = 1e-9  # largest move of a probability at the end of the search
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,20 +130,20 @@ class PartlyLabelled(Statistics):
     Attributes
     ----------
     labelled : ClassStatistics
-        Of the rows with a label, as it was told. Weak priors follow them.
+        Statistics of the rows with a label, which is taken as recorded. Weak priors follow them.
     rows : dict from leaf to array (m, ...)
-        The rows whose class is not known, checked, NaN where missing.
+        Checked rows of unknown class, NaN where missing.
     terms : dict from leaf to array (m, dim T)
-        Their T(x) about ``centres``, 0 where missing; the features of a leaf are side by side.
+        T(x) of these rows about ``centres``, 0 where missing; the features of a leaf are side by side.
     centres : dict from leaf to array
-        The means of the columns, where T has a centre.
+        Means of the columns, where T has a centre.
     base : array, shape (m,)
         Sum of log h(x) over leaves.
     weight : array, shape (m,)
-        What each counts, > 0.
+        Weights of these rows, > 0.
     told : array, shape (m, K), optional
-        1 at the label told of a row, else 0. Where it is given labels may be wrong: then all rows are among ``rows``,
-        and the labelled ones are no more than where the search begins.
+        1 at the recorded label of a row, else 0. If it is given, labels may be wrong: then all rows are among ``rows``,
+        and ``labelled`` is only the start of the search.
     """
 
     keeps_rows = True
@@ -155,20 +158,20 @@ class PartlyLabelled(Statistics):
 
     @classmethod
     def of(cls, model, labelled, x, weight=None, told=None) -> "PartlyLabelled":
-        """Put rows, as the model takes them, beside the statistics of those that have a label.
+        """Combine rows, as the model takes them, with the statistics of the labelled rows.
 
         Parameters
         ----------
         model : ClassConditional
             The model, or its template.
         labelled : ClassStatistics
-            Of the rows with a label.
+            Statistics of the rows with a label.
         x : rows
-            Those without a label; all of them where labels may be wrong.
+            Rows without a label; all rows where labels may be wrong.
         weight : array, shape (m,), optional
-            Their weights, > 0.
+            Weights of these rows, > 0.
         told : int array, shape (m,), optional
-            Codes of the labels told, -1 for none, of a model with a confusion matrix.
+            Codes of the recorded labels, -1 for none, of a model with a confusion matrix.
         """
         if told is not None:
             check_identifiable(model)
@@ -208,7 +211,7 @@ class PartlyLabelled(Statistics):
         return self.labelled.squares
 
     def log_likelihood(self, model, params) -> Any:
-        """Log p(all rows | params), the unknown classes summed out. NumPy or JAX."""
+        """Return log p(all rows | params), the unknown classes summed out. NumPy or JAX."""
         share = params[f"{model.CLASSES}.probability"]
         xp = namespace(share)
         joint = xp.log(share)
@@ -223,7 +226,7 @@ class PartlyLabelled(Statistics):
         return result if self.told is not None else result + model.log_likelihood(params, self.labelled)
 
     def labels(self, model, params) -> np.ndarray:
-        """Probability of each class of the rows whose class is not known, (m, K)."""
+        """Return the probability of each class of the rows whose class is not known, (m, K)."""
         one = {site: np.asarray(value)[None] for site, value in params.items()}
         joint = model.log_likelihood_rows(one, self.rows)[0].T
         if self.told is not None:
@@ -232,7 +235,7 @@ class PartlyLabelled(Statistics):
             return softmax(joint, axis=1)
 
     def expected(self, model, labels):
-        """Statistics of all rows, those whose class is not known in every class by its probability."""
+        """Return statistics of all rows; a row of unknown class counts in every class by its probability."""
         count, classes = labels.shape
         weight = (self.weight[:, None] * labels).ravel()
         rows = select_rows(self.rows, np.repeat(np.arange(count), classes))
@@ -241,14 +244,14 @@ class PartlyLabelled(Statistics):
         return sums if self.told is not None else self.labelled + sums
 
     def _confusions(self, labels):
-        """How often each label was told of each class, by the probabilities of the classes."""
+        """Return the expected counts of each label in each class, by the probabilities of the classes."""
         return SumStatistics((self.weight[:, None] * labels).T @ self.told, np.float64(0))
 
     def posterior(self, model):
-        """The posterior of a conjugate model, were every row of each class as often as its mode says.
+        """Return a conjugate model's posterior if every row counts in each class by its probability at the mode.
 
-        Of the modes of the posterior, which may have classes exchanged, it is near the one that expectation-
-        maximisation finds from the labels told. Where it finds none, the labels told are taken as right.
+        The posterior's modes may have classes exchanged; this is near the one that expectation-maximisation finds from
+        the recorded labels. Where it finds none, the recorded labels are taken as right.
         """
         try:
             labels = self.labels(model, self.maximise(model, "map"))

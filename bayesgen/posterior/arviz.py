@@ -25,7 +25,7 @@ _DATA = ("observed_data", "constant_data")  # groups without chains and draws
 
 
 class Variable(NamedTuple):
-    """An array of a group, with names of its axes behind those of the draws, and attributes."""
+    """An array of a group, with names of its axes after the axes of the draws, and attributes."""
 
     values: np.ndarray
     dims: tuple[str, ...]
