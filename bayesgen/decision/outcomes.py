@@ -186,7 +186,7 @@ def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labe
 
 
 def classes_by_code(y_true: ArrayLike, codes: Codes, count: int) -> Labels:
-    """Return the classes in the order of their codes, where nobody gave them: the codes, or the distinct values sorted."""
+    """Return the classes in the order of their codes, where nobody gave them: codes, or the distinct values sorted."""
     return np.arange(count) if np.array_equal(codes, y_true) else np.unique(np.asarray(y_true))
 
 

@@ -1,7 +1,4 @@
-"""What an inference is, and the one way from a model's data to its statistics.
-
-The conjugate posterior: Bayes' rule by addition.
-"""
+"""The contract and registry of inferences, `fit`, and exact inference: Bayes' rule by addition."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,33 +23,33 @@ class Inference(Protocol):
 
 _I = TypeVar("_I", bound=Inference)
 
-INFERENCES: dict[str, Callable[[], Inference]] = {}  # by name; each file of an inference registers its own
+INFERENCES: dict[str, Callable[[], Inference]] = {}  # inferences by name; each registers itself in its file
 
 
 class SamplerWarning(UserWarning):
-    """Draws that do not represent the posterior well; the message says what to do."""
+    """Warns of draws that do not represent the posterior well; the message says what to do."""
 
 
 def summarise(model: Model, data: Any) -> Any:
-    """Statistics of ``data``: themselves, or those of the rows."""
+    """Return the statistics of ``data``, which are rows or statistics already."""
     if isinstance(data, Statistics):
         return data
     return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
 
 
 def distance_from_exact(model: Model, statistics: Any, samples: Params) -> dict[str, float]:
-    """How far draws are from the exact posterior, where there is one; see `ParameterDraws`."""
+    """Return the distance of draws from the exact posterior, {} where there is none; see `ParameterDraws`."""
     exact = exact_posterior(model, statistics)
     return {} if exact is None else distance(samples, exact.sample_parameters(np.random.default_rng(0), (1, 4000)))
 
 
 def exact_posterior(model: Model, statistics: Any) -> Any:
-    """The posterior of a conjugate model in closed form; None where there is none."""
+    """Return the posterior of a conjugate model in closed form; None where there is none."""
     return Conjugate.near(model, statistics) if is_conjugate(model) else None
 
 
 def register(name: str) -> Callable[[type[_I]], type[_I]]:
-    """Make a class of inferences known by a name, to `resolve` and to the command line."""
+    """Register a class of inferences by name, for `resolve` and the command line."""
 
     def decorate(cls: type[_I]) -> type[_I]:
         INFERENCES[name] = cls
@@ -62,7 +59,7 @@ def register(name: str) -> Callable[[type[_I]], type[_I]]:
 
 
 def named(value: Any) -> Any:
-    """An inference with its default settings for its name; any other value as it is."""
+    """Return the inference of a name, with its default settings; return any other value as it is."""
     return INFERENCES[value.lower()]() if isinstance(value, str) and value.lower() in INFERENCES else value
 
 
@@ -85,11 +82,11 @@ def fit(
     Parameters
     ----------
     model : Model or callable
-        Any model of `bayesgen.models`, a leaf of one's own, or a NumPyro model function whose latents are continuous
-        (with "ml", "map", "nuts" and "laplace"; "map" is the mode over its sites as they are constrained).
+        Any model of `bayesgen.models`, a leaf of one's own, or a NumPyro model function whose latents are continuous.
+        A function works with "ml", "map", "nuts" and "laplace"; its "map" is the mode over its constrained sites.
     data : rows, tuple of the model's row arguments, or Statistics
-        What ``model.statistics`` takes; for a function its argument, a tuple of positional or a mapping of keyword
-        arguments.
+        Arguments of ``model.statistics``, or their statistics; for a function its argument, a tuple of positional or a
+        mapping of keyword arguments.
     inference : str or Inference
         "ml", "map", "exact", "nuts", "laplace", or an instance.
     seed : int, Generator or JAX key, optional
@@ -98,8 +95,8 @@ def fit(
     Returns
     -------
     Posterior
-        With ``log_predictive(x)``, ``draws()`` and ``to_arviz()``. Of a function, ``log_predictive(new_data)`` takes
-        its arguments anew, and averages the density of what it observes in the plate "obs", row by row.
+        It has ``log_predictive(x)``, ``draws()`` and ``to_arviz()``. For a function, ``log_predictive(new_data)`` takes
+        new arguments, and averages the density of the sites observed in the plate "obs", row by row.
 
     Examples
     --------
@@ -133,7 +130,7 @@ class Exact:
     """Exact posterior and evidence of a conjugate model."""
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ExactPosterior:
-        """Return the `ExactPosterior` posterior; nothing is random."""
+        """Return the `ExactPosterior`; nothing is random."""
         if not is_conjugate(model):
             raise TypeError(
                 f"{type(model).__name__} has no exact posterior: not every part is conjugate; "

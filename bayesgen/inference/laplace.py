@@ -1,15 +1,15 @@
-r"""The Laplace approximation: a Gaussian at the mode, and how far importance weights say that it is from the posterior.
+r"""The Laplace approximation: draws of a Gaussian at the mode, corrected and tested by importance weights.
 
-Over the unconstrained latents z (logs of what is positive, and so on; L of them, the log-Jacobian in the density) let
-the mode of p(x, z) be ẑ and H the Hessian of -log p(x, z) there. Then
+Let z be the L unconstrained latents (logs of positive parameters, and so on; densities include the log-Jacobian), ẑ the
+mode of p(x, z) and H the Hessian of -log p(x, z) there. Then
 
 .. math:: p(z \mid x) \approx N(\hat z, H^{-1}), \qquad
    \log p(x) \approx \log p(x, \hat z) + \tfrac L2 \log 2\pi - \tfrac12 \log |H|
 
 Draws z_s of this Gaussian q have importance weights w_s = p(x, z_s)/q(z_s), whose mean is p(x), without bias. Picked in
-proportion to w, none twice, they are draws of the posterior but for places that q hardly ever proposes; the shape k of
-the largest weights says whether there are such. (Gelman et al. 2013, *Bayesian Data Analysis*, sections 4.1, 10.4 and
-13.3; Vehtari et al. 2024, *Journal of Machine Learning Research* 25.)
+proportion to w, none twice, they are draws of the posterior except where q hardly ever proposes; the shape k of the
+largest weights detects such places. (Gelman et al. 2013, *Bayesian Data Analysis*, sections 4.1, 10.4 and 13.3; Vehtari
+et al. 2024, *Journal of Machine Learning Research* 25.)
 """
 
 import time
@@ -32,8 +32,8 @@ from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior.compiled import fresh, kept, shapes
 from bayesgen.posterior.posterior import ParameterDraws, generator
 
-_LARGEST_K = 0.7  # above, the weights of so many draws do not tell what the Gaussian leaves out
-_BATCHES = (8, 1024)  # fewest and most draws whose densities are worked out at a time
+_LARGEST_K = 0.7  # above it the weights of so many draws do not show what the Gaussian misses
+_BATCHES = (8, 1024)  # fewest and most densities computed at a time
 
 
 @saveable
@@ -42,24 +42,24 @@ _BATCHES = (8, 1024)  # fewest and most draws whose densities are worked out at 
 class Laplace:
     """A Gaussian at the posterior mode, corrected by importance weights: draws and an evidence in seconds.
 
-    For every model whose density is twice differentiable, conjugate or not: seconds where NUTS takes minutes, and an
-    estimate of the evidence where there is no formula. The `ParameterDraws` that it returns have one chain of
+    It fits every model whose density is twice differentiable, conjugate or not, in seconds where NUTS takes minutes,
+    with an estimate of the evidence even where there is no formula. It returns `ParameterDraws` with one chain of
     independent draws, and in ``run``
 
     - "log_evidence": log p(data) from the importance weights, with its standard error "log_evidence_error";
     - "log_evidence_gaussian": the same if the posterior were that Gaussian;
-    - "pareto_k": the shape of the largest weights. Up to 0.7 draws and evidence can be relied upon; above, a
-      `SamplerWarning` says that the posterior is too far from a Gaussian, and to use NUTS. 0 where all weights are one.
+    - "pareto_k": the shape of the largest weights, 0 where all weights are one. Up to 0.7 draws and evidence are
+      reliable; above, a `SamplerWarning` says that the posterior is too far from a Gaussian, and to use NUTS.
 
-    It knows the one mode that it finds: of others, far away, neither weights nor k can tell.
+    It finds one mode: neither weights nor k show others far away.
 
     Parameters
     ----------
     num_samples : int
-        Draws kept.
+        Number of draws kept.
     num_proposals : int
-        Draws of the Gaussian from which these are picked, none twice, at most; more than ``num_samples``. There are
-        twice as many as are kept, and again twice as many, until none has a weight that asks for it more than once.
+        Largest number of draws of the Gaussian from which these are picked, none twice; more than ``num_samples``. It
+        starts at twice ``num_samples`` and doubles until no draw has a weight that would pick it more than once.
 
     Raises
     ------
@@ -139,7 +139,7 @@ class Laplace:
 
 
 def _proposals(mode: Mode, rng, count: int):
-    """Draws of the Gaussian at a mode, (count, L), their log densities under it, and its log evidence."""
+    """Return draws of the Gaussian at a mode, (count, L), their log densities under it, and its log evidence."""
     size = len(mode.step)
     root, volume = np.linalg.cholesky(mode.curvature), np.log(mode.scale).sum()
     noise = rng.standard_normal((count, size))
@@ -149,7 +149,7 @@ def _proposals(mode: Mode, rng, count: int):
 
 
 def _without_replacement(rng, weight, count: int):
-    """Places of ``count`` draws, none twice, each picked with a probability in proportion to its weight, 1 at most.
+    """Return places of ``count`` distinct draws, each picked with a probability proportional to its weight, at most 1.
 
     Systematic sampling in random order (Madow 1949, *Annals of Mathematical Statistics* 20).
     """
@@ -166,7 +166,7 @@ def _without_replacement(rng, weight, count: int):
 
 
 def _in_batches(function, steps, origin, model, statistics):
-    """What ``function(step, origin, model, statistics)`` gives for each of many steps, compiled once per shape."""
+    """Return ``function(step, origin, model, statistics)`` of each of many steps, compiled once per shape."""
     jax = program.jax
     largest = max(np.size(a) for a in (1, *jax.tree_util.tree_leaves(statistics)))
     size = int(np.clip(DENSITIES // largest, *_BATCHES))
@@ -174,7 +174,7 @@ def _in_batches(function, steps, origin, model, statistics):
     def batch(steps, *arguments):
         return jax.vmap(lambda step: function(step, *arguments))(steps)
 
-    def make():  # not by `program.build`: what is faster to compile took three times as long over 1e4 rows
+    def make():  # not by `program.build`, which compiles faster: its program took three times as long over 1e4 rows
         return jax.jit(batch).lower(np.zeros((size, steps.shape[1])), origin, model, statistics).compile()
 
     run, count = kept((function.__qualname__, size, *shapes(model, statistics)), make), len(steps)

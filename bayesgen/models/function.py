@@ -98,7 +98,7 @@ class FunctionModel(Model):
         statistics.call(self.function)
 
     def latents(self):
-        """Raise: a function samples its latents as it runs, not apart from its data."""
+        """Raise TypeError: a function samples its latents as it runs, not apart from its data."""
         raise TypeError(f"{_name(self.function)} samples its latents as it runs: they cannot be drawn without data")
 
     def statistics(self, *data):

@@ -284,7 +284,7 @@ class ExponentialFamily(LeafProgram):
         raise NoClosedForm(f"{type(self).__name__} does not say how its columns depend on each other: write student()")
 
     def back(self, z) -> np.ndarray:
-        """Map numbers that `student` is about to the feature itself; by default they are the same."""
+        """Map numbers on the scale of `student` to the scale of the feature; by default the two are one."""
         return z
 
     def tail_probability(self, x) -> np.ndarray:

@@ -5,8 +5,8 @@ r"""Log-normal features: positive and skewed, such as money, durations or concen
 
 The density of x is the density of z divided by x + s, the Jacobian of the logarithm: log p(x) = log N(z | μ, σ²) - z.
 So the posterior is the one of `NormalInverseGamma` on z; log evidence and log predictive are its own less the sum of z.
-The shift s is a constant: 0 for values > 0, and 1 where zeros occur, for then z = log(1 + x). (Aitchison
-and Brown 1957, *The Lognormal Distribution*, chapter 2.)
+The shift s is a constant: 0 for values > 0, and 1 where zeros occur, for then z = log(1 + x). (Aitchison and Brown
+1957, *The Lognormal Distribution*, chapter 2.)
 """
 
 import functools

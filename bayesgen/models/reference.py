@@ -73,19 +73,19 @@ class ReferencePrior(ConjugateFamily):
         return replace(self, shape=shape)
 
     def parameters(self) -> Any:
-        """Raise: an improper prior cannot be sampled."""
+        """Raise ValueError: an improper prior cannot be sampled."""
         raise ValueError(f"{type(self).__name__} is improper: it has no draws; give a proper prior")
 
     def sample_parameters(self, rng, size=()):
-        """Raise: an improper prior cannot be sampled."""
+        """Raise ValueError: an improper prior cannot be sampled."""
         return self.parameters()
 
     def log_evidence_terms(self, statistics) -> Any:
-        """Raise: the constant of an improper prior is arbitrary."""
+        """Raise ValueError: the constant of an improper prior is arbitrary."""
         raise ValueError(f"{type(self).__name__} is improper: it has no evidence; give a proper prior")
 
     def log_predictive(self, x) -> Any:
-        """Raise: before any row there is no predictive."""
+        """Raise ValueError: there is no predictive before any row."""
         raise ValueError(f"{type(self).__name__} is improper: it has no predictive before rows are learned from")
 
 
@@ -234,7 +234,7 @@ class HaldaneCategorical(ReferencePrior, Categorical):
 
     @property
     def mean(self):
-        """Not defined: raises, since before any row there is no mean."""
+        """Undefined before any row: raises ValueError."""
         return self.parameters()
 
     def ml(self, statistics):

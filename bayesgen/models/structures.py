@@ -35,7 +35,7 @@ class WeakPrior(ExponentialFamily):
     make: Callable[[Any], ExponentialFamily] = static()
 
     def parameters(self):
-        """Raise: there is no prior to sample from."""
+        """Raise NoClosedForm: there is no prior to sample from."""
         raise NoClosedForm("a weak prior follows the rows: sum them, and take `settled`")
 
     def settled(self, statistics):

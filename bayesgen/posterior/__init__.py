@@ -1,4 +1,4 @@
-"""What an inference returns: a posterior, exactly, as draws or as a point; its draws as ArviZ takes them."""
+"""Posteriors, which inferences return: exact, as draws or as a point; and their draws for ArviZ."""
 
 from bayesgen.posterior.posterior import (
     ExactPosterior,

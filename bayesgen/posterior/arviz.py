@@ -1,7 +1,7 @@
-"""Draws as ArviZ takes them: groups, named axes, labels and attributes, as ArviZ's own converters give them.
+"""Draws for ArviZ: groups, named axes, labels and attributes, as ArviZ's own converters give them.
 
-Some groups come from the model run as a program: draws of its prior, the density of parameters under the prior, and for
-a single feature or a user's NumPyro function the groups that hold data.
+Some groups need the model run as a program: draws of its prior, the density of parameters under the prior, and, for a
+single feature or a user's NumPyro function, the groups that hold data.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from bayesgen.posterior.posterior import ParameterDraws
 
-DEEPEST = 10  # doublings of a trajectory: NumPyro's own limit, which `bayesgen.NUTS` leaves as it is
+DEEPEST = 10  # most doublings of a trajectory: NumPyro's default, which `bayesgen.NUTS` keeps
 _DATA = ("observed_data", "constant_data")  # groups without chains and draws
 
 
 class Variable(NamedTuple):
-    """An array of a group, with names of its axes after the axes of the draws, and attributes."""
+    """An array of a group, with the names of its axes after the axes of the draws, and attributes."""
 
     values: np.ndarray
     dims: tuple[str, ...]
@@ -36,16 +36,16 @@ Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 
 
 def tree(draws: "ParameterDraws", groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
-    """Return draws as an ArviZ `xarray.DataTree`, named dims and labelled coords, in the group ``name``.
+    """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords, in the group ``name``.
 
     Parameters
     ----------
     draws : ParameterDraws
-        The draws; what the sampler said of them becomes "sample_stats", its warm-up "warmup_posterior" and
+        The draws; the sampler's statistics become "sample_stats", its warm-up "warmup_posterior" and
         "warmup_sample_stats".
     groups : mapping from group to variables, optional
-        More groups. Arrays have the axes (chain, draw), or (chain, draw, "obs"), in groups of data ("obs"); of others
-        a `Variable` names the axes.
+        More groups. Arrays have the axes (chain, draw) or (chain, draw, "obs"), in groups of data ("obs"); a `Variable`
+        names other axes.
     name : str
         Group of the draws.
     obs : array, optional
@@ -71,7 +71,7 @@ def tree(draws: "ParameterDraws", groups: Groups | None = None, name: str = "pos
 
 
 def safe(name: str) -> str:
-    """A name as netCDF and DataTree take it: they keep "/" for groups."""
+    """Return a name that netCDF and DataTree accept: they reserve "/" for groups."""
     return name.replace("/", "_")
 
 
@@ -98,7 +98,7 @@ def _library() -> dict[str, str]:
 
 
 def _stats(stats) -> dict[str, np.ndarray]:
-    """What the sampler said, with the depth of each trajectory: of 2^d - 1 steps it is d, whole or cut short."""
+    """Return the sampler's statistics with the depth d of each trajectory, which has up to 2^d - 1 steps."""
     if "n_steps" not in stats:
         return dict(stats)
     steps = np.asarray(stats["n_steps"])
@@ -106,24 +106,23 @@ def _stats(stats) -> dict[str, np.ndarray]:
     return {**stats, "tree_depth": depth, "reached_max_tree_depth": steps >= 2**DEEPEST - 1}
 
 
-DRAWS = 1000  # of the prior
+DRAWS = 1000  # number of draws of the prior
 
 
 def log_prior(model: Model, draws: "ParameterDraws", data=None) -> dict[str, np.ndarray]:
-    """Log p(site) of each site that the program samples, for each draw, (chains, draws): what `psense` scales.
+    """Return log p(site) of each sampled site, for each draw, (chains, draws), which ArviZ's `psense` scales.
 
-    It is the density in the coordinates that are sampled (of a covariance those of its Cholesky factor); a power of it
-    depends on these, as it does for any program. Empty where the draws do not hold every sampled site, as those of a
-    point estimate.
+    It is the density in the sampled coordinates (for a covariance, its Cholesky factor); as for any program, a power of
+    it depends on these coordinates. Empty where the draws lack a sampled site, as the draws of a point estimate do.
 
     Parameters
     ----------
     model : Model
         The prior.
     draws : ParameterDraws
-        Of its sites.
+        Draws of its sites.
     data : Statistics, optional
-        What a function samples its latents beside.
+        The data of a function, which samples its latents as it runs on them.
     """
     flat = {site: np.array(v) for site, v in draws.flat.items()}
 
@@ -146,7 +145,7 @@ def log_prior(model: Model, draws: "ParameterDraws", data=None) -> dict[str, np.
 
 
 def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size: int = DRAWS) -> Params:
-    """Draws of the prior as one chain: exact ones, or by running the program forward, of the sites that are named."""
+    """Draw the named sites of the prior as one chain: exactly, or by running the program forward."""
     if is_conjugate(model):
         return model.sample_parameters(rng, (1, size))
 
@@ -170,7 +169,7 @@ def add_prior(result, draws: "ParameterDraws", predictive: Groups | None = None,
 
 
 def _seeded(model, data, key):
-    """The half of a program that samples its latents; of a function the whole, on its data."""
+    """Return the part of a program that samples its latents; for a function, the whole program on its data."""
     run = model.latents if data is None else lambda: model.statistics_program(data)
     return program.handlers.seed(run, key)
 
@@ -187,7 +186,7 @@ def _run(kind, function, model, data, argument):
 
 
 def data_groups(prior, data) -> tuple[Any, Callable[["ParameterDraws", np.random.Generator], Groups]]:
-    """Return the statistics of data without an estimator, and a function from draws to the groups that hold the data.
+    """Return the statistics of data without an estimator, and a function from draws to the groups that hold data.
 
     Parameters
     ----------
@@ -218,7 +217,7 @@ def _leaf_groups(model, draws, data, rng) -> Groups:
 
 
 def _function_groups(model, draws, arguments, rng) -> Groups:
-    """What each observed site says of each draw: its density where it was, and a value drawn anew."""
+    """Return density, new draw and observed value of each observed site, for each draw."""
     lead, plates = next(iter(draws.samples.values())).shape[:2], {}
 
     def one(key, values):
@@ -244,7 +243,7 @@ def _function_groups(model, draws, arguments, rng) -> Groups:
 
 
 def _each(function, params, rng):
-    """What a function of a key and one draw gives, for all draws."""
+    """Apply a function of a key and one draw to all draws."""
     jax, params = program.jax, {site: np.array(v) for site, v in params.items()}
     with program.x64():
         key = jax.random.PRNGKey(int(rng.integers(2**31)))

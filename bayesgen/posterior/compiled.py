@@ -1,4 +1,4 @@
-"""What sampler and optimiser share: programs compiled once per shape, and a start with the scale of draws."""
+"""Tools of sampler and optimiser: programs compiled once per shape, and a start at the scale of draws."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -8,14 +8,14 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.statistics import Rows
 
-_DRAWS = 100  # that a start and a first scale are taken from
+_DRAWS = 100  # draws that give a start and a first scale
 _KEPT = 32  # compiled programs; a small model's takes some megabytes
 
 _programs: OrderedDict = OrderedDict()
 
 
 def kept(kind, make):
-    """Return what ``make()`` gives, kept by ``kind`` for the next call; two threads do not make it twice."""
+    """Return ``make()``, kept under ``kind`` for the next call; two threads do not make it twice."""
     with program.tracing:
         if kind not in _programs:
             _programs[kind] = make()
@@ -26,22 +26,25 @@ def kept(kind, make):
 
 
 def shapes(*trees) -> tuple:
-    """What a compiled program depends on: structure, shapes, types and devices of its arguments."""
+    """Return the key of a compiled program: structure, shapes, types and devices of its arguments."""
     leaves, structure = program.jax.tree_util.tree_flatten(trees)
     arrays = [a if hasattr(a, "dtype") else np.asarray(a) for a in leaves]
     return structure, tuple((a.shape, a.dtype.str, getattr(a, "sharding", None)) for a in arrays)
 
 
 def fresh(*trees):
-    """Copies: JAX remembers how a read-only array was converted, and a user's float32 program may have asked for it."""
+    """Copy trees of arrays.
+
+    JAX remembers how a read-only array was converted, and a user's float32 program may have converted it.
+    """
     return program.jax.tree_util.tree_map(np.array, trees)
 
 
 def over_devices(statistics):
-    """Rows laid over all devices of JAX, as many on each; statistics that are sums stay as they are.
+    """Spread rows over all devices of JAX, equally many on each; return statistics that are sums as they are.
 
-    What adds over the rows, such as a log likelihood and its gradient, XLA then computes where they are, and adds.
-    Rows of weight 0 make the last device's as many as the others'.
+    XLA then computes sums over the rows, such as a log likelihood and its gradient, where the rows are, and adds them.
+    Rows of weight 0 fill up the last device.
     """
     if not isinstance(statistics, Rows):
         return statistics
@@ -56,12 +59,12 @@ def over_devices(statistics):
 
 
 def starter(model, statistics, near=None):
-    """Return the function from a seed to where a chain starts, and the squared spread of each unconstrained latent.
+    """Return the function from a seed to the start of a chain, and the squared spread of each unconstrained latent.
 
-    Both come from draws of the prior, or of a model ``near``, exact ones by NumPy where it has them (to compile
-    NumPyro's gamma samplers takes as long as to compile NUTS). Adaptation starts from these spreads instead of 1, and
-    is not shrunk towards a fixed 1e-3, so that the units of a column do not matter: with spreads of 1e-3 and 1e2 side
-    by side a draw costs 124 leapfrog steps without, 7 with.
+    Both come from draws of the prior, or of a model ``near``. NumPy draws them exactly where the model can: to compile
+    NumPyro's gamma samplers takes as long as to compile NUTS. Adaptation starts from these spreads instead of 1, and is
+    not shrunk towards a fixed 1e-3, so the units of a column do not matter: with spreads of 1e-3 and 1e2 side by side a
+    draw costs 124 leapfrog steps without, 7 with.
     """
     jax = program.jax
 
@@ -97,15 +100,15 @@ def _start(key, values, model, statistics):
 
 
 def cache_compilation(directory) -> None:
-    """Keep what is compiled in a directory, so that later processes need not compile it again.
+    """Keep compiled programs in a directory, so that later processes need not compile them again.
 
-    This is JAX's persistent compilation cache, for all of JAX in this process; the same directory serves any number of
-    them. Whoever may write to it can make your process run their code.
+    This is JAX's persistent compilation cache, for all of JAX in this process; any number of processes may share one
+    directory. Whoever may write to it can make your process run their code.
 
     Parameters
     ----------
     directory : str or Path
-        Where; it is made if need be.
+        Directory, created if need be.
 
     Examples
     --------
@@ -115,18 +118,18 @@ def cache_compilation(directory) -> None:
     import jax
     from jax.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
 
-    reset_cache()  # whether there is one is looked up at the first compilation, which may be over
+    reset_cache()  # JAX looks for a cache at the first compilation, which may be over
     set_cache_dir(str(Path(directory).expanduser()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def one_kernel(function):
-    """Return ``function`` as a call that the CPU compiler makes one kernel of, loops and all.
+    """Return ``function`` as a call that the CPU compiler turns into one kernel, loops and all.
 
-    It calls each fused operation by itself otherwise, which takes longer than what these do to a few dozen numbers: a
-    leapfrog step of naive Bayes is two to three times faster in one kernel. The compiler does so by itself for loops
-    that touch less than a kilobyte, and refuses what calls a library or scatters. The attributes are XLA's own, so who
-    calls this must be ready for a JaxRuntimeError when it compiles.
+    Otherwise the compiler calls each fused operation by itself, which takes longer than the arithmetic on a few dozen
+    numbers: a leapfrog step of naive Bayes is two to three times faster in one kernel. It makes one kernel by itself of
+    loops that touch less than a kilobyte, and refuses code that calls a library or scatters. The attributes are XLA's
+    own, so the caller must be ready for a JaxRuntimeError at compilation.
     """
     from jax.experimental.xla_metadata import set_xla_metadata
 

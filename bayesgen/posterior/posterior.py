@@ -1,8 +1,8 @@
-"""What an inference returns: the posterior in closed form, as draws, or as a point; and the one averaging rule.
+"""Posteriors, which inferences return: in closed form, as draws, or as a point; and the one averaging rule.
 
-A posterior answers ``log_predictive(x)``: for a generative classifier log p(x, t = k | data), shape (n, K). Draws
-average the *joint* density over the posterior and only then may one normalise over k; averaging p(t | x, θ) over draws
-forgets that x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
+``log_predictive(x)`` of a generative classifier is log p(x, t = k | data), shape (n, K). Draws average the *joint*
+density over the posterior, and only the average may be normalised over k. Averaging p(t | x, θ) over draws ignores what
+x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
 """
 
 import abc
@@ -23,15 +23,15 @@ from bayesgen.posterior.arviz import add_prior, data_groups, log_prior, prior_sa
 
 
 class Posterior(abc.ABC):
-    """The posterior of a model's parameters, however it is represented.
+    """The posterior of a model's parameters, in any representation.
 
     A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior`, `point_or_draws`
-    and `mean`; nobody else asks for its type.
+    and `mean`; callers never ask for its type.
     """
 
     model: Any
     kind: ClassVar[Literal["exact", "draws", "point"]]
-    sample_stats: Mapping[str, np.ndarray] = {}  # what a sampler said of each draw, in ArviZ's names
+    sample_stats: Mapping[str, np.ndarray] = {}  # a sampler's statistics of each draw, in ArviZ's names
 
     def __eq__(self, other):
         if type(self) is not type(other):
@@ -43,34 +43,34 @@ class Posterior(abc.ABC):
 
     @abc.abstractmethod
     def log_predictive(self, x) -> np.ndarray:
-        """Log p(x, t = k | data) for a classifier, (n, K); log p(x | data) for a single feature, (n,)."""
+        """Return log p(x, t = k | data) of a classifier, (n, K), or log p(x | data) of a single feature, (n,)."""
 
     @abc.abstractmethod
     def draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
-        """Parameters drawn from the posterior: arrays (size..., ...)."""
+        """Draw parameters from the posterior: arrays (size..., ...)."""
 
     @abc.abstractmethod
     def as_draws(self, seed=None) -> "ParameterDraws":
-        """The posterior as chains of draws: its own, or four of a thousand."""
+        """Return the posterior as chains of draws: its own, or four of a thousand."""
 
     @abc.abstractmethod
     def with_class_prior(self, classes) -> Self:
-        """The same posterior of a classifier's features, under given class probabilities: a `KnownCategorical`."""
+        """Return a classifier's posterior under given class probabilities, a `KnownCategorical`."""
 
     @abc.abstractmethod
     def point_or_draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
-        """Parameters without an axis of draws where there is only one value of them, else `draws`."""
+        """Return parameters without an axis of draws where they have only one value, else `draws`."""
 
     @abc.abstractmethod
     def mean(self) -> Params:
-        """Mean of every parameter, as plain arrays."""
+        """Return the mean of every parameter, as plain arrays."""
 
     def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray | None]:
-        """`log_predictive`, and the effective number of draws that each of its averages rests on, where it is known."""
+        """Return `log_predictive`, and the effective number of draws in each of its averages, where known."""
         return self.log_predictive(x), None
 
     def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of a regression's target at each row of x (n, D)."""
+        """Return mean and variance of a regression's target at each row of x (n, D)."""
         return self.model.moments_of_draws(self.as_draws().flat, x)
 
     def to_arviz(self, seed=None, data=None):
@@ -79,10 +79,11 @@ class Posterior(abc.ABC):
         Parameters
         ----------
         seed : int, Generator or JAX key, optional
-            Source of randomness, where the posterior is drawn from.
+            Source of randomness, where draws are needed.
         data : rows, optional
-            Of a single feature, or of a NumPyro function its arguments, as `bayesgen.fit` takes them. They add the
-            groups "log_likelihood", "log_prior", "observed_data", "posterior_predictive" and "prior".
+            Rows of a single feature, or arguments of a NumPyro function, as `bayesgen.fit` takes them. They add the
+            groups "log_likelihood", "log_prior", "observed_data", "posterior_predictive", "prior" and
+            "prior_predictive".
         """
         rng = generator(seed)
         draws = self.as_draws(rng)
@@ -108,7 +109,7 @@ class ExactPosterior(Posterior):
     prior : Conjugate
         The model before the rows.
     statistics : Statistics
-        Of the rows.
+        Statistics of the rows.
     """
 
     model: Conjugate
@@ -123,32 +124,32 @@ class ExactPosterior(Posterior):
         return self.prior.log_evidence(self.statistics)
 
     def log_predictive(self, x) -> np.ndarray:
-        """Log predictive in closed form; see `Posterior`."""
+        """Return the log predictive in closed form; see `Posterior`."""
         return self.model.log_predictive(x)
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Exact independent draws, arranged as ``size`` = (chains, draws)."""
+        """Draw exactly and independently, arranged as ``size`` = (chains, draws)."""
         return self.model.sample_parameters(generator(seed), size)
 
     def as_draws(self, seed=None) -> "ParameterDraws":
-        """Four chains of a thousand draws."""
+        """Return four chains of a thousand draws."""
         return ParameterDraws(self.model, self.draws(seed))
 
     def with_class_prior(self, classes) -> "ExactPosterior":
-        """The same, under given class probabilities; see `Posterior`."""
+        """Return the same posterior under given class probabilities; see `Posterior`."""
         return replace(self, model=replace(self.model, classes=classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Draws."""
+        """Return draws."""
         return self.draws(seed, size)
 
     def mean(self) -> Params:
-        """Means in closed form, where the model has them."""
-        return self.model.expected()  # type: ignore[attr-defined]  # of the regressions, which alone ask for it
+        """Return the means in closed form, where the model has them."""
+        return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and alone ask for it
 
     def predictive_moments(self, x):
-        """Mean and variance in closed form; see `Posterior`."""
-        return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # of the regressions
+        """Return mean and variance in closed form; see `Posterior`."""
+        return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # regressions have it
 
 
 @saveable
@@ -163,14 +164,14 @@ class ParameterDraws(Posterior):
     samples : mapping from site to array (chains, draws, ...)
         The draws.
     sample_stats : mapping from name to array (chains, draws)
-        What the sampler said of each draw, in ArviZ's names.
+        The sampler's statistics of each draw, in ArviZ's names.
     distance : mapping from site to float
-        Where an exact posterior exists and the draws are a sampler's: how far their mean is from it, see `distance`.
+        Distance of a sampler's draws from the exact posterior, where one exists; see `distance`.
     run : mapping from name to number
-        What a sampler says of its run as a whole, in ArviZ's names: "sampling_time" (seconds), "tuning_steps"; of the
-        Laplace approximation its evidences and "pareto_k", see `bayesgen.Laplace`.
+        Statistics of the run as a whole, in ArviZ's names: "sampling_time" (seconds), "tuning_steps"; of the Laplace
+        approximation its evidences and "pareto_k", see `bayesgen.Laplace`.
     warmup : ParameterDraws, optional
-        The draws of the warm-up, where they were asked for.
+        The draws of the warm-up, if they were requested.
     """
 
     model: Model
@@ -184,25 +185,25 @@ class ParameterDraws(Posterior):
 
     @property
     def log_evidence(self) -> float:
-        """Log p(data) as the inference estimated it: only that of `bayesgen.Laplace` does."""
+        """Log p(data) as estimated by the inference, which only `bayesgen.Laplace` does."""
         if "log_evidence" not in self.run:
             raise AttributeError("these draws come with no estimate of the evidence: inference='laplace' gives one")
         return self.run["log_evidence"]
 
     @property
     def flat(self) -> Params:
-        """The draws of all chains in one axis: arrays (chains x draws, ...)."""
+        """Draws of all chains on one axis: arrays (chains x draws, ...)."""
         return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.samples.items()}
 
     def log_predictive(self, x) -> np.ndarray:
-        """Log of the average over draws of the (joint) density; see `Posterior`."""
+        """Return the log of the average over draws of the (joint) density; see `Posterior`."""
         return log_mean_density(self.model, self.flat, self.model.check(x))
 
     def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """`log_predictive`, and the effective number of draws each of its averages rests on.
+        """Return `log_predictive`, and the effective number of draws in each of its averages.
 
-        A row weighs a draw by its density there; of weights w that sum to 1, 1/Σ w² are effective, of them the share
-        that is effective in the chains.
+        A row weighs each draw by its density there. Weights w that sum to 1 have 1/Σ w² effective draws, multiplied by
+        the effective share of the chains' draws.
         """
         density, effective = mean_density(self.model, self.flat, self.model.check(x), effective=True)
         assert effective is not None
@@ -210,12 +211,12 @@ class ParameterDraws(Posterior):
 
     @cached_property
     def efficiency(self) -> float:
-        """Effective draws for each draw of the chains, 1 at most: that of the log density, 1 where it is not known."""
+        """Effective draws per draw of the chains, at most 1, by the log density; 1 where it is unknown."""
         lp = self.sample_stats.get("lp")
         return 1.0 if lp is None else chain_efficiency(lp)
 
     def thinned(self, count: int | None) -> "ParameterDraws":
-        """Some ``count`` of the draws, evenly apart in each chain; all of them where it is None."""
+        """Return ``count`` of the draws, evenly spaced in each chain; all of them if ``count`` is None."""
         if count is None:
             return self
         check_count("draws", count)
@@ -225,7 +226,7 @@ class ParameterDraws(Posterior):
         return replace(self, samples=samples, sample_stats=stats)
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Draws picked at random, with replacement, from those at hand."""
+        """Pick draws at random, with replacement."""
         flat = self.flat
         count = len(next(iter(flat.values())))
         picked = generator(seed).integers(count, size=size)
@@ -236,23 +237,23 @@ class ParameterDraws(Posterior):
         return self
 
     def with_class_prior(self, classes) -> "ParameterDraws":
-        """The same, under given class probabilities; see `Posterior`."""
+        """Return the same posterior under given class probabilities; see `Posterior`."""
         model: Any = self.model
         return replace(self, model=replace(model, classes=classes), samples=_known(model, self.samples, classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Draws."""
+        """Return draws."""
         return self.draws(seed, size)
 
     def mean(self) -> Params:
-        """Averages over the draws."""
+        """Return the averages over the draws."""
         return {site: v.mean((0, 1)) for site, v in self.samples.items()}
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
 class PointEstimate(Posterior):
-    """A single value of the parameters, taken for the posterior.
+    """A single value of the parameters, used as the posterior.
 
     Parameters
     ----------
@@ -271,41 +272,41 @@ class PointEstimate(Posterior):
         object.__setattr__(self, "params", {site: np.asarray(v) for site, v in self.params.items()})
 
     def log_predictive(self, x) -> np.ndarray:
-        """Log density at the estimate; see `Posterior`."""
+        """Return the log density at the estimate; see `Posterior`."""
         return log_mean_density(self.model, self.as_draws().flat, self.model.check(x))
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
-        """The estimate, repeated."""
+        """Return the estimate, repeated."""
         return {site: np.broadcast_to(v, (*size, *v.shape)) for site, v in self.params.items()}
 
     def as_draws(self, seed=None) -> ParameterDraws:
-        """A single chain of a single draw."""
+        """Return a single chain of a single draw."""
         return ParameterDraws(self.model, {site: v[None, None] for site, v in self.params.items()})
 
     def with_class_prior(self, classes) -> "PointEstimate":
-        """The same, under given class probabilities; see `Posterior`."""
+        """Return the same estimate under given class probabilities; see `Posterior`."""
         model: Any = self.model
         return PointEstimate(replace(model, classes=classes), _known(model, self.params, classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        """The estimate."""
+        """Return the estimate."""
         return self.params
 
     def mean(self) -> Params:
-        """The estimate."""
+        """Return the estimate."""
         return self.params
 
 
 def _known(model, params: Params, classes) -> Params:
-    """Parameters of a classifier with given class probabilities in the place of their own."""
+    """Return a classifier's parameters with the class probabilities replaced by given ones."""
     site = f"{model.CLASSES}.probability"
     return {**params, site: np.broadcast_to(classes.probability, params[site].shape)}
 
 
 def distance(samples: Params, exact: Params) -> dict[str, float]:
-    """How far draws are from exact ones: by site the largest difference of two means, in exact standard deviations.
+    """Return the largest difference between the means of draws and exact draws, by site, in exact standard deviations.
 
-    Of n effective draws on either side it is about sqrt(2 log(m)/n) for m entries; 0 where nothing varies.
+    With n effective draws on either side it is about sqrt(2 log(m)/n) for m entries; it is 0 where nothing varies.
     """
     result = {}
     for site, values in exact.items():
