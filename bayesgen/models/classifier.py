@@ -207,7 +207,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return result.T  # class by class in memory: later reductions run over a few classes of many rows
 
     def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
-        """Return the posterior mode by leaf and class; by expectation-maximisation where labels are missing."""
+        """Return the posterior mode by leaf and class; by EM where labels are missing."""
         if isinstance(statistics, PartlyLabelled):
             return statistics.maximise(self, "map")
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
@@ -218,7 +218,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
     def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
-        """Return the maximum likelihood by leaf and class; by expectation-maximisation where labels are missing."""
+        """Return the maximum-likelihood estimate by leaf and class; by EM where labels are missing."""
         if isinstance(statistics, PartlyLabelled):
             return statistics.maximise(self, "ml")
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))

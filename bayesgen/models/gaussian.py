@@ -65,7 +65,7 @@ class Gaussian(ExponentialFamily):
         return variance[..., 0] if "feature" in self.tied else variance
 
     def tie(self, increments):
-        """Sum over the tied axes, kept with length 1: the total that one variance is learned from."""
+        """Sum over the tied axes, kept with length 1: all increments of one variance."""
         axes = tuple({"class": 0, "feature": -1}[name] for name in self.tied)
         return increments.sum(axes, keepdims=True) if axes else increments
 

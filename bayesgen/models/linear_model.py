@@ -47,7 +47,7 @@ _CELLS, _ROWS = 1 << 17, 1024  # largest piece: 1 MB, which stays in the cache w
 _BLOCK = 8  # reflections at once: for 1024 rows OpenBLAS then starts no threads, which would cost more
 _EPS = float(np.finfo(float).eps)
 _DIGITS = 1e-8  # largest relative error of taking rows out
-_RANK = 1e-12  # least part of a column's spread beside the others that float64 can tell from 0
+_RANK = 1e-12  # least part of a column's spread, beside the others, that float64 distinguishes from 0
 _LOST = (
     "taking these rows out would lose the digits of what is left: they are not among the rows, or hold nearly all that "
     "is known of some combination of the columns; sum the rows that stay instead"

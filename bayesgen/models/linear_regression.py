@@ -151,7 +151,7 @@ class LinearRegression(_ConjugateLine):
     columns : tuple of str, optional
         Names of the columns.
     intercept : bool, keyword, default True
-        Whether there is one.
+        If False, the line goes through 0.
 
     Examples
     --------
@@ -250,7 +250,7 @@ class LinearRegressionKnownVariance(_ConjugateLine):
     columns : tuple of str, optional
         Names of the columns.
     intercept : bool, keyword, default True
-        Whether there is one.
+        If False, the line goes through 0.
 
     Notes
     -----
@@ -348,7 +348,7 @@ class SemiConjugateLinearRegression(NormalWeights):
     columns : tuple of str, optional
         Names of the columns.
     intercept : bool, keyword, default True
-        Whether there is one.
+        If False, the line goes through 0.
 
     Examples
     --------

@@ -135,7 +135,7 @@ class Moments(Statistics):
         return Pooled(mean, variance, constant)
 
     def resolution(self):
-        """Return the smallest variance that float64 can tell from zero at these means: (8 eps mean)²."""
+        """Return the smallest variance that float64 distinguishes from zero at these means: (8 eps mean)²."""
         return _resolution(self.mean)
 
 

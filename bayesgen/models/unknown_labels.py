@@ -9,7 +9,7 @@ r"""Rows whose class is not known: their labels may be wrong, or missing.
 with t the true class, s the recorded label, and Γ the K × K confusion matrix, each row of which sums to 1. The label
 depends on the class alone: errors that are more frequent where classes overlap are not modelled. The prior is flat plus
 m rows of each class whose label was checked, a part ε of them wrong; its mode is at ε. It must be heavy on the
-diagonal, since data cannot tell Γ from the same matrix with its classes renamed.
+diagonal, since data cannot distinguish Γ from the same matrix with its classes renamed.
 
 The labels and one column of V categories form a table of K V counts that many Γ explain equally well. Three views of
 the class that are independent given it determine everything (Kruskal 1977; Allman, Matias and Rhodes 2009, *Annals of

@@ -1,8 +1,8 @@
 """Posteriors, which inferences return: in closed form, as draws, or as a point; and the one averaging rule.
 
 ``log_predictive(x)`` of a generative classifier is log p(x, t = k | data), shape (n, K). Draws average the *joint*
-density over the posterior, and only the average may be normalised over k. Averaging p(t | x, θ) over draws ignores what
-x tells about θ, and is wrong for a generative model by up to 0.9 in probability.
+density over the posterior, and only the average may be normalised over k. Averaging p(t | x, θ) over draws ignores the
+information of x about θ, and is wrong for a generative model by up to 0.9 in probability.
 """
 
 import abc
@@ -145,7 +145,7 @@ class ExactPosterior(Posterior):
 
     def mean(self) -> Params:
         """Return the means in closed form, where the model has them."""
-        return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and alone ask for it
+        return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and only they call this
 
     def predictive_moments(self, x):
         """Return mean and variance in closed form; see `Posterior`."""
