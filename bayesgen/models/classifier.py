@@ -123,7 +123,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return self.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
 
     def near(self, statistics: ClassStatistics | PartlyLabelled):
-        """Return the posterior; where labels are missing or in doubt, one near the mode that the recorded labels lead to."""
+        """Return the posterior; where labels are missing or in doubt, one near the mode that the labels lead to."""
         if not self.conjugate:
             return None
         return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().near(statistics)

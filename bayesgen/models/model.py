@@ -78,7 +78,7 @@ class Model(Hyperparameters, abc.ABC):
         return lambda x: self.log_likelihood_rows(params, x)
 
     def whitened(self, statistics) -> tuple["Model", Any, Callable[[Params], Params]]:
-        """Return the same posterior in coordinates that suit a sampler: model, statistics, and the way back for its draws.
+        """Return the same posterior in coordinates for a sampler: model, statistics, and the way back for its draws.
 
         Where priors are closed under affine maps of the rows, of location 0, scale 1 and no correlation.
         """
