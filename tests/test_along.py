@@ -41,7 +41,7 @@ def test_members_along_an_entry_are_those_of_rows_with_it(table, settings):
         for own, rows, gaps in numbers:
             check(average, used, members, rows.here(), x[own], c[own], priors)
             for row, column in gaps:
-                warp = average.numeric[0].view.warp.take(column)
+                warp = average.taking("numbers")[0].view.warp.take(column)
                 y = np.random.default_rng(3).normal(scale=3, size=(len(row), 5))
                 values = warp.back(y.T).T
                 filled = np.repeat(x[own[row]], 5, axis=0)
@@ -49,7 +49,7 @@ def test_members_along_an_entry_are_those_of_rows_with_it(table, settings):
                 found = rows.along(row, column, values, y).reshape(used.sum(), 3, -1)
                 check(average, used, members, found, filled, np.repeat(c[own[row]], 5, axis=0), priors)
             for j in range(c.shape[1]):
-                row, levels = np.flatnonzero(c[own, j] < 0), average.categorical.levels[j]
+                row, levels = np.flatnonzero(c[own, j] < 0), members.categorical.levels[j]
                 if len(row):
                     filled = np.repeat(c[own[row]], levels, axis=0)
                     filled[:, j] = np.tile(np.arange(levels), len(row))
@@ -64,5 +64,5 @@ def check(average, used, members, found, x, c, priors):
         for p in (None, priors):
             np.testing.assert_allclose(members.probability(found, p).T, average.probability(x, c, p), atol=1e-11)
     if (used == (average.density_weights > 0)).all():
-        slope = average.numeric[0].view.warp.log_slope(x)[:, None] if average.numeric else 0.0
+        slope = average.taking("numbers")[0].view.warp.log_slope(x)[:, None] if average.taking("numbers") else 0.0
         np.testing.assert_allclose(members.log_joint(found).T + slope, average.log_joint(x, c), rtol=1e-10, atol=1e-10)

@@ -15,8 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, inspection, load, plot
-from bayesgen.averaging import average, draws, evidence, learning, numbers
-from bayesgen.averaging.reference import Reference
+from bayesgen.averaging import average, draws, learning, views
 from bayesgen.core.program import same
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -86,8 +85,11 @@ def test_what_is_loaded_is_what_was_saved(fitted_mixed, tmp_path, untrusted):
     ("change", "words"),
     [
         (lambda c: {"average_": replace(c.average_, weights=c.average_.weights[1:])}, "weights are not"),
-        (lambda c: {"average_": replace(c.average_, categorical=None)}, "not of 3 categories"),
-        (lambda c: {"average_": replace(c.average_, numeric=())}, "not of 2 numeric columns"),
+        (lambda c: {"average_": replace(c.average_, parts=c.average_.taking("numbers"))}, "not of 3 categories"),
+        (
+            lambda c: {"average_": replace(c.average_, parts=c.average_.taking("categories"))},
+            "not of 2 numeric columns",
+        ),
         (lambda c: {"constant_": ("soil",)}, "constant_ are no numbers"),
         (lambda c: {"classes_": c.classes_[:2]}, "a class has no group"),
     ],
@@ -133,7 +135,7 @@ def test_each_way_to_weigh_predicts(weights):
 def test_evidence_leaves_out_what_has_none():
     classifier = AveragedClassifier("evidence").fit(*mixed())
     for (a, b), weight in zip(classifier.members_, classifier.weights_, strict=True):
-        if a is None or b is None or b[0] == "one parent":
+        if a is None or b is None or b.structure == "one parent":
             assert weight == 0
     assert classifier.weights_.sum() == pytest.approx(1)
 
@@ -210,7 +212,7 @@ def test_density_of_a_row_integrates_to_one():
     y = np.arange(60) % 2
     X = np.exp(rng.normal(y, 0.7))[:, None]
     classifier = AveragedClassifier().fit(X, y)
-    assert classifier.average_.numeric[0].view.warp.power[0] < 1
+    assert classifier.average_.taking("numbers")[0].view.warp.power[0] < 1
     middle, scale = X.mean(), X.std()
     grid = middle + scale * np.sinh(np.linspace(-25, 25, 40001))
     density = np.exp(classifier.score_samples(grid[:, None]))
@@ -310,7 +312,10 @@ def test_wide_tables():
     X = rng.normal(size=(40, 120)) + 0.4 * y[:, None]
     X[rng.random(X.shape) < 0.05] = np.nan
     classifier = AveragedClassifier().fit(X[:30], y[:30])
-    assert {a[1].structure for a, _ in classifier.members_ if a and a != "softmax"} == {"diagonal", "shared diagonal"}
+    assert {own[0].structure for own in classifier.members_ if isinstance(own, average.Product) and own[0]} == {
+        "diagonal",
+        "shared diagonal",
+    }
     assert log_loss(y[30:], classifier.predict_proba(X[30:])) < 0.6
     with pytest.raises(ValueError, match="X has 2001 numeric columns, and at most 2000"):
         AveragedClassifier().fit(rng.normal(size=(4, 2001)), [0, 1, 0, 1])
@@ -427,18 +432,16 @@ def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
 
 
 def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
-    view = fitted.average_.numeric[0]
+    view = fitted.average_.taking("numbers")[0]
     for structure in ("full", "shared", "diagonal", "shared diagonal"):
-        member = next(m for m in view.members if m.structure == structure)
-        posterior = evidence.posterior(member, Reference.of(view.statistics))
-        drawn = draws.parameters(fitted.average_, (1, member), None, (4000,), np.random.default_rng(0))
+        place = next(m for m, member in enumerate(view.members) if member.structure == structure)
+        expected = view.posterior(place).expected()
+        own = average.Product(view.members[place], None)
+        drawn = draws.parameters(fitted.average_, own, (4000,), np.random.default_rng(0))
         (dims, mean), name = drawn["mean"], "variance" if "diagonal" in structure else "covariance"
         assert dims == ("class", "column") and ("class" in drawn[name][0]) == ("shared" not in structure)
-        np.testing.assert_allclose(mean.mean(0), posterior.mean, atol=0.03)
-        freedom = posterior.nu - (2 if "diagonal" in structure else 5)
-        expected = posterior.scale / freedom.reshape(-1, *[1] * (posterior.scale.ndim - 1))
-        expected = expected[0] if "shared" in structure else expected
-        np.testing.assert_allclose(drawn[name][1].mean(0), expected, atol=0.05 * np.abs(expected).max())
+        np.testing.assert_allclose(mean.mean(0), expected["mean"], atol=0.03)
+        np.testing.assert_allclose(drawn[name][1].mean(0), expected[name], atol=0.05 * np.abs(expected[name]).max())
 
 
 def test_picture_of_the_members(fitted, fitted_mixed):
@@ -484,7 +487,7 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
     y = np.arange(9000) % 2
     X = rng.normal(size=(9000, 3)) + y[:, None]
     fast = AveragedClassifier(components=False, bend=False).fit(X, y)
-    monkeypatch.setattr(numbers, "_LARGE", np.inf)
+    monkeypatch.setattr(views, "_LARGE", np.inf)
     exact = AveragedClassifier(components=False, bend=False).fit(X, y)
     np.testing.assert_allclose(fast.scores_["members"], exact.scores_["members"], atol=1e-3)
     # Scores of 1e-3 apart leave the weights of members that predict alike apart too, and with them probabilities.

@@ -9,10 +9,7 @@ import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
 from bayesgen import AveragedClassifier, inspection
-from bayesgen.averaging.evidence import posterior
-from bayesgen.averaging.logistic import STRENGTHS
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.stack import SOFTMAX
+from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 
 MP = mpmath.mp.clone()
 MP.dps = 40
@@ -46,16 +43,22 @@ def log_student(z, scale, kappa, dof):
 
 def of_numbers(view, member, row):
     """Log p(x | k) of a row under a member, in the units of the bent columns."""
-    settled, diagonal = posterior(member, Reference.of(view.statistics)), "diagonal" in member.structure
+    model = member.posterior(view.statistics, view.reference)
+    mean = (
+        model.mean
+    )  # of the columns: scale matrices and degrees of freedom of a normal-inverse-Wishart, D = 1 if diagonal
+    diagonal = "diagonal" in member.structure
+    nu_of, scale_of = (2 * model.alpha, 2 * model.beta) if diagonal else (model.nu, model.scale)
+    kappas, nu_of = (np.broadcast_to(v.T, (*mean.shape[::-1],)).T if diagonal else v for v in (model.kappa, nu_of))
     seen, y, owner = np.flatnonzero(~np.isnan(row)), bent(view.view.warp, row), view.view.owner
     groups = np.zeros(len(owner))
-    for g, kappa in enumerate(settled.kappa):
-        h = g if len(settled.scale) > 1 else 0
-        nu, scale, z = settled.nu[h], settled.scale[h], {j: y[j] - MP.mpf(settled.mean[g, j]) for j in seen}
+    for g in range(len(owner)):
+        h = g if len(scale_of) > 1 else 0
+        scale, z = scale_of[h], {j: y[j] - MP.mpf(mean[g, j]) for j in seen}
         if diagonal:
-            groups[g] = sum(log_student([z[j]], scale[[[j]]], kappa, nu) for j in seen)
+            groups[g] = sum(log_student([z[j]], scale[[[j]]], kappas[g, j], nu_of[h, j]) for j in seen)
         elif len(seen):
-            groups[g] = log_student(list(z.values()), scale[np.ix_(seen, seen)], kappa, nu - len(row) + 1)
+            groups[g] = log_student(list(z.values()), scale[np.ix_(seen, seen)], kappas[g], nu_of[h] - len(row) + 1)
     share, own = view.statistics.n + 1, owner == np.arange(owner[-1] + 1)[:, None]
     return logsumexp(np.where(own, groups, -np.inf), axis=1, b=share) - np.log(own @ share)
 
@@ -79,20 +82,19 @@ def of_softmax(members, strength, row, codes):
 
 
 def exact(classifier, row, codes):
-    """P(k | x) and log p(x, k) of a row; categories by the members' own tables, which hold no number."""
+    """P(k | x) and log p(x, k) of a row of numbers."""
     average = classifier.average_
-    x, c = np.array(row, float)[None], np.array(codes, np.intp)[None]
-    log_prior, categories = average.log_class_prior, {}
-    if average.categorical is not None:
-        categories = dict(zip(average.categorical.members, average.categorical.log_density(c)[:, 0], strict=True))
-    numbers = {(v.count, m): of_numbers(v, m, x[0]) for v, used in used_views(average) for m in used}
+    x = np.array(row, float)[None]
+    log_prior, views = average.log_class_prior, average.taking("numbers")
+    numbers = {m: of_numbers(v, m, x[0]) for v, used in used_views(average) for m in used}
+    softmaxes = next(iter(average.taking("table")), None)
     probability, joint = np.zeros(len(log_prior)), np.full(len(log_prior), -np.inf)
-    members = zip(average.names, average.weights, average.density_weights, average.exponents, strict=True)
-    for (a, b), w, v, tau in members:
-        if a == SOFTMAX and w:
+    members = zip(average.members, average.weights, average.density_weights, average.exponents, strict=True)
+    for member, w, v, tau in members:
+        if isinstance(member, SoftmaxMember) and w:
             scores = [
                 MP.mpf(tau) * f + p
-                for f, p in zip(of_softmax(average.discriminative, b, x[0], codes), log_prior, strict=True)
+                for f, p in zip(of_softmax(softmaxes, member.strength, x[0], codes), log_prior, strict=True)
             ]
             probability += (
                 w
@@ -100,13 +102,13 @@ def exact(classifier, row, codes):
                 / float(MP.fsum(MP.exp(f - max(scores)) for f in scores))
             )
         elif w or v:
-            density = (0 if a is None else numbers[a]) + (0 if b is None else categories[b]) + np.zeros(len(log_prior))
+            density = np.zeros(len(log_prior)) if member.numbers is None else numbers[member.numbers]
             probability += w * softmax(tau * density + log_prior)
             if v:
                 joint = np.logaddexp(joint, np.log(v) + density + log_prior)
     slope = MP.mpf(0)
     for j in np.flatnonzero(~np.isnan(x[0])):
-        warp = average.numeric[0].view.warp
+        warp = views[0].view.warp
         z = (MP.mpf(x[0, j]) - MP.mpf(warp.location[j])) / MP.mpf(warp.scale[j])
         power = MP.mpf(float(2 - warp.power[j] if z < 0 else warp.power[j]))
         slope += (power - 1) * MP.log1p(abs(z)) - MP.log(MP.mpf(warp.scale[j]))
@@ -115,8 +117,9 @@ def exact(classifier, row, codes):
 
 def used_views(average):
     """The views, each with the members that have some weight."""
-    used = {a for (a, _), w, v in zip(average.names, average.weights, average.density_weights, strict=True) if w or v}
-    return [(view, [m for m in view.members if (view.count, m) in used]) for view in average.numeric]
+    both = zip(average.members, average.weights, average.density_weights, strict=True)
+    used = {member.numbers for member, w, v in both if (w or v) and not isinstance(member, SoftmaxMember)}
+    return [(view, [m for m in view.members if m in used]) for view in average.taking("numbers")]
 
 
 def table(columns, units=1.0, seed=0, rows=60):

@@ -5,18 +5,30 @@ import pytest
 from scipy import integrate, optimize
 from scipy.special import logsumexp
 
-from bayesgen.averaging import components, evidence, rows, stack, temper
+from bayesgen.averaging import average, components, rows, stack, temper
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.gaps import Filling
-from bayesgen.averaging.gaussian import GaussianMember, log_density
-from bayesgen.averaging.learning import members_of
-from bayesgen.averaging.numbers import FittedView, learn, statistics
+from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.softmax import SoftmaxMember
+from bayesgen.averaging.students import log_density
+from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.views import FittedView, View
 from bayesgen.averaging.warp import Warp
-from bayesgen.models import NormalInverseGamma, NormalInverseWishart
 from bayesgen.models.moments import moments
 
-MEMBERS = members_of(3, 1)
+NONE = np.empty((0, 0), int)
+
+
+def table(x, codes, weight, c=None, levels=()):
+    """Rows of three classes, as members take them."""
+    c = np.empty((len(x), 0), int) if c is None else c
+    return Rows(x, c, codes, weight, levels, 3)
+
+
+MEMBERS = GaussianMember.propose(table(np.zeros((3, 3)), np.arange(3), np.ones(3)), Setting())[0]
+EVERY = np.arange(len(MEMBERS))
 
 
 def vectors(n=30, dim=3, groups=3, seed=0, gaps=False):
@@ -31,12 +43,13 @@ def vectors(n=30, dim=3, groups=3, seed=0, gaps=False):
 
 def viewed(x, codes, weight, count=1, bend=False):
     """A view of the rows with ``count`` components a class."""
-    return learn(x, codes, 3, weight, bend=bend, counts=[count], gaps=bool(np.isnan(x).any()), seed=0)[0]
+    rows = table(x, codes, weight)
+    return View.learn(Training(rows, rows, bend), count, np.random.default_rng(0))
 
 
 def fit(view, x, codes, weight):
     """The view with the statistics of the rows."""
-    return FittedView(view, MEMBERS, statistics([view], x, codes, weight)[0])
+    return FittedView(view, MEMBERS, view.sum_rows(table(x, codes, weight)))
 
 
 def without(view, x, codes, weight, removed, i):
@@ -58,9 +71,9 @@ def test_leave_one_out_is_a_refit(count, gaps, whole):
     view = viewed(x, codes, weight, count, bend=True)
     fitted = fit(view, x, codes, weight)
     removed = weight if whole else np.minimum(weight, 1.0)
-    left = fitted.leave_out(x, codes, removed, lambda i: pytest.fail("nothing is lost here"))
+    left = fitted.left_out(table(x, codes, weight), removed, lambda i: pytest.fail("nothing is lost here"))
     for i in range(0, len(x), 4):
-        expected = without(view, x, codes, weight, removed[i], i).log_density(x[i : i + 1])[:, 0]
+        expected = without(view, x, codes, weight, removed[i], i).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
         np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
 
 
@@ -68,8 +81,8 @@ def test_leaving_out_a_class_of_one_row_leaves_its_prior():
     x, codes, weight = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)
     view = viewed(x, codes, weight)
-    left = fit(view, x, codes, weight).leave_out(x, codes, weight, None)
-    expected = without(view, x, codes, weight, weight[5], 5).log_density(x[5:6])[:, 0]
+    left = fit(view, x, codes, weight).left_out(table(x, codes, weight), weight, None)
+    expected = without(view, x, codes, weight, weight[5], 5).log_density(x[5:6], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 5], expected, rtol=1e-9, atol=1e-9)
     assert np.isfinite(left).all()
 
@@ -82,10 +95,10 @@ def test_where_subtraction_loses_digits_the_rows_are_summed_anew():
 
     def anew(i):
         called.append(i)
-        return np.delete(x, i, 0), np.delete(codes, i), np.delete(weight, i)
+        return table(np.delete(x, i, 0), np.delete(codes, i), np.delete(weight, i))
 
-    left = fitted.leave_out(x, codes, weight, anew)
-    expected = without(view, x, codes, weight, weight[7], 7).log_density(x[7:8])[:, 0]
+    left = fitted.left_out(table(x, codes, weight), weight, anew)
+    expected = without(view, x, codes, weight, weight[7], 7).log_density(x[7:8], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 7], expected, rtol=1e-9)
     assert called == [7]
 
@@ -96,40 +109,43 @@ def test_leave_one_out_of_categories_is_a_refit(columns):
     levels = np.array([2, 3, 4, 2])[:columns]
     x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
     codes, weight = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40)
-    left = CategoryMembers.of(x, levels, codes, 3, weight).leave_out(x, codes, weight)
+    members = CategoryMembers.of(x, levels, codes, 3, weight)
+    left = members.left_out(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), weight)
     for i in range(40):
         rest = CategoryMembers.of(
             *(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i)
         )
-        np.testing.assert_allclose(left[:, i], rest.log_density(x[i : i + 1])[:, 0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            left[:, i], rest.log_density(None, x[i : i + 1], np.arange(len(rest.members)))[:, 0], rtol=1e-9, atol=1e-9
+        )
 
 
 # -- the members
 
 
-@pytest.mark.parametrize("member", MEMBERS[::5], ids=str)
-def test_members_are_the_conjugate_models_of_the_lectures(member):
+@pytest.mark.parametrize("gaps", [False, True])
+def test_one_factorisation_for_all_kappas_is_the_predictive_of_the_models(gaps):
     x, codes, weight = vectors()
-    reference = Reference.of(moments(x, codes, 3, weight, vector=True))
-    ours = log_density([member], reference, x)[0]
-    p = evidence.posterior(member, reference)
-    if p.scale.ndim == 3:
-        theirs = NormalInverseWishart(p.mean, p.kappa, np.broadcast_to(p.nu, 3), np.broadcast_to(p.scale, (3, 3, 3)))
-        expected = theirs.log_predictive(x)
-    else:
-        nu, scale = np.broadcast_to(p.nu[:, None], (3, 3)), np.broadcast_to(p.scale, (3, 3))
-        expected = NormalInverseGamma(p.mean, np.repeat(p.kappa[:, None], 3, 1), nu / 2, scale / 2).log_predictive(x)
-        expected = expected.sum(2) if expected.ndim == 3 else expected
-    np.testing.assert_allclose(ours, expected, rtol=1e-10)
+    rows = vectors(60, seed=1, gaps=gaps)[0]
+    fitted = fit(viewed(x, codes, weight), x, codes, weight)
+    y, seen = fitted.view.read(rows)
+    found = log_density(MEMBERS, fitted.reference, y, seen)
+    for place, own in enumerate(found):
+        expected = fitted.posterior(place).log_predictive(np.where(np.isnan(rows), np.nan, y))
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("member", [m for m in MEMBERS if m.structure == "full"][::7], ids=str)
-def test_evidence_of_a_full_member_is_that_of_its_model(member):
-    x, codes, _ = vectors()
-    statistics = moments(x, codes, 3, vector=True)
-    prior = evidence.posterior(member, Reference.of(statistics), prior=True)
-    model = NormalInverseWishart(prior.mean, prior.kappa, prior.nu, prior.scale)
-    assert evidence.gaussian_evidence(member, statistics) == pytest.approx(model.log_evidence(statistics), rel=1e-10)
+@pytest.mark.parametrize("count", [1, 3])
+def test_members_of_one_structure_are_one_model(count):
+    x, codes, weight = vectors()
+    fitted = fit(viewed(x, codes, weight, count), x, codes, weight)
+    rows, some = vectors(60, seed=1)[0], EVERY[::3]
+    found = fitted.log_density(rows, NONE, some)
+    owner, n = fitted.view.owner, fitted.statistics.n + 1
+    for own, place in zip(found, some, strict=True):
+        density = np.exp(fitted.posterior(place).log_predictive(fitted.view.read(rows)[0])) * n
+        expected = [density[:, owner == k].sum(1) / n[owner == k].sum() for k in range(3)]
+        np.testing.assert_allclose(np.exp(own), np.transpose(expected), rtol=1e-9)
 
 
 def test_a_gap_leaves_the_marginal_and_a_density_integrates_to_one():
@@ -155,9 +171,10 @@ def test_densities_of_categories_sum_to_one_and_gaps_are_summed_over():
     x = np.stack([rng.integers(-1, n, 50) for n in levels], axis=1)
     members = CategoryMembers.of(x, levels, np.arange(50) % 2, 2, rng.uniform(0.5, 2, 50))
     every = np.stack(np.meshgrid(*map(np.arange, levels), indexing="ij"), -1).reshape(-1, 3)
-    density = np.exp(members.log_density(every))
+    both = np.arange(4)
+    density = np.exp(members.log_density(None, every, both))
     np.testing.assert_allclose(density[:2].sum(1), 1.0)
-    gap = np.exp(members.log_density(np.array([[-1, 2, 0], [0, 2, 0], [1, 2, 0]])))
+    gap = np.exp(members.log_density(None, np.array([[-1, 2, 0], [0, 2, 0], [1, 2, 0]]), both))
     np.testing.assert_allclose(gap[:2, 0], gap[:2, 1] + gap[:2, 2])
 
 
@@ -286,7 +303,9 @@ def test_stacking_is_what_scipy_finds():
 
 
 def test_the_mass_of_the_prior_is_even_over_families():
-    np.testing.assert_allclose(stack.shares(["a", "b", "b", "c"]), [1 / 3, 1 / 6, 1 / 6, 1 / 3])
-    np.testing.assert_allclose(stack.shares(["a", stack.BASE_RATE]), [5 / 6, 1 / 6])
-    np.testing.assert_allclose(stack.shares(["a", stack.SOFTMAX, stack.SOFTMAX]), [1 / 3, 1 / 3, 1 / 3])
+    a, b = (average.Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
+    base, softmax = average.Product(None, None), SoftmaxMember(1.0)
+    np.testing.assert_allclose(stack.shares([a, b, b, softmax]), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
+    np.testing.assert_allclose(stack.shares([a, base]), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(stack.shares([a, softmax, softmax]), [1 / 3, 1 / 3, 1 / 3])
     assert stack.strength(10) == 5 and stack.strength(1000) == 1

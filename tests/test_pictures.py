@@ -13,7 +13,9 @@ from matplotlib.text import Text
 
 import bayesgen as bg
 from bayesgen import plot
+from bayesgen.averaging.average import Product
 from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.inspection import evidence
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
@@ -47,7 +49,11 @@ def boundaries(ax):
 
 AVERAGED = bg.AveragedClassifier()
 AVERAGED.average_ = SimpleNamespace(  # as a fit might leave it
-    names=[((1, GaussianMember("full", 2.0, 0.1)), None), ((3, GaussianMember("full", 2.0, 0.1)), None), (None, None)],
+    members=[
+        Product(GaussianMember("full", 2.0, 0.1), None),
+        Product(MixtureMember("full", 2.0, 0.1, most=3), None),
+        Product(None, None),
+    ],
     weights=np.array([0.5, 0.3, 0.2]),
     exponents=np.array([0.8, 0.5, 1.0]),
 )

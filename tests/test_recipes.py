@@ -1,4 +1,4 @@
-"""The three recipes of CONTRIBUTING.md work as they stand: each is run, and what it makes is used everywhere."""
+"""The four recipes of CONTRIBUTING.md work as they stand: each is run, and what it makes is used everywhere."""
 
 import re
 import sys
@@ -12,6 +12,7 @@ from laws.bayes import predictive_program_is_log_predictive
 from scipy import stats
 
 import bayesgen as bg
+from bayesgen.averaging import families
 from bayesgen.inference import INFERENCES
 from bayesgen.models.structures import STRUCTURES
 
@@ -28,8 +29,8 @@ def made(recipe: str, **names) -> types.ModuleType:
     return module
 
 
-def test_there_are_three():
-    assert [*RECIPES] == ["leaf", "case", "prior", "inference", "structure"]
+def test_there_are_four():
+    assert [*RECIPES] == ["leaf", "case", "prior", "inference", "structure", "family"]
 
 
 # -- a leaf ----------------------------------------------------------------------------------------------------------
@@ -124,3 +125,31 @@ def test_the_structure_says_what_it_takes(structure):
         bg.GaussianDiscriminantClassifier("one factor", shared=True, inference="map").fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(TypeError, match="'one factor' takes a OneFactor prior, got SeparationPrior"):
         bg.models.GaussianDiscriminant(laws.TWO, bg.models.SeparationPrior(), covariance="one factor")
+
+
+# -- a family of members ---------------------------------------------------------------------------------------------
+
+
+def test_the_family_in_an_average(monkeypatch, tmp_path):
+    family = made("family").BinsMember
+    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES, family])
+    X = np.random.default_rng(3).random((400, 2))
+    y = (5 * X[:, 0]).astype(int) % 2  # five stripes, which no Gaussian sees
+    X[5, 1] = np.nan
+    classifier = bg.AveragedClassifier(components=False).fit(X[:200], y[:200])
+    own = classifier.summary().query("kind == 'bins'")
+    assert sorted(own["bins"]) == [3, 5] and own["weight"].sum() > 0.5
+    assert classifier.score(X[200:], y[200:]) > 0.8
+    gap = np.where(np.arange(2) == 1, np.nan, X[200:204])
+    np.testing.assert_allclose(classifier.predict_proba(np.full((1, 2), np.nan))[0], _share(y[:200]), rtol=1e-9)
+    assert (bg.inspection.next_measurement(classifier, gap)[:, 1] >= 0).all()
+    assert classifier.predict_proba_interval(gap).shape == (4, 2, 2)
+    assert classifier.explain(gap).sizes["term"] == 4
+    classifier.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc", [family])
+    np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
+
+
+def _share(y):
+    count = np.bincount(y) + 1
+    return count / count.sum()

@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import bayesgen as bg
-from bayesgen.averaging import evidence, temper
+from bayesgen.averaging import temper
 from bayesgen.averaging.reference import Reference
 from bayesgen.inspection import leave_one_out, prior_by_loo
-from bayesgen.models import DirichletCategorical, NormalInverseGamma, NormalInverseWishart
+from bayesgen.models import DirichletCategorical
 from bayesgen.models.moments import moments
 
 NB = bg.NaiveBayesClassifier
@@ -137,10 +137,7 @@ GD = bg.GaussianDiscriminantClassifier
 
 
 def prior_of(member, statistics):
-    p = evidence.posterior(member, Reference.of(statistics), prior=True)
-    if "diagonal" in member.structure:
-        return NormalInverseGamma(p.mean[0], p.kappa[0], p.nu[0] / 2, p.scale[0] / 2)
-    return NormalInverseWishart(p.mean[0], p.kappa[0], p.nu[0], p.scale[0])
+    return member.prior(Reference.of(statistics)).untied()
 
 
 @pytest.mark.parametrize("shared", [False, True])

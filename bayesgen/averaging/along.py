@@ -18,10 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.average import Average
-from bayesgen.averaging.evidence import posterior
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.stack import SOFTMAX
+from bayesgen.averaging.average import Average, Product
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -76,24 +73,23 @@ class Students:
     """
 
     def __init__(self, views, used):
-        every = enumerate((view, member) for view in views for member in view.members)
+        every = enumerate((view, member) for view in views for member in range(len(view.members)))
         chosen = [(place, view, member) for place, (view, member) in every if used[place]]
-        chosen.sort(key=lambda one: "diagonal" in one[2].structure)
+        chosen.sort(key=lambda one: one[1].members[one[2]].diagonal)
         self.places = np.array([one[0] for one in chosen], np.intp)
         mean, ratio, dof, share, full, flat, self.runs = [], [], [], [], [], [], []
-        for (view, diagonal), run in groupby(chosen, lambda one: (one[1], "diagonal" in one[2].structure)):
-            owner, n, members = view.view.owner, view.statistics.n + 1, [member for _, _, member in run]
-            reference = Reference.of(view.statistics)
+        for (view, diagonal), run in groupby(chosen, lambda one: (one[1], one[1].members[one[2]].diagonal)):
+            owner, members = view.view.owner, [member for _, _, member in run]
             for member in members:
-                settled = posterior(member, reference)
-                mean.append(settled.mean)
-                ratio.append(settled.kappa / (settled.kappa + 1))
-                dof.append(np.broadcast_to(settled.nu - (0 if diagonal else settled.mean.shape[1] - 1), len(owner)))
-                (flat if diagonal else full).append(
-                    np.broadcast_to(settled.scale, (len(owner), *settled.scale.shape[1:]))
-                )
+                model = view.posterior(member)
+                kappa = model.kappa[:, 0] if diagonal else model.kappa
+                mean.append(model.mean)
+                ratio.append(kappa / (kappa + 1))
+                dof.append(np.broadcast_to(2 * model.alpha[:, 0] if diagonal else model.dof, len(owner)))
+                scale = 2 * model.beta if diagonal else model.scale
+                (flat if diagonal else full).append(np.broadcast_to(scale, (len(owner), *scale.shape[1:])))
             self.runs.append((len(members), owner))
-            share.append(np.tile(np.log(n / np.bincount(owner, n)[owner]), len(members)))
+            share.append(np.tile(view.log_share, len(members)))
         self.mean, self.dof, self.log_share = np.concatenate(mean), np.concatenate(dof), np.concatenate(share)
         self.ratio = np.concatenate(ratio)
         self._constants: dict[int, np.ndarray] = {}
@@ -194,19 +190,21 @@ class Members:
     """
 
     def __init__(self, average: Average, used):
-        soft = np.array([a == SOFTMAX for a, _ in average.names])
-        parents = 1 if average.categorical is None else 1 + len(average.categorical.members)
+        soft = np.array([not isinstance(member, Product) for member in average.members])
+        numbers, categories, others = (average.taking(columns) for columns in ("numbers", "categories", "table"))
+        parents = 1 + sum(len(part.members) for part in categories)
         pair = np.flatnonzero(used & ~soft)
         number, self.category = np.divmod(pair, parents)  # the last of each kind is none
         asked = np.isin(np.arange((~soft).sum() // parents), number)[:-1]
-        self.students = Students(average.numeric, asked) if asked.any() else None
+        self.students = Students(numbers, asked) if asked.any() else None
         place = np.full(len(asked) + 1, -1)
         if self.students is not None:
             place[self.students.places] = np.arange(len(self.students.places))
         self.number, self.soft = place[number], np.flatnonzero(used[soft])
         order = np.concatenate([pair, np.flatnonzero(used & soft)])
-        self.categorical: Any = average.categorical  # asked for only where there are such columns
-        self.discriminative: Any = average.discriminative
+        self.categorical: Any = categories[0] if categories else None
+        self.warp: Any = numbers[0].view.warp if numbers else None
+        self.others = others
         self.average, self.exponents, self.weights = average, average.exponents[order], average.weights[order]
         self.density_weights = average.density_weights[order]
 
@@ -247,7 +245,7 @@ class Rows:
         self.place = np.cumsum(~seen) - 1  # of a column among the missing ones
         self.given = None
         if members.students is not None:
-            self.given = members.students.given(members.average.numeric[0].view.warp.forward(x), seen)
+            self.given = members.students.given(members.warp.forward(x), seen)
 
     def here(self) -> np.ndarray:
         """Log p(x | k) under the members, (M, K, n)."""
@@ -262,7 +260,8 @@ class Rows:
         groups = None if self.given is None else self.given.along(row, self.place[column], y)
         softmax = self.softmax
         if len(self.members.soft):
-            softmax = self.members.discriminative.along(self.x, self.c, row, column, values)
+            some = [part.along(self.x, self.c, row, column, values) for part in self.members.others]
+            softmax = np.concatenate(some)
         return self._density(groups, self.categories[:, :, row, None], softmax, y.shape)
 
     def levels(self, row, column: int) -> np.ndarray:
@@ -276,13 +275,13 @@ class Rows:
         return self._density(groups, categories, softmax, (len(row), count))
 
     def _others(self, x, c):
-        """Of all members of categories and none, (B + 1, K, n), and of all softmax members, (S, K, n)."""
+        """Of all members of categories and none, (B + 1, K, n), and of all that take the whole table, (S, K, n)."""
         members = self.members
         categories = softmax = np.zeros((1, len(members.average.class_weight), len(x)))
         if members.categorical is not None:
-            categories = np.concatenate([np.swapaxes(members.categorical.log_density(c), 1, 2), categories])
+            categories = np.concatenate([_every(members.categorical, x, c), categories])
         if len(members.soft):
-            softmax = np.swapaxes(members.discriminative.log_density(x, c), 1, 2)
+            softmax = np.concatenate([_every(part, x, c) for part in members.others])
         return categories, softmax
 
     def _density(self, groups, categories, softmax, shape):
@@ -308,6 +307,11 @@ def _mixed(density):
     np.log(total, out=total)
     total += top
     return total
+
+
+def _every(part, x, c):
+    """Log p(x | k) of rows under all members of a part, (M, K, n)."""
+    return part.log_density(x, c, np.arange(len(part.members))).swapaxes(1, 2)
 
 
 def _first(vector, array):

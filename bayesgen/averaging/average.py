@@ -1,7 +1,8 @@
 r"""The average: members of numbers and of categories, their products, exponents and weights.
 
-A member of a table is a pair: one of the numeric columns (or none) and one of the categorical columns (or none), with
-density the product of the two. The pair of none and none says nothing of x: it is the base rate. With q_m of `temper`,
+A member of a table is a product: one of the numeric columns (or none) and one of the categorical columns (or none),
+with density the product of the two; or a member that takes the whole table. The product of none and none says nothing
+of x: it is the base rate. With q_m of `temper`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
 
@@ -10,20 +11,42 @@ Other class priors multiply the average by their ratio to π. This is no joint d
 log p(x, t).
 """
 
-from dataclasses import dataclass
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging.categories import CategoryMembers
-from bayesgen.averaging.logistic import STRENGTHS, LogisticMembers
-from bayesgen.averaging.numbers import FittedView
-from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
-from bayesgen.averaging.temper import log_probability
+from bayesgen.averaging.member import Member, Together
 from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
-_CELLS = 1 << 22  # densities held at a time: 32 MB
+BASE_RATE = "base rate"  # the product that says nothing of the features
+_CELLS = 1 << 19  # densities held at a time
+
+
+class Product(NamedTuple):
+    """A member of the numbers, or none, with one of the categories, or none."""
+
+    numbers: Any
+    categories: Any
+
+    @property
+    def family(self) -> str:
+        """Names of the families, whatever the strengths."""
+        return " x ".join(part.family for part in self if part is not None) or BASE_RATE
+
+    @property
+    def mass(self) -> float:
+        """Prior weight of the family: a fifth of the base rate."""
+        return 0.2 if self == (None, None) else 1.0
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what a summary says of both."""
+        kind = {"kind": BASE_RATE if self == (None, None) else "generative"}
+        return {name: v for part in self if part is not None for name, v in part.settings().items()} | kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,38 +55,40 @@ class Average(Record):
 
     Attributes
     ----------
-    numeric : tuple of FittedView
-        Of the numeric columns; empty where there are none.
-    categorical : CategoryMembers or None
-        Of the categorical columns.
-    discriminative : LogisticMembers or None
-        Of all columns.
+    parts : tuple of Together
+        The members, those of each family and fit together.
     class_weight : array, shape (K,)
         Weight of the rows of each class.
     concentration : array, shape (K,)
         Dirichlet prior of the class probabilities.
     exponents, weights, density_weights : array, shape (M,)
-        τ, w and v of each member; see `names` for their order.
+        τ, w and v of each member; see `members_of` for their order.
     """
 
-    numeric: tuple[FittedView, ...]
-    categorical: CategoryMembers | None
-    discriminative: LogisticMembers | None
+    parts: tuple[Together, ...]
     class_weight: np.ndarray
     concentration: np.ndarray
     exponents: np.ndarray
     weights: np.ndarray
     density_weights: np.ndarray
 
-    @property
+    @functools.cached_property
     def log_class_prior(self) -> np.ndarray:
         """Log of the class probabilities, (K,)."""
         return np.log(self.class_weight + self.concentration) - np.log((self.class_weight + self.concentration).sum())
 
-    @property
-    def names(self) -> list[tuple]:
-        """What each member is made of, see `members_of`."""
-        return members_of(self.numeric, self.categorical, self.discriminative)
+    @functools.cached_property
+    def members(self) -> list:
+        """Every member, see `members_of`."""
+        return members_of(self.parts)
+
+    def taking(self, columns: str) -> tuple[Any, ...]:
+        """Return the parts that take "numbers", "categories", or the whole "table"."""
+        return taking(self.parts, columns)
+
+    def place(self, member) -> tuple[Any, int]:
+        """Return the part that a member of the numbers, or of the categories, belongs to, and its place there."""
+        return next((part, place) for part in self.parts for place, own in enumerate(part.members) if own == member)
 
     @np.errstate(under="ignore")
     def log_density(self, x, c, used=None) -> np.ndarray:
@@ -78,27 +103,33 @@ class Average(Record):
         used : bool array, shape (M,), optional
             The members to return, in order; without, all.
         """
-        used = np.ones(len(self.weights), bool) if used is None else used
-        numbers, start = [], 0
-        pairs = 1 if self.categorical is None else 1 + len(self.categorical.members)
-        for view in self.numeric:
-            stop = start + pairs * len(view.members)
-            numbers.append(view.log_density(x, used[start:stop].reshape(-1, pairs).any(1)))
-            start = stop
-        categories = [] if self.categorical is None else [self.categorical.log_density(c)]
-        density = products(numbers, categories, len(x), len(self.class_weight))
-        if self.discriminative is not None:
-            density = np.concatenate([density, self.discriminative.log_density(x, c)])
-        return density[used]
+        used = np.arange(len(self.weights)) if used is None else np.flatnonzero(used)
+        numbers, categories, others = (self.taking(columns) for columns in ("numbers", "categories", "table"))
+        width, pairs = 1 + _count(categories), (1 + _count(numbers)) * (1 + _count(categories))
+        first, second = np.divmod(used[used < pairs], width)
+        result = np.empty((len(used), len(self.class_weight), len(x))).swapaxes(1, 2)
+        _write(result[: len(first)], numbers, first, x, c)
+        if categories:
+            some = np.unique(second)
+            density = np.empty((len(some), len(self.class_weight), len(x))).swapaxes(1, 2)
+            _write(density, categories, some, x, c)
+            for m, place in enumerate(np.searchsorted(some, second)):
+                result[m] += density[place]
+        _write(result[len(first) :], others, used[len(first) :] - pairs, x, c)
+        return result
 
     @np.errstate(under="ignore")
     def probability(self, x, c, priors=None) -> np.ndarray:
         """p(k | x) of rows, (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
-        for part in self.pieces(len(x)):
-            density = self.log_density(x[part], c[part], used)
-            q = np.exp(log_probability(density, self.log_class_prior, self.exponents[used]))
-            result[part] = np.tensordot(self.weights[used], q, 1)
+        weights, exponents = self.weights[used], self.exponents[used, None, None]
+        for part in self.pieces(len(x), used):
+            q = self.log_density(x[part], c[part], used).swapaxes(1, 2)  # (M, K, n): over few classes of many rows
+            q *= exponents
+            q += self.log_class_prior[:, None]
+            q -= q.max(1, keepdims=True)
+            np.exp(q, out=q)
+            result[part] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1))
         if priors is not None:
             result *= priors / np.exp(self.log_class_prior)
         return result / result.sum(1, keepdims=True)
@@ -108,17 +139,31 @@ class Average(Record):
         """Log p(x, k) under the untempered members, (n, K), in the units of the columns."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
-        for part in self.pieces(len(x)):
+        for part in self.pieces(len(x), used):
             density = self.log_density(x[part], c[part], used)
             result[part] = mixed(density, self.density_weights[used])
         result += self.log_class_prior
-        if self.numeric:
-            result += self.numeric[0].view.warp.log_slope(x)[:, None]
+        if numbers := self.taking("numbers"):
+            result += numbers[0].view.warp.log_slope(x)[:, None]
         return result
 
-    def pieces(self, rows: int):
-        """Slices of rows whose densities fit into memory."""
-        return pieces(rows, len(self.weights) * len(self.class_weight), _CELLS, rows)
+    def pieces(self, rows: int, used):
+        """Slices of rows whose densities under some members fit into memory."""
+        return pieces(rows, int(used.sum()) * len(self.class_weight), _CELLS, rows)
+
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # what is derived is derived again
+
+
+def _write(result, parts, places, x, c) -> None:
+    """Write densities of members (m, n, K), by their places among those of some parts; beyond the last it is none."""
+    start, result[:] = 0, 0.0
+    for part in parts:
+        own = (start <= places) & (places < start + len(part.members))
+        if own.any():
+            some, place = np.unique(places[own] - start, return_inverse=True)
+            result[own] = part.log_density(x, c, some)[place]
+        start += len(part.members)
 
 
 def mixed(log_terms, weights) -> np.ndarray:
@@ -130,40 +175,50 @@ def mixed(log_terms, weights) -> np.ndarray:
         return np.asarray(logsumexp((log_terms.T + np.log(weights)).T, axis=0))
 
 
-def members_of(numbers, categories, discriminative) -> list[tuple]:
-    """Every member, a pair: one of the numbers with one of the categories; then the discriminative ones.
-
-    Of numbers (components a class, `GaussianMember`) or None, of categories (structure, strength) or None; the
-    discriminative ones are pairs of "softmax" and their strength.
-    """
-    first = [(view.count, member) for view in numbers for member in view.members]
-    second = [] if categories is None else list(categories.members)
-    pairs: list[tuple] = [(a, b) for a in [*first, None] for b in [*second, None]]
-    return pairs if discriminative is None else [*pairs, *((SOFTMAX, strength) for strength in STRENGTHS)]
+def taking(parts, columns: str) -> tuple[Any, ...]:
+    """Return the parts whose members take "numbers", "categories", or the whole "table"."""
+    return tuple(part for part in parts if part.members[0].takes == columns)
 
 
-def families(members) -> list[str]:
-    """The family of each member: its structure, whatever the strengths; of several components their number."""
-
-    def name(a, b):
-        if a == SOFTMAX:
-            return a
-        if a is None and b is None:
-            return BASE_RATE
-        numbers = a and (a[1].structure if a[0] == 1 else f"{a[0]} components")
-        return " x ".join(part for part in (numbers, b and b[0]) if part)
-
-    return [name(*member) for member in members]
+def _count(parts) -> int:
+    return sum(len(part.members) for part in parts)
 
 
-def generative(members, numbers, categories) -> np.ndarray:
+def members_of(parts) -> list[Product | Member]:
+    """Every member: products of each of the numbers, then none, with each of the categories, then none; the others."""
+    first, second, others = (
+        [member for part in taking(parts, columns) for member in part.members]
+        for columns in ("numbers", "categories", "table")
+    )
+    return [*(Product(a, b) for a in [*first, None] for b in [*second, None]), *others]
+
+
+def generative(members, parts) -> np.ndarray:
     """Which members have a density of all columns, (M,)."""
-    some = [(a is not None or not numbers) and (b is not None or categories is None) for a, b in members]
-    return np.array([flag and a != SOFTMAX for flag, (a, _) in zip(some, members, strict=True)])
+    missing = [not taking(parts, columns) for columns in ("numbers", "categories")]
+
+    def whole(member):
+        if not isinstance(member, Product):
+            return member.generative
+        return all(none or (part is not None and part.generative) for part, none in zip(member, missing, strict=True))
+
+    return np.array([whole(member) for member in members])
 
 
 def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
-    """Log densities of every pair, (M, n, K), from those of its parts."""
+    """Log densities of every product, (M, n, K), from those of its parts."""
     nothing = np.zeros((1, rows, classes))
     first, second = np.concatenate([*numbers, nothing]), np.concatenate([*categories, nothing])
     return (first[:, None] + second[None]).reshape(-1, rows, classes)
+
+
+def log_evidence(members, parts) -> np.ndarray:
+    """Log p(x | t) of all rows under every member, (M,); -inf for those without one, or that leave columns out."""
+    first, second = (
+        np.concatenate([*(part.log_evidence() for part in own), [-np.inf if own else 0.0]])
+        for own in (taking(parts, "numbers"), taking(parts, "categories"))
+    )
+    result = np.full(len(members), -np.inf)
+    pairs = first[:, None] + second
+    result[: pairs.size] = pairs.ravel()
+    return result

@@ -1,8 +1,8 @@
-r"""The members of categorical columns: naive Bayes, and the average of one-dependence estimators.
+r"""Members of the categorical columns: naive Bayes, and the average of one-dependence estimators.
 
 With a level for each category of each of F columns (L levels in all), n_ka the weight of class k at level a, n_kab at
-levels a and b of two columns, and n_kj the weight of class k that has column j, "independent" is naive Bayes under
-Dirichlet(α) on the L_j levels of each column,
+levels a and b of two columns, and n_kj the weight of class k that has column j, "independent" is naive Bayes, a
+`DirichletCategorical` (α) for each column,
 
 .. math:: p(a \mid k) = \frac{n_{ka} + \alpha}{n_{kj} + \alpha L_j}
 
@@ -18,21 +18,79 @@ child drops out of the product, a missing parent is summed over. (Webb, Boughton
 A row left out subtracts its weight r: from n_ka at its levels and from n_kab at pairs of them, in its own class.
 """
 
+import functools
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from bayesgen.core.program import Record
+from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.rows import Rows
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.categorical import DirichletCategorical
 
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
 _CELLS = 1 << 20
+ALPHAS, STRENGTHS = (0.25, 1.0), (1.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryMembers(Record):
+class CategoryMember(Member):
+    """One choice of structure and strength.
+
+    Attributes
+    ----------
+    structure : {"independent", "one parent"}
+        What columns depend on, given the class.
+    strength : float
+        α of independent columns, s of those with a parent.
+    """
+
+    takes: ClassVar = "categories"
+    generative: ClassVar = True
+    subtracts: ClassVar = True
+    folds: ClassVar = False
+
+    structure: str
+    strength: float
+
+    @property
+    def family(self) -> str:
+        """The structure."""
+        return self.structure
+
+    @classmethod
+    def propose(cls, rows: Rows, setting):
+        """Naive Bayes; and one parent, where there are several columns and not too many pairs of levels."""
+        if not rows.levels:
+            return []
+        return [_members(_few(rows.levels, rows.classes))]
+
+    @classmethod
+    def fit(cls, groups, training):
+        """Count."""
+        rows = training.summed
+        return [CategoryMembers.of(rows.c, rows.levels, rows.codes, rows.classes, rows.weight) for _ in groups]
+
+    def settings(self):
+        """Return structure and strength."""
+        return {"kind": "generative", "categories": self.structure, "strength": self.strength}
+
+
+def _members(parents: bool) -> tuple[CategoryMember, ...]:
+    kinds = {"independent": ALPHAS, "one parent": STRENGTHS if parents else ()}
+    return tuple(CategoryMember(name, strength) for name, own in kinds.items() for strength in own)
+
+
+def _few(levels, classes: int) -> bool:
+    """Whether pairs of levels are counted."""
+    return len(levels) > 1 and classes * sum(levels) ** 2 <= _PAIRS
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryMembers(Together):
     """Counts of levels and of pairs of them, by class.
 
     Attributes
@@ -48,9 +106,6 @@ class CategoryMembers(Record):
     levels: np.ndarray
     single: np.ndarray
     pairs: np.ndarray | None
-
-    alphas: ClassVar = (0.25, 1.0)
-    strengths: ClassVar = (1.0, 4.0)
 
     @classmethod
     def of(cls, x, levels, codes, classes: int, weight) -> "CategoryMembers":
@@ -69,10 +124,9 @@ class CategoryMembers(Record):
         weight : array, shape (n,)
             Weights.
         """
-        levels = np.asarray(levels)
-        total = int(levels.sum())
-        hot, many = _hot(x, levels), len(levels) == 1 or classes * total**2 > _PAIRS
-        single, pairs = np.zeros((classes, total)), None if many else np.zeros((classes, total, total))
+        few, levels = _few(levels, classes), np.asarray(levels)
+        total, hot = int(levels.sum()), _hot(x, levels)
+        single, pairs = np.zeros((classes, total)), np.zeros((classes, total, total)) if few else None
         for k in range(classes):
             own = hot[codes == k]
             weighted = own.multiply(weight[codes == k][:, None]).tocsr()
@@ -82,24 +136,58 @@ class CategoryMembers(Record):
         return cls(levels, single, pairs)
 
     @property
-    def members(self) -> tuple[tuple[str, float], ...]:
+    def members(self) -> tuple[CategoryMember, ...]:  # type: ignore[override]  # it follows from the counts
         """Structure and strength of each member."""
-        parents = () if self.pairs is None else self.strengths
-        return tuple(("independent", a) for a in self.alphas) + tuple(("one parent", s) for s in parents)
+        return _members(self.pairs is not None)
 
-    @property
+    @functools.cached_property
     def column(self):
         """The column of each level, (L,)."""
         return np.repeat(np.arange(len(self.levels)), self.levels)
 
-    @property
+    @functools.cached_property
     def by_column(self):
         """Matrix (L, F) that sums levels by column."""
         return (self.column[:, None] == np.arange(len(self.levels))).astype(float)
 
-    def log_density(self, x) -> np.ndarray:
-        """Log p(x | k) of rows under every member, (M, n, K)."""
-        return np.stack([self.density(x, *self._tables(*member)) for member in self.members])
+    def claims(self, dim, levels, classes):
+        """Counts of all levels."""
+        total = sum(levels)
+        yield "the members have other categories than schema_", self.levels.tolist() == list(levels), None
+        yield "the counts of categories", self.single, (classes, total)
+        if self.pairs is not None:
+            yield "the counts of pairs of categories", self.pairs, (classes, total, total)
+
+    def dice(self, member: CategoryMember) -> list[DirichletCategorical]:
+        """Return the posterior of the levels of each column alone, by class."""
+        alpha = member.strength if member.structure == "independent" else ALPHAS[0]
+        counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
+        priors = (DirichletCategorical(alpha, int(count)) for count in self.levels)
+        return [prior.update(SumStatistics(own, np.float64(0))) for prior, own in zip(priors, counts, strict=True)]
+
+    def log_evidence(self) -> np.ndarray:
+        """Return log p(x | t) of all rows under every member, (M,); -inf of those with a parent, which have none."""
+        result = np.full(len(self.members), -np.inf)
+        for place, member in enumerate(self.members):
+            if member.structure == "independent":
+                counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
+                priors = (DirichletCategorical(member.strength, int(count)) for count in self.levels)
+                sums = (SumStatistics(own, np.float64(0)) for own in counts)
+                result[place] = sum(prior.log_evidence(own) for prior, own in zip(priors, sums, strict=True))
+        return result
+
+    @functools.cached_property
+    def _prepared(self) -> dict[int, Any]:
+        return {}
+
+    def log_density(self, x, c, used) -> np.ndarray:
+        """Log p(x | k) of rows under some members, (m, n, K)."""
+        result = np.empty((len(used), len(c), len(self.single)))
+        for own, place in zip(result, used, strict=True):
+            if place not in self._prepared:
+                self._prepared[place] = self._tables(self.members[place])
+            own[:] = self.density(c, *self._prepared[place])
+        return result
 
     def density(self, x, level, table=None) -> np.ndarray:
         """Log p(x | k) of rows, (n, K), under p(a | k) (K, L), and of one parent also under p(b | k, a) (K, L, L)."""
@@ -127,17 +215,19 @@ class CategoryMembers(Record):
             result[j] = rng.choice(len(own), p=own / own.sum())
         return result
 
-    def _tables(self, structure, strength):
+    def _tables(self, member: CategoryMember):
         """Predictive p(a | k), and p(b | k, a) of one parent."""
-        if structure == "independent":
-            return self._level(strength), None
-        level = self._level(self.alphas[0])
-        seen = (self.pairs @ self.by_column)[..., self.column]  # n_kai at each level of column i, (K, L, L)
-        return level, (self.pairs + strength * level[:, None]) / (seen + strength)
+        level = np.concatenate([die.mean for die in self.dice(member)], axis=1)
+        if member.structure == "independent":
+            return level, None
+        pairs: Any = self.pairs
+        seen = (pairs @ self.by_column)[..., self.column]  # n_kai at each level of column i, (K, L, L)
+        return level, (pairs + member.strength * level[:, None]) / (seen + member.strength)
 
-    def leave_out(self, x, codes, removed) -> np.ndarray:
+    def left_out(self, rows: Rows, removed, anew=None) -> np.ndarray:
         """Log p(x_i | k) of rows of the fit without themselves, (M, n, K)."""
-        result = self.log_density(x)
+        x, codes = rows.c, rows.codes
+        result = self.log_density(rows.x, x, np.arange(len(self.members)))
         step = max(1, _CELLS // (int(self.levels.sum()) * len(self.levels)))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
@@ -152,18 +242,18 @@ class CategoryMembers(Record):
         hot = _hot(x, self.levels).toarray()
         gone = removed[:, None] * hot
         result = np.empty((len(self.members), len(x)))
-        for row, alpha in enumerate(self.alphas):
+        for row, alpha in enumerate(ALPHAS):
             level = self._level(alpha, (self.single[codes] - gone).clip(0))
             result[row] = (np.log(np.take_along_axis(level, place, 1)) * seen).sum(1)
         if self.pairs is not None:
-            level = self._level(self.alphas[0], (self.single[codes] - gone).clip(0))
+            level = self._level(ALPHAS[0], (self.single[codes] - gone).clip(0))
             child = np.take_along_axis(level, place, 1)  # p(x_j | k), (B, F)
             levels, allowed = np.arange(len(column)), self._allowed(x)
             both = self.pairs[codes[:, None, None], levels[None, :, None], place[:, None]] - gone[:, :, None]
             total = (self.pairs @ self.by_column)[codes] - gone[:, :, None] * seen[:, None]
             both, total = both.clip(0), total.clip(0)
             counts = seen[:, None] & (column[:, None] != np.arange(len(self.levels)))
-            for row, s in enumerate(self.strengths, len(self.alphas)):
+            for row, s in enumerate(STRENGTHS, len(ALPHAS)):
                 score = np.log((both + s * child[:, None]) / (total + s), out=np.zeros_like(both), where=counts)
                 result[row] = self._average(score.sum(2) + np.log(level), allowed)
         return result

@@ -1,45 +1,20 @@
-r"""Draws: rows from the untempered members, and class probabilities under parameters drawn from the posteriors.
+"""Draws: rows from the untempered members, and class probabilities under parameters drawn from the posteriors."""
 
-Given a member, Σ is drawn by Bartlett's decomposition (variances by their inverse chi-squares where it is diagonal),
-μ given Σ, the probabilities of groups, levels and classes from their Dirichlet posteriors.
-"""
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging.evidence import posterior
-from bayesgen.averaging.gaussian import whiten
-from bayesgen.averaging.logistic import STRENGTHS
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.stack import SOFTMAX
+from bayesgen.averaging.average import Average, Product
 from bayesgen.numerics.pieces import pieces
-from bayesgen.numerics.student import triangular_inverse
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 
 
-def gaussians(view, member, size, rng):
-    """Draws of the groups' means, and of Cholesky factors of covariances, or of standard deviations where diagonal.
-
-    Returns
-    -------
-    mean : array, shape (*size, G, D)
-    root : array, shape (*size, H, D, D) or (*size, H, D)
-        H = G, or 1 where the groups share it.
-    """
-    p = posterior(member, Reference.of(view.statistics))
-    if p.scale.ndim == 2:
-        root = np.sqrt(p.scale / rng.chisquare(p.nu[:, None], (*size, *p.scale.shape)))
-        noise = rng.standard_normal((*size, *p.mean.shape)) * root
-    else:
-        dim = p.scale.shape[-1]
-        lower = np.tril(rng.standard_normal((*size, *p.scale.shape)), -1)
-        places = np.arange(dim)
-        freedom = p.nu[:, None] + places - dim + 1
-        lower[..., places, places] = np.sqrt(rng.chisquare(freedom, (*size, *freedom.shape)))
-        root = np.linalg.cholesky(p.scale) @ triangular_inverse(lower)
-        noise = (root @ rng.standard_normal((*size, *p.mean.shape, 1)))[..., 0]
-    return p.mean + noise / np.sqrt(p.kappa)[:, None], root
+def gaussians(view, place: int, size, rng) -> tuple[Any, dict[str, np.ndarray]]:
+    """Draw the parameters of the groups under a member of a view, (*size, G, ...): its posterior, and the draws."""
+    posterior = view.posterior(place)
+    return posterior, posterior.sample_parameters(rng, size)
 
 
 def shares(view, size, rng):
@@ -49,49 +24,38 @@ def shares(view, size, rng):
     return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
 
 
-def parameters(average, a, b, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """Draws of the parameters of one member (a, b), by name: dims and values (*size, ...), bent columns' units."""
+def parameters(average: Average, member: Product, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Draws of the parameters of one member, by name: dims and values (*size, ...), bent columns' units."""
     weights = average.class_weight + average.concentration
     result: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         "class_probability": (("class",), rng.dirichlet(weights, size))
     }
-    if a is not None:
-        view = next(v for v in average.numeric if v.count == a[0])
-        mean, root = gaussians(view, a[1], size, rng)
+    if member.numbers is not None:
+        view, place = average.place(member.numbers)
+        _, drawn = gaussians(view, place, size, rng)
         group = ("class",) if len(view.view.owner) == len(weights) else ("group",)
-        own = () if root.shape[len(size)] < mean.shape[len(size)] else group
-        spread = root**2 if root.ndim == mean.ndim else root @ np.swapaxes(root, -1, -2)
-        if not own:
-            spread = np.take(spread, 0, axis=len(size))
-        result["mean"] = ((*group, "column"), mean)
-        if root.ndim == mean.ndim:
-            result["variance"] = ((*own, "column"), spread)
-        else:
-            result["covariance"] = ((*own, "column", "other column"), spread)
+        for site, values in drawn.items():
+            if site != "cholesky":
+                own = () if site != "mean" and view.members[place].shared else group
+                result[site] = ((*own, *("column", "other column")[: values.ndim - len(size) - len(own)]), values)
         if group == ("group",):
             result["share"] = (group, shares(view, size, rng))
-    if b is not None:
-        categories = average.categorical
-        alpha = b[1] if b[0] == "independent" else categories.alphas[0]
-        counts = np.broadcast_to(categories.single + alpha, (*size, *categories.single.shape))
-        result["level_probability"] = (("class", "level"), _levels(categories, counts, rng))
+    if member.categories is not None:
+        part, place = average.place(member.categories)
+        levels = np.concatenate(
+            [d.sample_parameters(rng, size)["probability"] for d in part.dice(member.categories)], -1
+        )
+        result["level_probability"] = (("class", "level"), levels)
     return result
-
-
-def _levels(categories, weights, rng):
-    """Probabilities of the levels of each column, (..., L), drawn under Dirichlet ``weights``."""
-    drawn = np.maximum(rng.standard_gamma(weights), 1e-300)
-    return drawn / (drawn @ categories.by_column)[..., categories.column]
 
 
 def tables(categories, member, rng):
     """Of "independent" p(a | k), (K, L); of "one parent" also p(b | k, a), (K, L, L)."""
-    structure, strength = member
-    alpha = strength if structure == "independent" else categories.alphas[0]
-    level = _levels(categories, categories.single + alpha, rng)
-    if structure == "independent":
+    level = np.concatenate([die.sample_parameters(rng)["probability"] for die in categories.dice(member)], -1)
+    if member.structure == "independent":
         return level, None
-    return level, _levels(categories, categories.pairs + strength * level[:, None], rng)
+    drawn = np.maximum(rng.standard_gamma(categories.pairs + member.strength * level[:, None]), 1e-300)
+    return level, drawn / (drawn @ categories.by_column)[..., categories.column]
 
 
 def rows(average, codes, rng):
@@ -111,28 +75,28 @@ def rows(average, codes, rng):
     c : int array, shape (n, F)
         Codes of categories.
     """
-    names = average.names
-    dim = average.numeric[0].statistics.mean.shape[1] if average.numeric else 0
-    levels = () if average.categorical is None else average.categorical.levels
-    x, c = np.empty((len(codes), dim)), np.empty((len(codes), len(levels)), np.intp)
-    chosen = rng.choice(len(names), len(codes), p=average.density_weights)
+    numbers, categories = average.taking("numbers"), average.taking("categories")
+    dim, width = len(numbers[0].view.warp.power) if numbers else 0, len(categories[0].levels) if categories else 0
+    x, c = np.empty((len(codes), dim)), np.empty((len(codes), width), np.intp)
+    chosen = rng.choice(len(average.members), len(codes), p=average.density_weights)
     for m in np.unique(chosen):
-        (a, b), at = names[m], np.flatnonzero(chosen == m)
-        if a is not None:
-            view = next(v for v in average.numeric if v.count == a[0])
+        member, at = average.members[m], np.flatnonzero(chosen == m)
+        if member.numbers is not None:
+            view, place = average.place(member.numbers)
             for part in pieces(len(at), view.statistics.scatter.size, _CELLS, len(at)):
                 own = at[part]
-                mean, root = gaussians(view, a[1], (len(own),), rng)
+                posterior, drawn = gaussians(view, place, (len(own),), rng)
                 share = np.where(view.view.owner == codes[own, None], shares(view, (len(own),), rng), 0.0)
                 group, each = choose(share, rng), np.arange(len(own))
-                z, root = rng.standard_normal((len(own), dim)), root[each, group if root.shape[1] > 1 else 0]
-                y = mean[each, group] + (root * z if root.ndim == 2 else (root @ z[..., None])[..., 0])
+                full = posterior.expand(drawn)
+                y = posterior.draw({site: v[each, group] for site, v in full.items()}, rng)
                 x[own] = view.view.warp.back(y)
-        if b is not None:
+        if member.categories is not None:
+            part, _ = average.place(member.categories)
             for row in at:
-                level, table = tables(average.categorical, b, rng)
-                k = codes[row]
-                c[row] = _category_row(average.categorical, level[k], None if table is None else table[k], rng)
+                level, table = tables(part, member.categories, rng)
+                k, nothing = codes[row], np.full(width, -1)
+                c[row] = part.fill(nothing, level[k], None if table is None else table[k], rng)
     return x, c
 
 
@@ -142,59 +106,33 @@ def choose(weights, rng):
     return (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(1)
 
 
-def _category_row(categories, level, table: np.ndarray | None, rng):
-    ends = np.cumsum(categories.levels)
-    starts = ends - categories.levels
-    parent = None if table is None else int(rng.integers(len(starts)))
-    result = np.empty(len(starts), np.intp)
-    order = range(len(starts)) if parent is None else [parent, *(j for j in range(len(starts)) if j != parent)]
-    for j in order:
-        chances = level if table is None or parent is None or j == parent else table[starts[parent] + result[parent]]
-        own = chances[starts[j] : ends[j]]
-        result[j] = rng.choice(len(own), p=own / own.sum())
-    return result
-
-
 @np.errstate(under="ignore")
 def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     """p(k | x, θ) of rows under members drawn by weight and parameters drawn from their posteriors, (size, n, K)."""
-    names, classes = average.names, len(average.class_weight)
+    classes = len(average.class_weight)
     result = np.zeros((size, len(x), classes))
-    chosen = rng.choice(len(names), size, p=average.weights)
+    chosen = rng.choice(len(average.members), size, p=average.weights)
     for m in np.unique(chosen):
-        (a, b), at = names[m], np.flatnonzero(chosen == m)
-        if a == SOFTMAX:  # a point: its spread is not known
-            result[at] += average.discriminative.log_density(x, c)[STRENGTHS.index(b)]
-            a = b = None
-        if a is not None:
-            view = next(v for v in average.numeric if v.count == a[0])
-            drawn = (*gaussians(view, a[1], (len(at),), rng), np.log(shares(view, (len(at),), rng)))
-            rows = view.read(x)
-            for s, *own in zip(at, *drawn, strict=True):
-                result[s] += _number_density(view, *own, *rows)
-        if b is not None:
+        member, at = average.members[m], np.flatnonzero(chosen == m)
+        if not isinstance(member, Product):  # a point: its spread is not known
+            result[at] += average.log_density(x, c, np.arange(len(average.members)) == m)
+            result[at] *= average.exponents[m]
+            continue
+        if member.numbers is not None:
+            view, place = average.place(member.numbers)
+            posterior, drawn = gaussians(view, place, (len(at),), rng)
+            result[at] += group_density(view, posterior, drawn, np.log(shares(view, (len(at),), rng)), x)
+        if member.categories is not None:
+            part, _ = average.place(member.categories)
             for s in at:
-                result[s] += average.categorical.density(c, *tables(average.categorical, b, rng))
+                result[s] += part.density(c, *tables(part, member.categories, rng))
         result[at] *= average.exponents[m]
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
     return np.exp(result - logsumexp(result, axis=2, keepdims=True))
 
 
-def _number_density(view, mean, root, log_share, y, seen):
-    """Log p(x | k, θ) of rows under one draw, (n, K)."""
-    return view.mix(group_density(mean, root, y, seen), log_share)
-
-
-def group_density(mean, root, y, seen):
-    """Log p(y | group, θ) of bent rows under one draw, (n, G), up to a number of each row."""
-    density = np.empty((len(y), len(mean)))
-    for g in range(len(mean)):
-        own, z = root[g if len(root) > 1 else 0], y - mean[g]
-        if own.ndim == 1:
-            column = -0.5 * (z / own) ** 2 - np.log(own)
-            density[:, g] = (column if seen is None else np.where(seen, column, 0.0)).sum(1)
-        else:
-            seen_z = z if seen is None else z * seen
-            log_det, white = whiten((own @ own.T)[None], seen_z[:, None], seen)
-            density[:, g] = -0.5 * (white**2).sum((1, 2)) - 0.5 * log_det
-    return density
+def group_density(view, posterior, params, log_share, x) -> np.ndarray:
+    """Log p(x | k, θ) of rows under draws of parameters, (size, n, K), up to a number of each row."""
+    y = view.view.warp.forward(x)
+    density = posterior.log_likelihood_rows(params, y).swapaxes(1, 2)
+    return view.mix(density, log_share[:, None], 2)

@@ -20,7 +20,7 @@ def terms(average, x, c, priors=None) -> np.ndarray:
     used = average.weights > 0
     weights, exponents = average.weights[used], average.exponents[used]
     share = weights * exponents
-    for part in average.pieces(len(x)):
+    for part in average.pieces(len(x), used):
         density = average.log_density(x[part], c[part], used)
         whole = np.tensordot(share, density, 1)
         log_q = log_probability(density, average.log_class_prior, exponents)

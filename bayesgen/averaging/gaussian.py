@@ -1,43 +1,39 @@
-r"""Gaussian members: conjugate posteriors of group means and covariances under priors that follow the data.
+r"""Gaussian members: conjugate models of group means and covariances, whose priors follow the data.
 
-With V, m of `reference`, and hyperparameters rho (rows the prior covariance is worth), l (its shrinkage towards the
-diagonal) and kappa (rows the prior mean is worth), nu = D + 1 + rho:
+With V and m of `reference`, and hyperparameters rho (rows the prior covariance is worth), l (its shrinkage towards the
+diagonal) and kappa (rows the prior mean is worth), a group's rows have the model
 
-- "full": every group its own covariance, inverse-Wishart(nu, rho ((1 - l) V + l diag V));
-- "shared": one covariance, inverse-Wishart(nu, rho diag V);
-- "diagonal": every group its own variances, each column alone (D = 1) under the prior of "full";
-- "shared diagonal": one variance a column.
+- "full": `NormalInverseWishart` (m, kappa, D + 1 + rho, rho ((1 - l) V + l diag V));
+- "shared": one covariance for all groups, `NormalInverseWishart` (m, kappa, D + 1 + rho, rho diag V);
+- "diagonal": each column alone, `NormalInverseGamma` (m, kappa, 1 + rho/2, rho diag V/2);
+- "shared diagonal": one variance a column for all groups.
 
-The posterior scale of "full" is A = rho((1 - l) V + l diag V) + S_g + beta δδ', δ = m_g - m, beta = kappa n_g/(kappa +
-n_g), and the predictive a Student-t with f = rho + 2 + n_g degrees of freedom about the posterior mean, at distance z =
-(x - m_g) + kappa/(kappa + n_g) δ, and with scale matrix A (kappa_n + 1)/(kappa_n f). The matrix without beta δδ' is the
-same for every kappa; one factorisation serves them all by Sherman and Morrison:
-
-.. math:: |A| = |A_0| h, \quad z^\top A^{-1} z = z^\top A_0^{-1} z - \frac{\beta}{h} (z^\top A_0^{-1} \delta)^2, \quad
-   h = 1 + \beta\, \delta^\top A_0^{-1} \delta
-
-"shared" sums S_g + beta δδ' over the groups, and has f = rho + 2 + N. A missing entry leaves the marginal t, with the
-degrees of freedom kept. (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.)
+(Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.)
 """
 
-import functools
+import abc
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
+from bayesgen.averaging.gaps import WIDE
+from bayesgen.averaging.member import Member
 from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.warp import FAR
-from bayesgen.core.program import Record
-from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.views import FittedView
+from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.moments import Moments
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
+KAPPAS = (0.01, 0.1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianMember(Record):
-    """One choice of structure and strengths.
+class GroupsMember(Member):
+    """One choice of structure and strengths for groups of rows.
 
     Attributes
     ----------
@@ -51,190 +47,113 @@ class GaussianMember(Record):
         l, from V (0) to its diagonal (1).
     """
 
+    takes: ClassVar = "numbers"
+    generative: ClassVar = True
+    subtracts: ClassVar = True
+
     structure: str
     rho: float
     kappa: float
     shrinkage: float = 1.0
 
+    @property
+    @abc.abstractmethod
+    def components(self) -> int:
+        """Groups a class, at most."""
 
-def log_density(members, reference: Reference, x, seen=None) -> np.ndarray:
-    """Log predictive density of rows under every member and group.
+    @property
+    def proper(self) -> bool:
+        """Whether it is a structure, with strengths above 0."""
+        return self.structure in STRUCTURES and self.rho > 0 and self.kappa > 0
 
-    Parameters
-    ----------
-    members : sequence of GaussianMember
-        M of them, those alike but for kappa side by side.
-    reference : Reference
-        Statistics for each row (B = n), or for all (B = 1).
-    x : array, shape (n, D)
-        Rows; any number where an entry is missing.
-    seen : bool array, shape (n, D), optional
-        Which entries are not; without, all are.
+    @property
+    def diagonal(self) -> bool:
+        """Whether columns are independent in each group."""
+        return "diagonal" in self.structure
 
-    Returns
-    -------
-    array, shape (M, n, G)
-    """
-    groups = reference.mean.shape[1]
-    result = np.empty((len(members), len(x), groups))
-    u = x[:, None] - reference.mean
-    delta = reference.mean - reference.centre[:, None]
-    if seen is not None:
-        u, delta = u * seen[:, None], delta * seen[:, None]
-    width = x.shape[1] if seen is None else seen.sum(1)
-    start = 0
-    for (structure, rho, shrinkage), alike in groupby(members, lambda m: (m.structure, m.rho, m.shrinkage)):
-        kappas = [member.kappa for member in alike]
-        part = result[start : start + len(kappas)]
-        start += len(kappas)
-        if structure == "full":
-            _full(part, reference, rho, shrinkage, kappas, u, delta, width, seen)
-        elif structure == "shared":
-            _shared(part, reference, rho, kappas, u, delta, width, seen)
-        else:
-            _diagonal(part, reference, rho, kappas, u, delta, seen, structure == "shared diagonal")
-    return result
+    @property
+    def shared(self) -> bool:
+        """Whether groups have one covariance."""
+        return "shared" in self.structure
 
+    def prior(self, reference: Reference):
+        """Return the prior of a group, a model."""
+        V, mean, kappa = reference.covariance[0], reference.centre[0], np.array(self.kappa)
+        if self.diagonal:
+            tied = ("class",) if self.shared else ()
+            shape = {"alpha": np.array(1 + self.rho / 2), "beta": self.rho * np.diag(V) / 2}
+            return NormalInverseGamma.unchecked(mean=mean, kappa=kappa, tied=tied, **shape)
+        scale = self.rho * ((1 - self.shrinkage) * V + self.shrinkage * np.diag(np.diag(V)))
+        nu = np.array(len(V) + 1 + self.rho)
+        return NormalInverseWishart.unchecked(mean=mean, kappa=kappa, nu=nu, scale=scale, shared=self.shared)
 
-def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
-    """What `log_density` comes to for rows with entries beyond `FAR`, given by their signs and log sizes.
+    def posterior(self, statistics: Moments, reference: Reference):
+        """Return the posterior of every group."""
+        return self.prior(reference).update(self._own(statistics))
 
-    With z = s u and s that large, log(1 + z'A⁻¹z) is 2 log s + log(1 + u'A⁻¹u) to all digits. So a t of all columns
-    falls by f + D times the log by which the row is drawn in, and each t of one column by f + 1 times its own.
+    def log_evidence(self, statistics: Moments, reference: Reference) -> float:
+        """Return log p(X | t) of all rows; the priors follow the data, so it is an empirical Bayes quantity."""
+        return float(self.prior(reference).log_evidence(self._own(statistics)))
 
-    Parameters
-    ----------
-    members, reference, seen
-        As in `log_density`.
-    sign, size : array, shape (n, D)
-        Of `Warp.polar`.
+    def _own(self, statistics: Moments) -> Moments:
+        """The statistics that the model takes: of each column alone, where it is diagonal."""
+        if not self.diagonal:
+            return statistics
+        squares = np.diagonal(statistics.scatter, axis1=1, axis2=2)
+        return Moments(np.broadcast_to(statistics.n[:, None], squares.shape), statistics.mean, squares)
 
-    Returns
-    -------
-    array, shape (M, n, G)
-    """
-    beyond = np.maximum(size - np.log(FAR), 0.0)
-    farthest = beyond.max(1, keepdims=True)
-    width = np.full(len(size), size.shape[1]) if seen is None else seen.sum(1)
-    alone = np.array(["diagonal" in member.structure for member in members])
-    result = np.empty((len(members), len(size), reference.mean.shape[1]))
-    for places, inward, fall, joined in (
-        (np.flatnonzero(~alone), farthest, farthest, width[:, None]),
-        (np.flatnonzero(alone), beyond, beyond.sum(1, keepdims=True), 1),
-    ):
-        own = [members[m] for m in places]
-        result[places] = log_density(own, reference, sign * np.exp(size - inward), seen)
-        for m, member in zip(places, own, strict=True):
-            n = reference.n.sum(1, keepdims=True) if "shared" in member.structure else reference.n
-            result[m] -= (member.rho + 2 + n + joined) * fall
-    return result
+    @classmethod
+    def seconds(cls, group, rows: Rows) -> float:
+        """By factorisations: one for every group and prior covariance."""
+        count, dim = group[0].components, rows.x.shape[1]
+        groups = np.bincount(rows.codes, minlength=rows.classes) // 3
+        full = len({(m.rho, m.shrinkage) for m in group if m.structure == "full"})
+        shared = sum(m.structure == "shared" for m in group)
+        return (full * groups.clip(1, count).sum() + shared) * (3e-6 + 1.6e-10 * (dim + 2) ** 3)
+
+    def settings(self):
+        """Return what the groups have in common, and the strengths."""
+        return {
+            "kind": "generative",
+            "components": self.components,
+            "covariance": self.structure,
+            "rho": self.rho,
+            "kappa": self.kappa,
+            "shrinkage": self.shrinkage,
+        }
 
 
-def _full(result, reference, rho, shrinkage, kappas, u, delta, width, seen):
-    prior = rho * (1 - shrinkage) * reference.covariance
-    _add_diagonal(prior, rho * shrinkage * np.diagonal(reference.covariance, axis1=1, axis2=2))
-    for g in range(u.shape[1]):
-        n = reference.n[:, g]
-        pair = np.stack(np.broadcast_arrays(u[:, g], delta[:, g]), axis=1)
-        log_det, white = whiten(prior + reference.scatter_of(g), pair, seen)
-        uu, ud, dd = ((white[:, a] * white[:, b]).sum(1) for a, b in ((0, 0), (0, 1), (1, 1)))
-        for out, kappa in zip(result, kappas, strict=True):
-            beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
-            h = 1 + beta * dd
-            square = uu + 2 * b * ud + b * b * dd - beta / h * (ud + b * dd) ** 2
-            out[:, g] = log_student(square, log_det + np.log(h), rho + 2 + n, kappa + n, width)
+@dataclass(frozen=True, eq=False)
+class GaussianMember(GroupsMember):
+    """One Gaussian a class, of some structure and strengths."""
 
+    @property
+    def components(self) -> int:
+        """One."""
+        return 1
 
-def _shared(result, reference, rho, kappas, u, delta, width, seen):
-    base = reference.within.copy()
-    _add_diagonal(base, rho * np.diagonal(reference.covariance, axis1=1, axis2=2))
-    dof = (rho + 2 + reference.n.sum(1))[:, None]
-    for out, kappa in zip(result, kappas, strict=True):
-        n = reference.n
-        root = np.sqrt(kappa * n / (kappa + n))[..., None] * delta
-        z = u + (kappa / (kappa + n))[..., None] * delta
-        log_det, white = whiten(base + np.swapaxes(root, 1, 2) @ root, z, seen)
-        square = (white * white).sum(2)
-        out[:] = log_student(square, log_det[:, None], dof, kappa + n, np.asarray(width)[..., None])
+    @property
+    def family(self) -> str:
+        """The structure."""
+        return self.structure
 
+    @classmethod
+    def propose(cls, rows: Rows, setting: Setting):
+        """Full and shared covariances where columns are few, and diagonal ones."""
+        dim = rows.x.shape[1]
+        if not dim:
+            return []
+        result = []
+        if 1 < dim <= WIDE:
+            rhos = (2.0, 8.0, 32.0, 128.0)
+            result += [cls("full", r, k, s) for r in rhos for s in (0.1, 0.4, 1.0) for k in KAPPAS]
+            result += [cls("shared", r, k) for r in rhos for k in KAPPAS]
+        result += [cls("diagonal", r, k) for r in (2.0, 8.0, 32.0) for k in KAPPAS]
+        result += [cls("shared diagonal", 2.0, k) for k in KAPPAS]
+        return [tuple(result)]
 
-def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
-    variance = np.diagonal(reference.covariance, axis1=1, axis2=2)
-    n = reference.n
-    squares = np.diagonal(reference.within, axis1=1, axis2=2) if shared else 0.0
-    for out, kappa in zip(result, kappas, strict=True):
-        beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
-        scale: Any = None  # of all groups, or one after the other
-        if shared:
-            scale = rho * variance + squares + np.einsum("bg,bgj->bj", np.broadcast_to(beta, delta.shape[:2]), delta**2)
-        for g in range(u.shape[1]):
-            if not shared:
-                own = np.diagonal(reference.scatter_of(g), axis1=1, axis2=2)
-                scale = rho * variance + own + beta[:, g, None] * delta[:, g] ** 2
-            dof = rho + 2 + (n.sum(1) if shared else n[:, g])
-            z = u[:, g] + b[:, g, None] * delta[:, g]
-            with np.errstate(over="ignore"):
-                column = log_student(z * z / scale, np.log(scale), dof[:, None], kappa + n[:, g, None], 1)
-            out[:, g] = column.sum(1) if seen is None else np.where(seen, column, 0.0).sum(1)
-
-
-def _add_diagonal(matrix, diagonal):
-    """Add to the diagonals of matrices, in place."""
-    places = np.arange(matrix.shape[-1])
-    matrix[..., places, places] += diagonal
-
-
-def log_student(square, log_det, dof, kappa, width):
-    """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det."""
-    power = (dof + width) / 2
-    level = _gamma_ratio(dof, width) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
-    return level - power * np.log1p(square * kappa / (kappa + 1))
-
-
-def _gamma_ratio(dof, width):
-    """Log Γ((dof + width)/2)/Γ(dof/2); of a group and a number of columns it is asked again and again."""
-    if np.size(dof) == np.size(width) == 1:
-        return _one_gamma_ratio(float(np.ravel(dof)[0]), float(np.ravel(width)[0]))
-    return log_gamma_ratio(dof / 2, width / 2)
-
-
-@functools.lru_cache(maxsize=1 << 12)
-def _one_gamma_ratio(dof: float, width: float) -> float:
-    return float(log_gamma_ratio(dof / 2, width / 2))
-
-
-def whiten(matrix, vectors, seen=None):
-    """Log determinants of positive definite matrices L L', and L⁻¹ v of some vectors, over the seen entries alone.
-
-    Parameters
-    ----------
-    matrix : array, shape (B, D, D)
-        One for each row, or one for all (B = 1).
-    vectors : array, shape (n, R, D)
-        R vectors a row, 0 in what is missing.
-    seen : bool array, shape (n, D), optional
-        Missing rows and columns of the matrix become those of the identity, which leaves the seen block's determinant
-        and inverse.
-
-    Returns
-    -------
-    log_det : array, shape (B,) or (n,)
-    white : array, shape (n, R, D)
-    """
-    dim, count = matrix.shape[-1], vectors.shape[1]
-    if len(matrix) == 1 and seen is None:
-        root = np.linalg.cholesky(matrix[0])
-        inverse = np.linalg.inv(root)
-        white = vectors.reshape(-1, dim) @ inverse.T  # one product, not one a row
-        return 2 * np.log(np.diagonal(root)).sum()[None], white.reshape(vectors.shape)
-    # The factor of [[A, v'], [v, t I]] holds the whitened v below that of A, whatever t is, if only it is large enough.
-    bordered = np.zeros((len(vectors), dim + count, dim + count))
-    bordered[:, :dim, :dim] = matrix
-    if seen is not None:
-        bordered[:, :dim, :dim] *= seen[:, :, None] & seen[:, None, :]
-        _add_diagonal(bordered[:, :dim, :dim], ~seen)
-    bordered[:, dim:, :dim] = vectors
-    places = np.arange(dim, dim + count)
-    bordered[:, places, places] = 1e250
-    root = np.linalg.cholesky(bordered)
-    return 2 * np.log(np.diagonal(root[:, :dim, :dim], axis1=1, axis2=2)).sum(1), root[:, dim:, :dim]
+    @classmethod
+    def fit(cls, groups, training: Training):
+        """Learn bends, and sum the rows by class."""
+        rng = np.random.default_rng(training.seed)
+        return [FittedView.fit(group, training, 1, rng) for group in groups]

@@ -5,52 +5,26 @@ is left out; what is only summed (moments, counts) subtracts the row. One set of
 
 A row leaves by one unit of its weight, min(1, weight), so that a weight of 2 is two rows: the other stays. Beyond
 _LEARN rows, views are learned from a stratified sample of so many, once, since a row moves them by no more than its
-share; the statistics are of all rows. Beyond what `_affordable` allows, exponents and weights come from a stratified
+share; the statistics are of all rows. Beyond what leaving out may cost, exponents and weights come from a stratified
 sample of the rows, each class weighted back to its part.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging import average, rows, stack, temper
-from bayesgen.averaging import numbers as numbers_of
+from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
-from bayesgen.averaging.categories import CategoryMembers
-from bayesgen.averaging.evidence import log_evidence
-from bayesgen.averaging.gaps import WIDE
-from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.logistic import LogisticMembers
-from bayesgen.averaging.numbers import FittedView
-from bayesgen.core.errors import DataError
-from bayesgen.numerics.sums import finite
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.training import Setting, Training
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
 _MOST = 1000  # rows that are left out
 _SECONDS = 3.0  # that leaving out may take, about
-_KAPPAS = (0.01, 0.1, 1.0)
-COMPONENTS = (2, 3, 5, 8)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A table as the engine takes it: numbers (NaN missing), categories (-1 missing), classes, weights."""
-
-    x: np.ndarray
-    c: np.ndarray
-    codes: np.ndarray
-    weight: np.ndarray
-
-    def __len__(self):
-        return len(self.codes)
-
-    def take(self, places, weight=None) -> "Rows":
-        """Some of the rows."""
-        return Rows(
-            self.x[places], self.c[places], self.codes[places], self.weight[places] if weight is None else weight
-        )
 
 
 @dataclass(frozen=True)
@@ -81,45 +55,63 @@ class LeftOut:
         return values[..., np.arange(len(self.codes)), self.codes]
 
 
-def members_of(dim: int, count: int) -> tuple[GaussianMember, ...]:
-    """The Gaussian members of a view of ``dim`` columns with ``count`` components a class."""
-    M, result = GaussianMember, []
-    if 1 < dim <= WIDE:
-        shrinkages, rhos, kappas = (
-            ((0.1, 0.4, 1.0), (2.0, 8.0, 32.0, 128.0), _KAPPAS)
-            if count == 1
-            else ((0.3, 1.0), (4.0, 16.0, 64.0), (0.1,))
-        )
-        result += [M("full", r, k, s) for r in rhos for s in shrinkages for k in kappas]
-        result += [M("shared", r, k) for r in (rhos if count == 1 else (2.0, 16.0)) for k in kappas]
-    kappas = _KAPPAS if count == 1 else (0.1,)
-    result += [M("diagonal", r, k) for r in ((2.0, 8.0, 32.0) if count == 1 else (4.0, 16.0)) for k in kappas]
-    return (*result, *(M("shared diagonal", 2.0, k) for k in kappas))
+@dataclass(frozen=True)
+class Split:
+    """How rows are left out.
+
+    Attributes
+    ----------
+    data : Rows
+        All rows, to sum.
+    sample : Rows
+        Those to learn views from.
+    left : Rows
+        Those that are left out, among the sample, of their own weight.
+    removed : array, shape (n,)
+        The weight that leaves with each.
+    scored : array, shape (n,)
+        The weight of each in the score.
+    at : int array, shape (n,)
+        Their places in the data.
+    out : int array, shape (n,)
+        Their places in the sample.
+    fold : int array, shape (s,), or None
+        Of each row of the sample; None where views are learned once.
+    own_fold : int array, shape (n,)
+        Of each row left out, for members that are learned from these rows alone.
+    seeds : int array, shape (FOLDS + 1,)
+        Of each fold, and of all rows.
+    """
+
+    data: Rows
+    sample: Rows
+    left: Rows
+    removed: np.ndarray
+    scored: np.ndarray
+    at: np.ndarray
+    out: np.ndarray
+    fold: np.ndarray | None
+    own_fold: np.ndarray
+    seeds: np.ndarray
+
+    def folds(self) -> Iterator[tuple[np.ndarray, Rows, Any]]:
+        """Yield each fold of the rows left out: which they are, the sample without it, and a seed."""
+        if self.fold is None:
+            yield np.ones(len(self.left), bool), self.sample, self.seeds[-1]
+            return
+        for j in np.unique(self.fold[self.out]):
+            rest = self.fold != j
+            yield self.fold[self.out] == j, self.sample.take(rest) if rest.any() else self.sample, self.seeds[j]
 
 
 @np.errstate(under="ignore")
-def learn(
-    data: Rows,
-    levels,
-    classes: int,
-    *,
-    method: str,
-    bend: bool,
-    components: bool,
-    discriminative: bool,
-    concentration,
-    seed: int,
-):
+def learn(data: Rows, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int):
     """Learn an average.
 
     Parameters
     ----------
     data : Rows
         The rows, weights > 0.
-    levels : int array, shape (F,)
-        Categories of each categorical column.
-    classes : int
-        K.
     method : {"stacking", "loo", "evidence"}
         Where the weights come from.
     bend, components, discriminative : bool
@@ -135,122 +127,109 @@ def learn(
     scores : dict
         See `AveragedClassifier.scores_`.
     """
-    rng = np.random.default_rng(seed)
-    evidence, places = method == "evidence", np.empty(0, np.intp)
-    if few := len(data) <= _LEARN:
-        first, weight = rows.distinct(
-            np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1), data.codes, data.weight
-        )
-        data = data.take(first, weight)
-        sample = data
-    else:
-        places = rows.sample(data.codes, _LEARN, rng)
-        sample = data.take(places)
-        sample = data.take(places, _weighted_back(sample, data, classes))
-    whole_weight = np.bincount(data.codes, data.weight, classes)
-    largest = np.bincount(sample.codes, minlength=classes).max()
-    counts = [1, *(n for n in COMPONENTS if components and not evidence and largest >= 3 * n)]
-    counts = counts[: 0 if not data.x.shape[1] else 1 if data.x.shape[1] > WIDE else None]
-    gaps = not finite(data.x)
-    seeds = rng.integers(1 << 32, size=FOLDS + 1)
-    fold = rows.folds(sample.codes, FOLDS, rng) if few else np.zeros(len(sample), np.intp)
-    dim = data.x.shape[1]
-
-    def fit(learned, seed):
-        views = numbers_of.learn(
-            learned.x, learned.codes, classes, learned.weight, bend=bend, counts=counts, gaps=gaps, seed=seed
-        )
-        summed = numbers_of.statistics(views, data.x, data.codes, data.weight)
-        result = tuple(
-            FittedView(view, members_of(dim, count), own)
-            for view, count, own in zip(views, counts, summed, strict=True)
-        )
-        if not all(view.near for view in result):
-            raise DataError(
-                "numeric columns hold values that are too far from all others of their column to be squared"
-            )
-        return result
-
-    numbers = fit(sample, seeds[-1]) if counts else ()
-    categories = CategoryMembers.of(data.c, levels, data.codes, classes, data.weight) if len(levels) else None
-    out = rows.sample(sample.codes, _affordable(len(sample), numbers, dim), rng) if len(sample) else []
-    left = sample.take(out)
-    removed = np.minimum(1.0, left.weight if few else data.weight[places][out])
-
-    parts = [np.empty((len(view.members), len(left), classes)) for view in numbers]
-    for j in np.unique(fold[out]) if numbers else ():
-        here = fold[out] == j
-        at = out[here] if few else places[out[here]]
-
-        def anew(b, at=at, removed=removed[here]):
-            weight = data.weight.copy()
-            weight[at[b]] -= removed[b]
-            rest = data.take(weight > 0, weight[weight > 0])
-            return rest.x, rest.codes, rest.weight
-
-        fitted = fit(sample.take(fold != j), seeds[j]) if few and (fold != j).any() else numbers
-        for density, view in zip(parts, fitted, strict=True):
-            density[:, here] = view.leave_out(left.x[here], left.codes[here], removed[here], anew)
-    second = [] if categories is None else [categories.leave_out(left.c, left.codes, removed)]
-    one = np.eye(classes)[left.codes]
-    remaining = (whole_weight - removed[:, None] * one).clip(0) + concentration
-    log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
-    scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data, classes)
-    density = average.products(parts, second, len(left), classes)
-    softmax = None
-    if discriminative and not evidence and classes > 1:
-        left = left.take(slice(None), scored)
-        softmax, more = _discriminative(
-            left, levels, classes, bend, fold[out] if few else rows.folds(left.codes, FOLDS // 2, rng)
-        )
-        density = np.concatenate([density, more])
-    result = LeftOut(density, log_prior, left.codes, scored)
-    return _weigh(result, numbers, categories, softmax, data, whole_weight, concentration, method)
+    setting = Setting(bend, components, discriminative, method == "evidence")
+    sample, places, rng = _sample(data, np.random.default_rng(seed))
+    data = sample if places is None else data
+    discriminative = discriminative and not setting.evidence and data.classes > 1
+    wanted = [family for family in families.FAMILIES if family.generative or discriminative]
+    groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
+    split = _split(data, sample, places, groups, rng)
+    whole = Training(sample, data, bend, split.seeds[-1])
+    fitted = {family: family.fit(own, whole) for family, own in groups.items() if family.subtracts}
+    density = {
+        family: [np.empty((len(p.members), len(split.left), data.classes)) for p in own]
+        for family, own in fitted.items()
+    }
+    by_fold = [family for family in fitted if family.folds]
+    for here, rest, own_seed in split.folds() if by_fold else ():
+        training = Training(rest, data, bend, own_seed)
+        for family in by_fold:
+            again = family.fit(groups[family], training) if len(rest) < len(sample) else fitted[family]
+            _leave_out(split, here, again, density[family])
+    for family in fitted:
+        if not family.folds:
+            _leave_out(split, np.ones(len(split.left), bool), fitted[family], density[family])
+    left = split.left.take(slice(None), split.scored)
+    for family in groups:
+        if not family.subtracts:
+            fitted[family] = family.fit(groups[family], Training(left, left, bend, split.seeds[-1]))
+            density[family] = [np.zeros((len(p.members), len(left), data.classes)) for p in fitted[family]]
+            for j in np.unique(split.own_fold):
+                here = split.own_fold == j
+                if not here.all():
+                    rest = left.take(~here)
+                    again = family.fit(groups[family], Training(rest, rest, bend, split.seeds[-1]))
+                    _leave_out(replace(split, left=left), here, again, density[family])
+    parts = [part for family in groups for part in fitted[family]]
+    every = [own for family in groups for own in density[family]]
+    return _weigh(split, parts, every, concentration, method)
 
 
-def _discriminative(left: Rows, levels, classes, bend, fold):
-    """Members learned from the rows that are left out, and what they say of each without its fold."""
-
-    def fit(part):
-        return LogisticMembers.of(part.x, part.c, levels, part.codes, classes, part.weight, bend)
-
-    whole = fit(left)
-    density = np.zeros((len(whole.coefficients), len(left), classes))
-    for j in np.unique(fold):
-        here = fold == j
-        if not here.all():
-            density[:, here] = fit(left.take(~here)).log_density(left.x[here], left.c[here])
-    return whole, density
+def _sample(data: Rows, rng):
+    """Distinct rows, or a stratified sample of many rows, with their places."""
+    if len(data) <= _LEARN:
+        columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
+        return data.take(*rows.distinct(columns, data.codes, data.weight)), None, rng
+    places = rows.sample(data.codes, _LEARN, rng)
+    sample = data.take(places)
+    return data.take(places, _weighted_back(sample, data)), places, rng
 
 
-def _weighted_back(sample: Rows, data: Rows, classes: int) -> np.ndarray:
+def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
+    """Choose the rows to leave out, and folds: as many as leaving them out may cost."""
+    seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
+    fold = rows.folds(sample.codes, FOLDS, rng) if few else None
+    seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
+    most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
+    out = rows.sample(sample.codes, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
+    left, at = sample.take(out), out if places is None else places[out]
+    removed = np.minimum(1.0, left.weight if few else data.weight[at])
+    scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data)
+    own_fold = rows.folds(left.codes, FOLDS // 2, rng) if fold is None else fold[out]
+    return Split(data, sample, left, removed, scored, at, out, fold, own_fold, seeds)
+
+
+def _leave_out(split: Split, here, fitted, density) -> None:
+    """Write what members say of some rows left out, (M, n, K) of each part."""
+    at, removed, left = split.at[here], split.removed[here], split.left.take(here)
+
+    def anew(b: int) -> Rows:
+        return split.data.without(int(at[b]), float(removed[b]))
+
+    for part, own in zip(fitted, density, strict=True):
+        own[:, here] = part.left_out(left, removed, anew)
+
+
+def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
     """Weights of a sample in which each class has its part of all rows."""
-    own, whole = (np.bincount(r.codes, r.weight, classes) for r in (sample, data))
+    own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
     weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
     return weight * (sample.weight.sum() / weight.sum())
 
 
-def _affordable(count: int, numbers, dim: int) -> int:
-    """How many rows to leave out, by what one row costs: a factorisation for every group and prior covariance."""
-    factorisations = sum(
-        len(view.view.owner) * len({(m.rho, m.shrinkage) for m in view.members if m.structure == "full"})
-        + sum(m.structure == "shared" for m in view.members)
-        for view in numbers
-    )
-    seconds = factorisations * (3e-6 + 1.6e-10 * (dim + 2) ** 3)
-    return min(count, _MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
-
-
-def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, concentration, method):
+def _weigh(split: Split, parts, densities, concentration, method):
     """Exponents, weights, and what the rows left out say of them."""
-    members = average.members_of(numbers, categories, softmax)
-    prior = stack.shares(average.families(members))
+    data, rows_left = split.data, split.left
+    one = np.eye(data.classes)[rows_left.codes]
+    class_weight = np.bincount(data.codes, data.weight, data.classes)
+    remaining = (class_weight - split.removed[:, None] * one).clip(0) + concentration
+    log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
+    numbers, categories, others = (
+        [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]
+        for columns in ("numbers", "categories", "table")
+    )
+    density = average.products(numbers, categories, len(rows_left), data.classes)
+    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored)
+    members = average.members_of(parts)
+    whole = average.generative(members, parts)
+    prior = stack.shares(members)
     expected = temper.expected(data.x.shape[1] + data.c.shape[1], left.weight.sum())
-    mode = np.array([1.0 if a == stack.SOFTMAX else expected for a, _ in members])
-    whole = average.generative(members, numbers, categories)
+    mode = np.array(
+        [expected if isinstance(member, average.Product) or member.generative else 1.0 for member in members]
+    )
     if method == "evidence":
         exponents = np.ones(len(members))
-        log_weight = log_evidence(members, numbers, categories) + np.log(prior)
+        log_weight = average.log_evidence(members, parts) + np.log(prior)
         weights = np.exp(log_weight - logsumexp(log_weight))
         density_weights = weights
     else:
@@ -269,8 +248,7 @@ def _weigh(left: LeftOut, numbers, categories, softmax, data, whole_weight, conc
     scores["nested"] = (
         scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
     )
-    made = Average(numbers, categories, softmax, whole_weight, concentration, exponents, weights, density_weights)
-    return made, scores
+    return Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights), scores
 
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):

@@ -5,12 +5,13 @@ groups, then fine where the mass is. A draw is of a member and its parameters fi
 class, group, numbers and categories are drawn given what is seen of it.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.special import softmax
 
 from bayesgen.averaging import draws
 from bayesgen.averaging.along import Members, Rows
-from bayesgen.models.gaps import fill_normal
 from bayesgen.numerics.pieces import patterns, pieces
 
 _COARSE, _FINE = 32, 32  # nodes
@@ -44,7 +45,7 @@ def entries(members: Members, x, c):
 def reach(average) -> tuple[np.ndarray, np.ndarray]:
     """Where grids begin and end, (D,) each, bent."""
     low, high = np.array(np.inf), np.array(-np.inf)
-    for view in average.numeric:
+    for view in average.taking("numbers"):
         m = view.statistics
         spread = np.sqrt((np.diagonal(m.scatter, axis1=1, axis2=2).sum(0) + 1) / (m.n.sum() + 1))
         low = np.minimum(low, (m.mean - _REACH * spread).min(0))
@@ -70,7 +71,7 @@ def grid(rows: Rows, row, column, ends):
     log_joint : array, shape (K, E, Q)
         Log p(x_o, y, t = k), up to a number of each row.
     """
-    warp = rows.members.average.numeric[0].view.warp.take(column)
+    warp = rows.members.warp.take(column)
 
     def along(y):
         values = warp.back(y.T).T
@@ -123,7 +124,7 @@ def expected(average, x, c, codes=None):
             share = np.cumsum(mass(y, log_joint).sum(0), axis=1)
             share -= 0.5 * np.diff(share, axis=1, prepend=0.0)
             middle = np.array([np.interp(0.5, a, b) for a, b in zip(share, y, strict=True)])
-            filled_x[own[row], column] = average.numeric[0].view.warp.take(column).back(middle[None])[0]
+            filled_x[own[row], column] = members.warp.take(column).back(middle[None])[0]
         for j in range(c.shape[1]):
             row = np.flatnonzero(c[own, j] < 0)
             if len(row):
@@ -146,42 +147,49 @@ def draw(average, x, c, rng, codes=None):
     codes : int array, shape (n,), optional
         Classes of the rows, where they are known.
     """
-    a, b = average.names[rng.choice(len(average.names), p=average.density_weights)]
+    member = average.members[rng.choice(len(average.members), p=average.density_weights)]
     score = np.tile(np.log(rng.dirichlet(average.class_weight + average.concentration)), (len(x), 1))
-    numbers = None if a is None else _Numbers(next(v for v in average.numeric if v.count == a[0]), a[1], x, rng)
-    tables = None if b is None else draws.tables(average.categorical, b, rng)
+    numbers = None
+    if member.numbers is not None:
+        view, place = average.place(member.numbers)
+        numbers = _Numbers(view, place, x, rng)
     if numbers is not None:
         score += numbers.log_density()
-    if tables is not None:
-        score += average.categorical.density(c, *tables)
+    part: Any = None
+    tables: Any = None
+    if member.categories is not None:
+        part, _ = average.place(member.categories)
+        tables = draws.tables(part, member.categories, rng)
+        score += part.density(c, *tables)
     t = draws.choose(softmax(score, axis=1), rng) if codes is None else codes
     x = x if numbers is None else numbers.fill(t, rng)
-    if tables is not None:
+    if part is not None:
         (level, table), c = tables, c.copy()
         for i in np.flatnonzero((c < 0).any(1)):
-            c[i] = average.categorical.fill(c[i], level[t[i]], None if table is None else table[t[i]], rng)
+            c[i] = part.fill(c[i], level[t[i]], None if table is None else table[t[i]], rng)
     return x, c
 
 
 class _Numbers:
     """Rows of numbers under one draw of the parameters of a view's member."""
 
-    def __init__(self, view, member, x, rng):
-        self.view, self.x, (self.y, self.seen) = view, x, view.read(x)
-        self.mean, self.root = (drawn[0] for drawn in draws.gaussians(view, member, (1,), rng))
+    def __init__(self, view, place: int, x, rng):
+        self.view, self.x, self.y = view, x, view.view.warp.forward(x)
+        self.posterior, drawn = draws.gaussians(view, place, (), rng)
+        self.params = self.posterior.expand(drawn)
         self.log_share = np.log(draws.shares(view, (), rng))
-        self.groups = draws.group_density(self.mean, self.root, self.y, self.seen)
+        self.groups = self.posterior.log_likelihood_rows(self.params, self.y).T
 
     def log_density(self):
         """Log p(x | k) up to a number of each row, (n, K)."""
-        return self.view.mix(self.groups, self.log_share)
+        return self.view.mix(self.groups, self.log_share, 1)
 
     def fill(self, codes, rng):
         """Rows without gaps, given their classes: each of a group of its class."""
         own = np.where(self.view.view.owner == codes[:, None], self.groups + self.log_share, -np.inf)
         group = draws.choose(softmax(own, axis=1), rng)
-        y = self.y.copy() if self.seen is None else np.where(self.seen, self.y, np.nan)
+        y = self.y.copy()
         for g in np.unique(group):
-            at, root = np.flatnonzero(group == g), self.root[g if len(self.root) > 1 else 0]
-            y[at] = fill_normal(y[at], self.mean[g], np.diag(root) if root.ndim == 1 else root, rng)
+            at = np.flatnonzero(group == g)
+            y[at] = self.posterior.fill(y[at], {site: v[g] for site, v in self.params.items()}, rng)
         return np.where(np.isnan(self.x), self.view.view.warp.back(y), self.x)

@@ -1,10 +1,54 @@
-"""Rows in an order of their own: distinct ones, folds of them, a sample of them.
+"""Rows as members take them, and in an order of their own: distinct ones, folds of them, a sample of them.
 
 What is drawn by chance (folds, starts of k-means) is drawn over the distinct rows in sorted order, so that neither the
 order of the rows, nor the units of the columns, nor the way a weight is written (2, or two rows) changes a fit.
 """
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table with its classes.
+
+    Attributes
+    ----------
+    x : array, shape (n, D)
+        Numbers, NaN where missing.
+    c : int array, shape (n, F)
+        Categories, -1 where missing.
+    codes : int array, shape (n,)
+        Classes.
+    weight : array, shape (n,)
+        Weights > 0.
+    levels : tuple of int
+        How many categories each of the F columns has.
+    classes : int
+        K.
+    """
+
+    x: np.ndarray
+    c: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+    levels: tuple[int, ...]
+    classes: int
+
+    def __len__(self):
+        return len(self.codes)
+
+    def take(self, places, weight=None) -> "Rows":
+        """Return some of the rows."""
+        weight = self.weight[places] if weight is None else weight
+        return replace(self, x=self.x[places], c=self.c[places], codes=self.codes[places], weight=weight)
+
+    def without(self, place: int, removed: float) -> "Rows":
+        """Return all rows, one of them with less weight, or none."""
+        weight = self.weight.copy()
+        weight[place] -= removed
+        return self.take(weight > 0, weight[weight > 0])
 
 
 def distinct(columns, codes, weight):

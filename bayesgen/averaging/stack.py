@@ -11,15 +11,12 @@ Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true,
 
 import numpy as np
 
-BASE_RATE = "base rate"  # the family of the member that says nothing of the features
-SOFTMAX = "softmax"  # the family of those that have no density of the features
-_MASS = {BASE_RATE: 0.2, SOFTMAX: 2.0}
 
-
-def shares(families) -> np.ndarray:
-    """The prior's mass: even over families, but a fifth for the base rate and twice for softmax; even within each."""
-    names, place, count = np.unique(np.asarray(families), return_inverse=True, return_counts=True)
-    mass = np.array([_MASS.get(str(name), 1.0) for name in names])
+def shares(members) -> np.ndarray:
+    """The prior's mass: in proportion to the mass of each family, and even within it."""
+    families = [member.family for member in members]
+    _, first, place, count = np.unique(families, return_index=True, return_inverse=True, return_counts=True)
+    mass = np.array([members[i].mass for i in first])
     return (mass / mass.sum() / count)[place]
 
 

@@ -77,6 +77,12 @@ class Warp(Record):
         z[:, bent] = _bend(z[:, bent], self.power[bent])
         return z
 
+    def claims(self, dim: int):
+        """Yield what must hold of a transformation of so many columns; see `Together.claims`."""
+        for name in ("location", "scale", "power"):
+            yield f"the bend of the columns has no {name} of each", getattr(self, name), (dim,)
+        yield "the bend is none", (self.scale > 0).all() and (self.power >= 0).all() and (self.power <= 2).all(), None
+
     @np.errstate(divide="ignore")
     def polar(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Sign and log size of the bent columns: -inf where they are 0 or missing."""

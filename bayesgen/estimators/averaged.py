@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen import inspection
 from bayesgen.averaging import columns, draws
-from bayesgen.averaging.learning import Rows, learn
+from bayesgen.averaging.learning import learn
+from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
@@ -78,9 +79,9 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
         Numeric columns that hold one value or none, and are left out.
     average_ : Average
         The members with their statistics, exponents and weights.
-    members_ : list of tuple
-        Of each member its components a class and `GaussianMember`, or None where it takes no numeric column; and its
-        structure and strength over the categorical columns, or None.
+    members_ : list of Product or Member
+        A product is a pair: the member of the numeric columns, and that of the categorical columns; None where it takes
+        no such column.
     exponents_, weights_ : array, shape (M,)
         Exponent and weight of each member.
     scores_ : dict
@@ -171,13 +172,13 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
                 *columns.arrays(self.schema_, blocks, self.constant_, columns.LARGEST),
                 codes,
                 np.ones(len(codes)) if weight is None else weight,
+                tuple(columns.levels(self.schema_)),
+                len(self.classes_),
             )
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # of values too far out, which `learn` refuses
                     self.average_, self.scores_ = learn(
                         rows,
-                        columns.levels(self.schema_),
-                        len(self.classes_),
                         method=self.weights,
                         bend=self.bend,
                         components=self.components,
@@ -238,7 +239,7 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
     @property
     def members_(self):
         """What each member is made of."""
-        return self._fitted.names
+        return self._fitted.members
 
     @property
     def weights_(self):

@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from bayesgen.core.registry import ours
+from bayesgen.core.registry import ours, renewed
 
 _DEPTH = 64  # of values within values; a posterior of a classifier takes a dozen
 _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of labels: a GB of float64
@@ -142,6 +142,8 @@ class Reader:
         if not isinstance(value["fields"], dict):
             raise ValueError(f"{name} without fields")
         fields = {field: self.read(v, depth + 1) for field, v in value["fields"].items()}
+        if not own:
+            fields = renewed(cls, fields)
         _check_fields(cls, fields)
         return cls(**fields)
 

@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import average, columns, draws, explanation
-from bayesgen.averaging.stack import BASE_RATE, SOFTMAX
 from bayesgen.averaging.warp import far_rows
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior.posterior import generator
 
+_SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
 _LEAST = 0.01  # weight from which a member's posterior is returned
 
 
@@ -81,23 +81,9 @@ def members(classifier):
     import pandas as pd
 
     check_is_fitted(classifier)
-    rows = []
-    for a, b in classifier.members_:
-        softmax = a == SOFTMAX
-        count, member = (None, None) if softmax or a is None else a
-        rows.append(
-            {
-                "kind": SOFTMAX if softmax else BASE_RATE if a is None and b is None else "generative",
-                "components": count,
-                "covariance": member and member.structure,
-                "rho": member and member.rho,
-                "kappa": member and member.kappa,
-                "shrinkage": member and member.shrinkage,
-                "categories": None if softmax else b and b[0],
-                "strength": b if softmax else b and b[1],
-            }
-        )
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([member.settings() for member in classifier.members_])
+    first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
+    frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
     frame["exponent"], frame["weight"] = classifier.exponents_, classifier.weights_
     frame["log score"] = classifier.scores_["members"]
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
@@ -115,7 +101,7 @@ def refuse_far(classifier, x, question: str) -> None:
     question : str
         What is asked, for the message.
     """
-    for view in classifier.average_.numeric[:1]:
+    for view in classifier.average_.taking("numbers")[:1]:
         y = view.view.warp.forward(x)
         for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
             place = np.nanargmax(np.abs(y[row]))
@@ -170,21 +156,20 @@ def member_posteriors(classifier):
 
     check_averaged(classifier, "member_posteriors()")
     fitted, rng = classifier.average_, generator(classifier.random_state)
-    names = average.families(fitted.names)
     heavy = [m for m in np.argsort(-fitted.weights, kind="stable") if fitted.weights[m] >= _LEAST]
     groups = {}
     for m in heavy:
-        if fitted.names[m][0] == SOFTMAX:
+        member = fitted.members[m]
+        if not isinstance(member, average.Product):
             continue
-        a, b = fitted.names[m]
-        own = draws.parameters(fitted, a, b, (4, 250), rng)
+        own = draws.parameters(fitted, member, (4, 250), rng)
         own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}
         labels = {"class": classifier.classes_.tolist()}
         numeric = columns.numbers(classifier.schema_, classifier.constant_)
         labels |= {dim: numeric for dim in ("column", "other column") if any(dim in v[0] for v in own.values())}
         place = f"member {len(groups) // 2}"
         groups[f"/{place}"] = xr.Dataset(attrs={"weight": fitted.weights[m], "exponent": fitted.exponents[m]})
-        groups[f"/{place}"].attrs["family"] = names[m]
+        groups[f"/{place}"].attrs["family"] = member.family
         groups[f"/{place}/posterior"] = xr.Dataset(own, coords=labels)
     result = xr.DataTree.from_dict(groups)
     result.attrs["inference_library"] = "bayesgen"

@@ -6,18 +6,17 @@ iris. So the strengths are averaged, log rho and log kappa, under weights in pro
 score; that did as well as the weak prior, and a little better where columns are many.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from bayesgen.averaging.evidence import posterior
 from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.numbers import FittedView, View
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.rows import sample
+from bayesgen.averaging.rows import Rows, sample
+from bayesgen.averaging.views import FittedView, View
 from bayesgen.averaging.warp import Warp
-from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import grouped_moments
-from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics.sums import Grouping
 
 _MOST = 1000  # rows that are left out
@@ -64,22 +63,18 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
     view = View(warp, None, np.zeros_like(statistics.mean), np.arange(len(log_class)))
     fitted = FittedView(view, tuple(candidates(covariance, shared)), warp.moments(statistics))
     places = sample(codes, _MOST, np.random.default_rng(0))
+    table = Rows(x, np.empty((len(x), 0), np.intp), codes, weight, (), len(log_class))
     own, chosen = codes[places], weight[places]
-
-    def anew(i):
-        rest = weight.copy()
-        rest[places[i]] -= min(1.0, rest[places[i]])
-        return x[rest > 0], codes[rest > 0], rest[rest > 0]
-
-    density = fitted.leave_out(x[places], own, np.minimum(1.0, chosen), anew)
+    removed = np.minimum(1.0, chosen)
+    density = fitted.left_out(table.take(places), removed, lambda i: table.without(places[i], removed[i]))
     score = log_softmax(density + log_class, axis=2)[:, np.arange(len(own)), own]
     share = statistics.n / np.bincount(own, chosen, len(log_class)).clip(1e-300)
     member = mean_strength(fitted.members, score @ (chosen * share[own]))
-    p = posterior(member, Reference.of(fitted.statistics), prior=True)
-    mean = warp.location + warp.scale * p.mean[0]
-    if p.scale.ndim == 2:
-        return NormalInverseGamma(mean, p.kappa[0], p.nu[0] / 2, p.scale[0] * warp.scale**2 / 2)
-    return NormalInverseWishart(mean, p.kappa[0], p.nu[0], p.scale[0] * np.outer(warp.scale, warp.scale))
+    prior: Any = member.prior(fitted.reference).untied()
+    mean = warp.location + warp.scale * prior.mean
+    if member.diagonal:
+        return replace(prior, mean=mean, beta=prior.beta * warp.scale**2)
+    return replace(prior, mean=mean, scale=prior.scale * np.outer(warp.scale, warp.scale))
 
 
 def mean_strength(members, score) -> GaussianMember:

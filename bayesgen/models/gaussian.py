@@ -151,6 +151,7 @@ def beside_rows(value, x):
 
 
 _LARGE = 1e6  # powers of 1 + u
+_MANY, _FEW = 16, 1 << 14  # groups, and entries of all of them, that are faster at once than one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +302,11 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            if not joint and len(mean) >= _MANY and rows.size * len(mean) <= _FEW:  # of a few rows all groups at once
+                z = (rows - mean[:, None]) * width[:, None]
+                result[:] = whole[:, None] - (power[:, None] * np.log1p(z * z)).sum(2)
+                if finite(result):
+                    return result.T.reshape(len(x), *groups)
             for piece in pieces(len(rows), mean.shape[1]):
                 columns = as_columns(rows[piece])
                 for k in range(len(mean)):

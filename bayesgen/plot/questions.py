@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.averaging.average import families
 from bayesgen.core.errors import named
 from bayesgen.inspection.averaged import check_averaged
 from bayesgen.plot import style
@@ -269,7 +268,7 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
     """
     check_averaged(classifier, "plot.members()")
     ax = axes(ax)
-    names, place = np.unique(families(classifier.members_), return_inverse=True)
+    names, place = np.unique([member.family for member in classifier.members_], return_inverse=True)
     weights = np.bincount(place, classifier.weights_)
     exponents = np.bincount(place, classifier.weights_ * classifier.exponents_)
     heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]

@@ -1,0 +1,63 @@
+"""Mixtures: classes in several components, each a Gaussian under the priors of `gaussian`.
+
+The centres of the components are learned by k-means; to which of them a row of its class belongs is only looked up. So
+the centres are learned without the rows that are left out, and the statistics of the groups subtract them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.averaging.gaps import WIDE
+from bayesgen.averaging.gaussian import GroupsMember
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.views import FittedView
+
+COMPONENTS = (2, 3, 5, 8)
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureMember(GroupsMember):
+    """Several Gaussians a class.
+
+    Attributes
+    ----------
+    most : int
+        Components a class; fewer where it has fewer than three rows for each.
+    """
+
+    most: int = 2
+
+    @property
+    def components(self) -> int:
+        """As many as are asked for."""
+        return self.most
+
+    @property
+    def family(self) -> str:
+        """The number of components, whatever they have in common."""
+        return f"{self.most} components"
+
+    @classmethod
+    def propose(cls, rows: Rows, setting: Setting):
+        """For several numbers of components, as far as the largest class has rows for them; they have no evidence."""
+        dim, largest = rows.x.shape[1], np.bincount(rows.codes, minlength=1).max()
+        if not 0 < dim <= WIDE or not setting.components or setting.evidence:
+            return []
+        return [cls._of(dim, count) for count in COMPONENTS if largest >= 3 * count]
+
+    @classmethod
+    def _of(cls, dim: int, most: int):
+        result = []
+        if dim > 1:
+            result += [cls("full", r, 0.1, s, most) for r in (4.0, 16.0, 64.0) for s in (0.3, 1.0)]
+            result += [cls("shared", r, 0.1, most=most) for r in (2.0, 16.0)]
+        result += [cls("diagonal", r, 0.1, most=most) for r in (4.0, 16.0)]
+        return (*result, cls("shared diagonal", 2.0, 0.1, most=most))
+
+    @classmethod
+    def fit(cls, groups, training: Training):
+        """Learn components for each number of them, and sum the rows by component."""
+        rng = np.random.default_rng(training.seed)
+        return [FittedView.fit(group, training, group[0].most, rng) for group in groups]

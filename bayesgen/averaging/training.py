@@ -1,0 +1,121 @@
+"""What members are fitted to: rows to learn from, rows to sum, and what members of the numbers share of them."""
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.averaging.gaps import Filling, Missing
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.warp import Warp
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import finite
+
+_KEPT = 1 << 24  # entries of bent rows that are kept for the next family
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The user's choices.
+
+    Attributes
+    ----------
+    bend, components, discriminative : bool
+        Whether columns are bent, classes divided, and members without a density take part.
+    evidence : bool
+        Whether weights come from evidences, which only some members have.
+    """
+
+    bend: bool = True
+    components: bool = True
+    discriminative: bool = True
+    evidence: bool = False
+
+
+@dataclass(frozen=True)
+class Bent:
+    """Bent and completed rows to sum.
+
+    Attributes
+    ----------
+    y : array, shape (n, D)
+        Sorted by class.
+    codes, weight : array, shape (n,)
+        Their classes; their weights, or None where all are 1.
+    missing : Missing or None
+        What was missing of them.
+    """
+
+    y: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray | None
+    missing: Missing | None
+
+
+@dataclass(frozen=True)
+class Training:
+    """Rows of one fit; what is derived of them is worked out once for all families.
+
+    Attributes
+    ----------
+    rows : Rows
+        What is learned from: bends, centres of components, what gaps are completed from.
+    summed : Rows
+        What is summed, and what rows that are left out are taken out of.
+    bend : bool
+        Whether columns are bent.
+    seed : int
+        Of what is drawn.
+    """
+
+    rows: Rows
+    summed: Rows
+    bend: bool = True
+    seed: int = 0
+
+    @functools.cached_property
+    def warp(self) -> Warp:
+        """The bends of the columns."""
+        rows = self.rows
+        return Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
+
+    @functools.cached_property
+    def filling(self) -> Filling | None:
+        """What gaps are completed from; None where no row to sum has any."""
+        rows = self.rows
+        if finite(self.summed.x):
+            return None
+        return Filling.learn(self._bent, ~np.isnan(rows.x), rows.codes, rows.classes, rows.weight)
+
+    @functools.cached_property
+    def _bent(self) -> np.ndarray:
+        return self.warp.forward(self.rows.x)
+
+    @functools.cached_property
+    def complete(self) -> np.ndarray:
+        """The rows to learn from, bent and completed, (n, D)."""
+        if self.filling is None:
+            return self._bent
+        return self.filling.complete(self._bent, ~np.isnan(self.rows.x), self.rows.codes)[0]
+
+    @property
+    def parts(self) -> Iterable[Bent]:
+        """The rows to sum, bent, in pieces."""
+        small = len(self.summed) * self.summed.x.shape[1] ** (1 if self.filling is None else 2) <= _KEPT
+        return self._parts if small else bent(self.summed, self.warp, self.filling)
+
+    @functools.cached_property
+    def _parts(self) -> list[Bent]:
+        return list(bent(self.summed, self.warp, self.filling))
+
+
+def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
+    """Yield rows bent and completed, in pieces."""
+    kind, weight = np.min_scalar_type(rows.classes - 1), None if (rows.weight == 1).all() else rows.weight
+    for part in pieces(len(rows), rows.x.shape[1] ** (1 if filling is None else 2)):
+        order = np.argsort(rows.codes[part].astype(kind), kind="stable") + part.start  # which `assign` wants
+        y, own, missing = warp.forward(rows.x[order]), rows.codes[order], None
+        if filling is not None:
+            y, missing = filling.complete(y, ~np.isnan(y), own)
+        yield Bent(y, own, None if weight is None else weight[order], missing)

@@ -1,0 +1,276 @@
+"""Views of the numeric columns (bent, completed, in groups), and the Gaussian members that see rows through one.
+
+A `View` is what is learned from rows and cannot be subtracted: bends, centres of components, what gaps are completed
+from. A `FittedView` has besides the statistics of its groups, which can. Its members are conjugate models of the bent
+columns, whose priors follow these statistics: the posteriors are worked out when they are first asked for, and members
+of one structure are one model with an axis of members. Rows of the fit without themselves, and rows that share no
+pattern of gaps, go by `students`, where one factorisation serves every kappa.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from bayesgen.averaging import components
+from bayesgen.averaging.gaps import Filling
+from bayesgen.averaging.member import Together
+from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.students import log_density, log_density_far
+from bayesgen.averaging.training import Bent, Training, bent
+from bayesgen.averaging.warp import FAR, Warp, far_rows
+from bayesgen.core.errors import DataError
+from bayesgen.core.program import Record
+from bayesgen.models.moments import Moments, moments
+from bayesgen.numerics.pieces import grouped_patterns, pieces
+
+_CELLS = 1 << 21  # entries of matrices worked on at a time
+_LARGE = 1000  # times the columns: weight of a group whose rows are not left out
+_ALIKE = 8  # rows of each pattern of gaps from which a factorisation for each pattern is the faster way
+
+
+@dataclass(frozen=True, eq=False)
+class View(Record):
+    """How rows are seen: bent, completed, and in groups.
+
+    Attributes
+    ----------
+    warp : Warp
+        The transformation of the columns.
+    filling : Filling or None
+        What gaps are completed from; None where no row has any.
+    centres : array, shape (G, D)
+        Of the groups, among bent columns.
+    owner : int array, shape (G,)
+        The class of each group, in order.
+    """
+
+    warp: Warp
+    filling: Filling | None
+    centres: np.ndarray
+    owner: np.ndarray
+
+    @classmethod
+    def learn(cls, training: Training, count: int, rng) -> "View":
+        """Learn a view with ``count`` components a class."""
+        rows = training.rows
+        groups = components.learn(training.complete, rows.codes, rows.classes, rows.weight, count, rng)
+        return cls(training.warp, training.filling, *groups)
+
+    @property
+    def classes(self) -> int:
+        """How many classes the groups belong to."""
+        return int(self.owner[-1]) + 1
+
+    @property
+    def count(self) -> int:
+        """Components of the class that has most."""
+        return int(np.bincount(self.owner).max())
+
+    def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
+        """Return the moments of the groups, (G, D, D), of rows that may be at hand bent."""
+        groups = len(self.owner)
+        if self.filling is None and self.warp.straight and groups == self.classes:
+            weight = None if (rows.weight == 1).all() else rows.weight
+            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=True))
+        result: Any = None
+        for part in bent(rows, self.warp, self.filling) if parts is None else parts:
+            group = components.assign(part.y, part.codes, self.centres, self.owner)
+            if part.missing is None:
+                more = moments(part.y, group, groups, part.weight, vector=True)
+            else:
+                more = part.missing.moments(part.y, group, groups, part.weight)
+            result = more if result is None else result + more
+        return result
+
+    def read(self, x):
+        """Bent rows, 0 where missing, and what is seen; None where all is."""
+        seen, y = ~np.isnan(x), self.warp.forward(x)
+        return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedView(Together):
+    """A view with the statistics of its groups and the members that share them.
+
+    Attributes
+    ----------
+    view : View
+    members : tuple of GaussianMember or MixtureMember
+        Those alike but for kappa stand side by side.
+    statistics : Moments
+        Of the groups, (G, D, D).
+    """
+
+    view: View
+    members: tuple[Any, ...]
+    statistics: Moments
+
+    @classmethod
+    def fit(cls, members, training: Training, count: int, rng) -> "FittedView":
+        """Learn the view and sum the rows."""
+        view = View.learn(training, count, rng)
+        result = cls(view, members, view.sum_rows(training.summed, training.parts))
+        if not result.near:
+            raise DataError(
+                "numeric columns hold values that are too far from all others of their column to be squared"
+            )
+        return result
+
+    @property
+    def near(self) -> bool:
+        """Tell if the squares of all rows that were summed stay within float64."""
+        squares = np.diagonal(self.statistics.scatter, axis1=1, axis2=2)
+        return bool((np.abs(self.statistics.mean) <= FAR).all() and (squares <= FAR**2).all())
+
+    @functools.cached_property
+    def reference(self) -> Reference:
+        """What the priors of all members follow."""
+        return Reference.of(self.statistics)
+
+    @functools.cached_property
+    def log_share(self) -> np.ndarray:
+        """Log probability of each group within its class, (G,)."""
+        n = self.statistics.n + 1
+        return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
+
+    def claims(self, dim, levels, classes):
+        """Groups of each class, and arrays that fit them."""
+        view, owner, moments = self.view, self.view.owner, self.statistics
+        yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
+        every = np.array_equal(np.unique(owner), np.arange(classes))
+        yield "a class has no group", bool((np.diff(owner) >= 0).all()) and every, None
+        yield from view.warp.claims(dim)
+        if view.filling is not None:
+            yield "the means that gaps are completed from", view.filling.mean, (classes, dim)
+            yield "the covariance that gaps are completed from", view.filling.covariance, (dim, dim)
+        groups = len(owner)
+        yield "the centres of the groups", view.centres, (groups, dim)
+        for name, shape in {"n": (groups,), "mean": (groups, dim), "scatter": (groups, dim, dim)}.items():
+            yield f"the moments have no {name} of {shape}", getattr(moments, name), shape
+        yield "the groups have weights below 0", (moments.n >= 0).all(), None
+        yield "a member is none", all(member.proper for member in self.members), None
+
+    def posterior(self, place: int):
+        """The posterior of a member, a model of the groups' bent rows."""
+        return self.members[place].posterior(self.statistics, self.reference)
+
+    def log_evidence(self) -> np.ndarray:
+        """Log p(x | t) of all rows under every member, (M,)."""
+        return np.array([member.log_evidence(self.statistics, self.reference) for member in self.members])
+
+    @functools.cached_property
+    def _prepared(self) -> dict:
+        return {}
+
+    def models(self, used) -> list[tuple[np.ndarray, Any]]:
+        """Posteriors of some members, with their places among ``used``: those of one structure as one model.
+
+        A model whose groups share a matrix whitens rows once, so these stay apart.
+        """
+        key = used.tobytes()
+        if key not in self._prepared:
+            structures = np.array([self.members[m].structure for m in used])
+            kinds = []
+            for name in np.unique(structures):
+                own = np.flatnonzero(structures == name)
+                kinds += np.split(own, len(own)) if name == "shared" else [own]
+            self._prepared[key] = [(own, _stacked([self.posterior(m) for m in used[own]])) for own in kinds]
+        return self._prepared[key]
+
+    def log_density(self, x, c, used) -> np.ndarray:
+        """Log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
+        y, seen = self.view.read(x)
+        far = far_rows(y)
+        y[far] = 0.0  # they stay among the others, whose sums keep their order
+        result = self.of_bent(y, seen, used)
+        if len(far):
+            own = None if seen is None else seen[far]
+            members = [self.members[m] for m in used]
+            density = log_density_far(members, self.reference, *self.view.warp.polar(x[far]), own)
+            result[:, far] = self.mix(density, self.log_share, 2)
+        return result
+
+    def of_bent(self, y, seen, used) -> np.ndarray:
+        """Do `log_density` of rows that `View.read` gives."""
+        result = np.empty((len(used), self.view.classes, len(y)))
+        if seen is None:
+            self._write(result, y, used)
+            return result.swapaxes(1, 2)
+        whole = seen.all(1)
+        kinds, order, _ = grouped_patterns(seen[~whole])
+        alike = len(order) >= _ALIKE * len(kinds) or len(kinds) == 1
+        holes = np.flatnonzero(~whole)
+        if not alike:
+            members = [self.members[m] for m in used]
+            for part in pieces(len(holes), (y.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+                own = holes[part]
+                density = log_density(members, self.reference, y[own], seen[own])
+                result[:, :, own] = self.mix(density, self.log_share, 2).swapaxes(1, 2)
+        rows = np.arange(len(y)) if alike else np.flatnonzero(whole)
+        if len(rows):
+            part = np.empty((*result.shape[:2], len(rows)))
+            self._write(part, np.where(seen, y, np.nan)[rows], used)
+            result[:, :, rows] = part
+        return result.swapaxes(1, 2)
+
+    def _write(self, result, y, used):
+        """Write densities by the models, (m, K, n)."""
+        groups = len(self.view.owner)
+        for part in pieces(len(y), len(used) * groups, _CELLS):
+            for own, model in self.models(used):
+                density = model.log_predictive(y[part]).reshape(-1, len(own), groups)
+                result[own, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
+
+    def left_out(self, rows: Rows, removed, anew: Callable[[int], Rows]) -> np.ndarray:
+        """Log p(x_i | k) of rows of the fit without themselves, (M, n, K).
+
+        The density of a row in its own group of n_g rows falls by about D/2n_g for want of it. Where that is less than
+        1/2000 the row is left in: one factorisation then serves all such rows.
+        """
+        y, seen = self.view.read(rows.x)
+        filling = self.view.filling  # there wherever a row of the fit has a gap
+        whole = y if filling is None or seen is None else filling.complete(y, seen, rows.codes)[0]
+        group = components.assign(whole, rows.codes, self.view.centres, self.view.owner)
+        result = np.empty((len(self.members), len(y), self.view.classes))
+        large = self.statistics.n[group] > _LARGE * y.shape[1] * removed
+        if large.any():
+            own = None if seen is None or seen[large].all() else seen[large]
+            result[:, large] = self.of_bent(y[large], own, np.arange(len(self.members)))
+        others = np.flatnonzero(~large)
+        for part in pieces(len(others), (y.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+            here = others[part]
+
+            def rest(b, here=here):
+                return self.view.sum_rows(anew(int(here[b])))
+
+            reference = Reference.without(self.statistics, whole[here], group[here], removed[here], rest)
+            density = log_density(self.members, reference, y[here], None if seen is None else seen[here])
+            owner, n = self.view.owner, reference.n
+            member = owner == np.arange(owner[-1] + 1)[:, None]
+            result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
+        return result
+
+    def mix(self, density, log_share, axis: int) -> np.ndarray:
+        """From log densities of groups along an axis to those of classes, which are mixtures of them."""
+        owner, classes = self.view.owner, self.view.classes
+        if len(owner) == classes:
+            return density
+        density = density + np.expand_dims(
+            log_share, tuple(range(log_share.ndim, log_share.ndim + density.ndim - 1 - axis))
+        )
+        first = np.searchsorted(owner, np.arange(classes))
+        top = np.maximum.reduceat(density, first, axis=axis)
+        density -= top.take(owner, axis)
+        return top + np.log(np.add.reduceat(np.exp(density, out=density), first, axis=axis))
+
+
+def _stacked(models):
+    """Return models of one kind as one, with a leading axis of models; one alone as it is."""
+    if len(models) == 1:
+        return models[0]
+    names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
+    return models[0].untied().revised(**{name: np.stack([getattr(own, name) for own in models]) for name in names})
