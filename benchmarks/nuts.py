@@ -20,6 +20,7 @@ from bayesgen import NUTS
 from bayesgen.core import program
 from bayesgen.inference.charts import charted, displacement
 from bayesgen.inference.point import potential
+from bayesgen.inference.whitening import whitened
 from bayesgen.posterior.compiled import fresh, one_kernel
 from benchmarks.fit import as_rows, model, rows
 from benchmarks.peers import ABSENT, CONTENDERS, GOALS, INSTALLED, SITES
@@ -73,7 +74,7 @@ def leapfrogs(ours, statistics, run):
     """The bare leapfrog steps of a run, without any tree: two chains side by side, each one compiled kernel."""
     jax, count = program.jax, int(run.sample_stats["n_steps"].sum() + run.warmup.sample_stats["n_steps"].sum()) // 2
     with program.x64():
-        model, sums, _ = ours.whitened(statistics)
+        model, sums, _ = whitened(ours, statistics)
         model, sums = fresh(model, sums)
         chart = charted(model, sums, model.near(sums), False, 0)
         size = len(chart[1])

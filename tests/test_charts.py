@@ -12,6 +12,7 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 from bayesgen import NUTS, GaussianDiscriminantClassifier, fit
+from bayesgen.inference.whitening import whitened
 from bayesgen.models import DirichletCategorical, GaussianDiscriminant, NormalInverseWishart
 
 
@@ -44,17 +45,19 @@ def test_whitened_coordinates_hold_the_same_posterior(shared):
     prior = NormalInverseWishart([60.0, 40.0, 50.0, 70.0], 0.1, 6.0, np.diag([3.0, 1.0, 9.0, 2.0]) + 0.5)
     model = GaussianDiscriminant(DirichletCategorical(1.0, 3), prior, shared=shared)
     statistics = model.statistics(x, t)
-    sampled, sums, restore = model.whitened(statistics)
+    sampled, sums, restore = whitened(model, statistics)
     posterior = sampled.update(sums)
-    np.testing.assert_allclose(posterior.gaussian.mean, np.zeros((3, 4)), atol=1e-9)
-    spread = posterior.gaussian.scale / posterior.gaussian.nu[..., None, None]
+    leaf = posterior.gaussian.leaf
+    np.testing.assert_allclose(leaf.mean, np.zeros((3, 4)), atol=1e-9)
+    spread = leaf.scale / leaf.nu[..., None, None]
     np.testing.assert_allclose(spread, np.broadcast_to(np.eye(4), spread.shape), atol=1e-9)
     found = restore(posterior.sample_parameters(default_rng(0), (2, 3)))
     for site, values in model.update(statistics).sample_parameters(default_rng(0), (2, 3)).items():
         np.testing.assert_allclose(found[site], values, rtol=1e-8, atol=1e-8)
     before = model.update(statistics).gaussian
     volume = 0.5 * np.linalg.slogdet(before.scale / before.nu[..., None, None])[1] * np.full(3, 30.0)  # of 90 rows
-    gap = float(sampled.log_evidence(sums)) - float(model.log_evidence(statistics))
+    own, given = sums.leaves["gaussian"], statistics.leaves["gaussian"]
+    gap = float(sampled.gaussian.leaf.log_evidence(own)) - float(model.gaussian.log_evidence(given))
     assert gap == pytest.approx(volume.sum(), rel=1e-9)
 
 
@@ -64,8 +67,9 @@ def test_what_nuts_samples_has_the_density_of_the_exact_posterior(shared):
     x, t = correlated()
     prior = NormalInverseWishart([60.0, 40.0, 50.0, 70.0], 0.1, 6.0, np.diag([3.0, 1.0, 9.0, 2.0]) + 0.5)
     model = GaussianDiscriminant(DirichletCategorical(1.0, 3), prior, shared=shared)
-    sampled, sums, _ = model.whitened(model.statistics(x, t))
+    sampled, sums, _ = whitened(model, model.statistics(x, t))
     posterior = sampled.update(sums).gaussian
+    leaf = posterior.leaf
     draws = posterior.sample_parameters(default_rng(0), (6,))
     rows, columns = np.tril_indices(4)
 
@@ -88,7 +92,7 @@ def test_what_nuts_samples_has_the_density_of_the_exact_posterior(shared):
         with jax.enable_x64(True):
             own, _ = log_density(sampled.statistics_program, (sums,), {}, {k: jnp.array(v) for k, v in latents.items()})
         exact = 0.0
-        for r, nu, scale in zip(np.atleast_2d(draws["factor"][i]), posterior.nu, posterior.scale, strict=True):
+        for r, nu, scale in zip(np.atleast_2d(draws["factor"][i]), leaf.nu, leaf.scale, strict=True):
             exact += stats.invwishart(nu, scale).logpdf(covariance(r)) + volume(r)
         exact += stats.norm.logpdf(draws["offset"][i]).sum()
         gaps.append(float(own) - exact)

@@ -9,7 +9,7 @@ import numpy as np
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.function import FunctionModel
-from bayesgen.models.model import Conjugate, Model, Params, is_conjugate
+from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.posterior.posterior import ExactPosterior, Posterior, distance
 
 
@@ -45,7 +45,7 @@ def distance_from_exact(model: Model, statistics: Any, samples: Params) -> dict[
 
 def exact_posterior(model: Model, statistics: Any) -> Any:
     """Return the posterior of a conjugate model in closed form; None where there is none."""
-    return Conjugate.near(model, statistics) if is_conjugate(model) else None
+    return model.update(statistics) if is_conjugate(model) and model.has_closed_form(statistics) else None
 
 
 def register(name: str) -> Callable[[type[_I]], type[_I]]:

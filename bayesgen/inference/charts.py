@@ -29,7 +29,7 @@ def displacement(v, chart):
 def may_correlate(model, near) -> bool:
     """Whether the root of a model with a few latents is to be a matrix; of others it is their scales alone, (L,).
 
-    Where there is an exact posterior, latents do not correlate, or are whitened (`Model.whitened`), and chains begin at
+    Where there is an exact posterior, latents do not correlate, or are `whitened`, and chains begin at
     the scales of its draws; so do those of another model ``near``.
     """
     return model.smooth and near is None

@@ -26,6 +26,7 @@ from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, summarise
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
 from bayesgen.inference.point import potential, sites
+from bayesgen.inference.whitening import whitened
 from bayesgen.models.function import FunctionModel
 from bayesgen.models.model import Model
 from bayesgen.numerics.checks import check_level
@@ -171,7 +172,7 @@ class NUTS:
     where vague priors do not under- or overflow; a posterior with a gamma shape below .02 is refused by name.
     Correlation costs no more steps: where there is no exact posterior, as of rows with gaps, up to 200 latents move in
     the coordinates that the curvature at the mode gives; full covariances under a normal-inverse-Wishart prior are
-    sampled as those of rows without correlation, which has the same posterior (`Model.whitened`).
+    sampled as those of rows without correlation, which has the same posterior (`bayesgen.inference.whitening`).
     Of a conjugate model the draws come with their distance from the exact posterior (`ParameterDraws.distance`).
     Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
     (Ctrl-C) after the warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some
@@ -221,7 +222,7 @@ class NUTS:
         total, stop = self.num_warmup + self.num_samples, threading.Event()
         with _bar(self.progress, self.num_chains * total) as advance:
             with program.x64():
-                sampled, sums, restore = model.whitened(statistics)
+                sampled, sums, restore = whitened(model, statistics)
                 begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, self.shard_rows)
 
             def chain(seed):

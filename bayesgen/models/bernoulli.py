@@ -114,12 +114,6 @@ class BetaPrior(Successes, ConjugateFamily):
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
         return log_beta_ratio(self.a, self.b, successes, failures)
 
-    def whitened(self, statistics):
-        """The same posterior in log odds."""
-        from bayesgen.models.coordinates import log_odds
-
-        return log_odds(self, statistics)
-
     def expected(self):
         """Return the mean."""
         return {"probability": np.broadcast_to(self.mean, self.batch_shape)}

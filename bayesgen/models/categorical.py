@@ -112,12 +112,6 @@ class DirichletPrior(ConjugateFamily):
         rising = log_gamma_ratio(self.alpha, counts).sum(-1)
         return rising - log_gamma_ratio(self.alpha.sum(-1), counts.sum(-1))
 
-    def whitened(self, statistics):
-        """Return the same posterior in logarithms of gammas."""
-        from bayesgen.models.coordinates import log_shares
-
-        return log_shares(self, statistics)
-
     def mode(self):
         """Return (alpha - 1) / (A - V), uniform under a flat prior; raise where an alpha is below 1."""
         bad = (self.alpha < 1).any(-1)

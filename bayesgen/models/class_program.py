@@ -123,7 +123,7 @@ class ClassProgram(Model):
     def latents(self) -> Params:
         """Sample class probabilities and every leaf's parameters, leaves in plates "class" and "<leaf>.feature"."""
         with program.scope(self.CLASSES):
-            params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.parameters().items()}
+            params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.latents().items()}
             if self.confusion is not None:
                 prior = program.dist.Dirichlet(self.confusion.alpha).to_event(1)
                 params[self.CONFUSION] = program.numpyro.sample("confusion", prior)

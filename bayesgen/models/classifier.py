@@ -23,7 +23,7 @@ no estimate is plugged in.
 import abc
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -107,20 +107,11 @@ class ClassConditional(ClassProgram, Conjugate):
             result = result + leaf.log_likelihood(self.site(params, name), statistics.leaves[name])
         return result
 
-    def whitened(self, statistics: ClassStatistics | PartlyLabelled):
-        """Return the same posterior in better coordinates, leaf by leaf; see `Model.whitened`."""
-        if isinstance(statistics, PartlyLabelled):  # rows that are kept stay in their own
-            return super().whitened(statistics)
-        classes, counts, of_classes = self.classes.whitened(statistics.classes)
-        parts = self._leafwise(lambda name, leaf: leaf.whitened(statistics.leaves[name]))
-        leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
-        leaves = {n: leaf if leaf is self.leaves[n] else leaf.marked_per_class() for n, leaf in leaves.items()}
-
-        def restore(params):
-            own = {name: back[name](self.site(params, name)) for name in back}
-            return self._join(of_classes(self.site(params, self.CLASSES)), own)
-
-        return self.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
+    def has_closed_form(self, statistics: ClassStatistics | PartlyLabelled):
+        """Tell if every class is known, and every leaf has a posterior in closed form."""
+        if not self.conjugate or isinstance(statistics, PartlyLabelled):
+            return False
+        return all(leaf.has_closed_form(statistics.leaves[name]) for name, leaf in self.leaves.items())
 
     def near(self, statistics: ClassStatistics | PartlyLabelled):
         """Return the posterior; where labels are missing or in doubt, one near the mode that the labels lead to."""

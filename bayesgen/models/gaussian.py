@@ -229,12 +229,6 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         kappa = self.kappa + statistics.n
         return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
 
-    def whitened(self, statistics):
-        """The same posterior of rows of mean 0 and variance 1, in coordinates that are independent."""
-        from bayesgen.models.coordinates import standardised
-
-        return standardised(self, statistics)
-
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
         rows, squares, _ = self._steps(statistics)

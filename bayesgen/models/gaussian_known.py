@@ -91,12 +91,6 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
         return self.revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
 
-    def whitened(self, statistics):
-        """The same posterior of rows of variance 1, in the logarithm of the variance."""
-        from bayesgen.models.coordinates import log_variance
-
-        return log_variance(self, statistics)
-
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
         rows, squares = 0.5 * statistics.n, self._squares(statistics)

@@ -182,12 +182,6 @@ class LinearRegression(_ConjugateLine):
         alpha, beta = self.alpha + statistics.n / 2, self.beta + squares / 2
         return replace(self, mean=mean, factor=factor, alpha=alpha, beta=beta)
 
-    def whitened(self, statistics: LineStatistics):
-        """The same posterior in the logarithm of the variance, and in weights that do not correlate."""
-        from bayesgen.models.coordinates import straightened
-
-        return straightened(self, statistics)
-
     def log_evidence(self, statistics: LineStatistics):
         """Return log p(t | x).
 
@@ -371,20 +365,14 @@ class SemiConjugateLinearRegression(NormalWeights):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         return self.weights(1.0) | {"variance": variance}
 
-    def whitened(self, statistics):
-        """The same posterior in the logarithm of the variance, and in weights that do not correlate at the mode."""
-        from bayesgen.models.coordinates import straightened
-
-        return straightened(self, statistics, noise=self._noise(statistics))
-
     def near(self, statistics):
         """The posterior of `LinearRegression` whose prior is the same at the mode of the variance."""
-        factor = self.factor / self._noise(statistics)
+        factor = self.factor / self.noise_at_mode(statistics)
         return LinearRegression(
             self.mean, factor, self.alpha, self.beta, self.columns, intercept=self.intercept
         ).update(statistics)
 
-    def _noise(self, statistics) -> float:
+    def noise_at_mode(self, statistics) -> float:
         """The standard deviation of the noise at the mode."""
         return float(self.map(statistics)["variance"]) ** 0.5
 

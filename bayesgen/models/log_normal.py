@@ -148,10 +148,6 @@ class LogNormal(LogGaussian, ConjugateFamily):
         own = self.of_logarithm.update(statistics)
         return self.revised(mean=own.mean, kappa=own.kappa, alpha=own.alpha, beta=own.beta)
 
-    def whitened(self, statistics):
-        """That of the logarithms, whose sum is constant."""
-        return self.of_logarithm.whitened(statistics)
-
     def log_evidence_terms(self, statistics):
         """Return the evidence terms of the logarithms, less the sum of the logarithms."""
         return self.of_logarithm.log_evidence_terms(statistics) - statistics.n * statistics.mean

@@ -77,13 +77,6 @@ class Model(Hyperparameters, abc.ABC):
         """Return `log_likelihood_rows` of ``params`` as a function of rows alone, for many pieces of rows."""
         return lambda x: self.log_likelihood_rows(params, x)
 
-    def whitened(self, statistics) -> tuple["Model", Any, Callable[[Params], Params]]:
-        """Return the same posterior in coordinates for a sampler: model, statistics, and the way back for its draws.
-
-        Where priors are closed under affine maps of the rows, of location 0, scale 1 and no correlation.
-        """
-        return self, statistics, lambda params: params
-
     def near(self, statistics) -> "Conjugate | None":
         """Return a conjugate model whose draws start chains and searches: the posterior, or one close to it.
 
@@ -142,12 +135,13 @@ class Conjugate(Model):
         The caller may write to the array.
         """
 
+    def has_closed_form(self, statistics) -> bool:
+        """Tell if `update` takes these statistics: not with gaps under a full covariance, nor with unknown classes."""
+        return True
+
     def near(self, statistics) -> "Conjugate | None":
-        """Return the posterior; None with gaps under a full covariance, or where classes are not known."""
-        try:
-            return self.update(statistics)
-        except ValueError:
-            return None
+        """Return the posterior, where it has a closed form."""
+        return self.update(statistics) if self.has_closed_form(statistics) else None
 
     def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
         """Draw exactly from the prior."""

@@ -23,7 +23,6 @@ from bayesgen.models.gaps import PatternMoments, conditional_student, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily
-from bayesgen.models.moments import Moments
 from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (
@@ -153,21 +152,19 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             self.dof, self.mean, program.jnp.linalg.cholesky(program.jnp.asarray(self.predictive_scale))
         )
 
-    def whitened(self, statistics):
-        """The same posterior in a factor of the precision, of whitened rows; with gaps it stays as it is."""
-        from bayesgen.models.precision_factor import whitened
-
-        return whitened(self, statistics) if isinstance(statistics, Moments) else super().whitened(statistics)
-
     # -- the algebra -------------------------------------------------------------------------------------------------
 
     def tie(self, increments):
         """Sum over the classes, axis kept, where they share a covariance; else return the increments."""
         return increments.sum(0, keepdims=True) if self.shared else increments
 
+    def has_closed_form(self, statistics):
+        """Tell if the rows are complete."""
+        return not isinstance(statistics, PatternMoments)
+
     def update(self, statistics) -> Self:
         """Return the posterior, computed by steps from the prior so that offsets do not cancel."""
-        if isinstance(statistics, PatternMoments):
+        if not self.has_closed_form(statistics):
             raise DataError(
                 "rows are partly missing: a full covariance then has no exact posterior; use inference='map' or "
                 "'nuts', or a diagonal or isotropic covariance",

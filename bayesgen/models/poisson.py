@@ -179,12 +179,6 @@ class GammaPoisson(Poisson, ConjugateFamily):
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
 
-    def whitened(self, statistics):
-        """The same posterior in the logarithm of the mean."""
-        from bayesgen.models.coordinates import log_rate
-
-        return log_rate(self, statistics)
-
     def log_evidence_terms(self, statistics):
         """Return the log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)

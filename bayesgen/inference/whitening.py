@@ -1,0 +1,239 @@
+"""The way from a model to the coordinates that NUTS samples it in, and back: one function, `whitened`, by family."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import expit, softmax
+
+from bayesgen.core.errors import DataError, first
+from bayesgen.inference.coordinates import (
+    LineCoordinates,
+    LineRows,
+    LogGammas,
+    LogOdds,
+    LogRate,
+    LogVariance,
+    PrecisionFactor,
+    Standardised,
+)
+from bayesgen.models.bernoulli import BetaBernoulli, BetaPrior
+from bayesgen.models.categorical import DirichletCategorical, DirichletPrior
+from bayesgen.models.classifier import ClassConditional
+from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.gaussian_known import NormalKnownMean
+from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
+from bayesgen.models.log_normal import LogNormal
+from bayesgen.models.model import Model, Params
+from bayesgen.models.moments import Moments
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.models.poisson import GammaPoisson
+from bayesgen.models.unknown_labels import PartlyLabelled
+
+SMALLEST = 0.02  # shape of a gamma, of which one draw in a million is 0 in float64
+
+Whitened = tuple[Any, Any, Callable[[Params], Params]]
+
+
+@functools.singledispatch
+def whitened(model: Model, statistics: Any) -> Whitened:
+    """Return the same posterior in coordinates that suit a sampler.
+
+    A family registers its own way: where its prior is closed under affine maps of the rows, the rows get location 0,
+    scale 1 and no correlation. A posterior with a gamma shape below `SMALLEST` is refused: there is next to no data,
+    and many draws of the parameter are 0 in float64. Other models stay as they are.
+
+    Returns
+    -------
+    model, statistics
+        A record of `bayesgen.inference.coordinates`, or a classifier of such leaves, and the statistics that it takes.
+    restore : callable
+        Maps draws of the coordinates to the parameters of ``model``.
+    """
+    return model, statistics, lambda params: params
+
+
+@whitened.register
+def _(model: ClassConditional, statistics) -> Whitened:
+    """Go leaf by leaf; rows that are kept, because their labels are missing or in doubt, stay in their coordinates."""
+    if isinstance(statistics, PartlyLabelled):
+        return model, statistics, lambda params: params
+    classes, counts, of_classes = whitened(model.classes, statistics.classes)
+    parts = model._leafwise(lambda name, leaf: whitened(leaf, statistics.leaves[name]))
+    leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
+
+    def restore(params):
+        own = {name: back[name](model.site(params, name)) for name in back}
+        return model._join(of_classes(model.site(params, model.CLASSES)), own)
+
+    return model.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
+
+
+# -- counts and categories -------------------------------------------------------------------------------------------
+
+
+@whitened.register
+def _(model: GammaPoisson, statistics) -> Whitened:
+    posterior = model.update(statistics)
+    _require_shape("mean", posterior.concentration)
+    leaf = GammaPoisson(*_alike(posterior.batch_shape, model.concentration, model.rate))
+    return LogRate(leaf), statistics, lambda params: {"mean": np.exp(params["log_mean"])}
+
+
+@whitened.register
+def _(model: BetaPrior, statistics) -> Whitened:
+    posterior = model.update(statistics)
+    _require_shape("probability", np.minimum(posterior.a, posterior.b))
+    leaf = BetaBernoulli(*_alike(posterior.batch_shape, model.a, model.b))
+    return LogOdds(leaf), statistics, lambda params: {"probability": expit(params["log_odds"])}
+
+
+@whitened.register
+def _(model: DirichletPrior, statistics) -> Whitened:
+    posterior = model.update(statistics)
+    _require_shape("probability", posterior.alpha.min(-1))
+    leaf = DirichletCategorical(np.broadcast_to(model.alpha, posterior.alpha.shape), model.categories)
+    coordinates = LogGammas(leaf, posterior.alpha.sum(-1))
+    return coordinates, statistics, lambda params: {"probability": softmax(params["log_gamma"], axis=-1)}
+
+
+# -- Gaussian features and vectors -----------------------------------------------------------------------------------
+
+
+@whitened.register
+def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
+    posterior = model.update(statistics)
+    _require_shape("variance", posterior.alpha, posterior.tied)
+    centre, kappa, variance = posterior.mean, posterior.kappa, posterior.beta / posterior.alpha
+    scale = variance**0.5
+
+    def restore(params):
+        spread = scale * np.exp(params["log_variance"] / 2)
+        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior.squeeze(spread**2)}
+
+    alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
+    mean, own = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
+    leaf = NormalInverseGamma(mean, own, alpha, beta, tied=posterior.tied)
+    return Standardised(leaf, kappa), _scaled(statistics, centre, scale), restore
+
+
+@whitened.register
+def _(model: LogNormal, statistics) -> Whitened:
+    """Take the model of the logarithms, whose sum is constant."""
+    return whitened(model.of_logarithm, statistics)
+
+
+@whitened.register
+def _(model: NormalKnownMean, statistics: Moments) -> Whitened:
+    posterior = model.update(statistics)
+    _require_shape("variance", posterior.alpha)
+    centre, variance = posterior.mean, posterior.beta / posterior.alpha
+
+    def restore(params):
+        spread = variance * np.exp(params["log_variance"])
+        return {"mean": np.broadcast_to(centre, spread.shape), "variance": spread}
+
+    mean, alpha, beta = _alike(posterior.batch_shape, 0.0, model.alpha, model.beta / variance)
+    return LogVariance(NormalKnownMean(mean, alpha, beta)), _scaled(statistics, centre, variance**0.5), restore
+
+
+@whitened.register
+def _(model: NormalInverseWishart, statistics) -> Whitened:
+    """Take rows F⁻¹(x - c), where c and FF' are the posterior mean and scale/nu; rows with gaps stay as they are.
+
+    Their prior is NIW(F⁻¹(mean - c), kappa, nu, F⁻¹ scale F⁻ᵀ). Of 4 columns with condition number 100 it takes NUTS
+    from 15 leapfrog steps a draw to 7.
+    """
+    if not isinstance(statistics, Moments):
+        return model, statistics, lambda params: params
+    posterior = model.update(statistics)
+    _require_shape("covariance", posterior.dof / 2, ("class",) if posterior.shared else ())
+    centre, factor = posterior.mean, np.linalg.cholesky(posterior.scale / posterior.nu[..., None, None])
+    inverse = np.tril(np.linalg.inv(factor))
+
+    def moved(mean):
+        return (inverse @ (mean - centre)[..., None])[..., 0]
+
+    def turned(matrix):
+        both = inverse @ matrix @ inverse.mT
+        return (both + both.mT) / 2
+
+    def restore(params):
+        root = sampled.factors(params)
+        cholesky, every = model.squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
+        mean = centre + (factor @ every @ params["offset"][..., None])[..., 0] / posterior.kappa[..., None] ** 0.5
+        return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
+
+    grouped = centre.ndim > model.mean.ndim and not model.per_class
+    prior = model.for_classes(len(centre)) if grouped else model
+    own = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
+    leaf = NormalInverseWishart(
+        moved(prior.mean), prior.kappa, prior.nu, turned(prior.scale), shared=prior.shared, per_class=prior.per_class
+    )
+    sampled = PrecisionFactor(leaf, posterior.kappa)
+    return sampled, own, restore
+
+
+# -- lines -----------------------------------------------------------------------------------------------------------
+
+
+@whitened.register
+def _(model: LinearRegression, statistics) -> Whitened:
+    return _straightened(model, statistics, None)
+
+
+@whitened.register
+def _(model: SemiConjugateLinearRegression, statistics) -> Whitened:
+    return _straightened(model, statistics, model.noise_at_mode(statistics))
+
+
+def _straightened(model: LinearRegression | SemiConjugateLinearRegression, statistics, noise: float | None) -> Whitened:
+    """Straighten a line; one whose prior does not scale with the noise, at the standard deviation ``noise``."""
+    scaled, rows = noise is None, model.rows_of(statistics)
+    _require_shape("variance", model.alpha + statistics.n / 2)
+    centre, root, squares = model.solve(statistics, 1.0 if scaled else noise)
+    left = rows[:, -1] - rows[:, :-1] @ centre
+    squares = squares if scaled else left @ left
+    variance = (model.beta + squares / 2) / (model.alpha + statistics.n / 2)
+    scale = variance**0.5
+    apart = solve_triangular(model.factor, centre - model.mean, lower=True)
+    turned = np.tril(solve_triangular(model.factor, root, lower=True))
+    unit = 1.0 if scaled else scale
+
+    def restore(params):
+        spread = scale * np.exp(params["log_variance"] / 2)
+        step = params["offset"] @ root.T
+        return model.params(centre + (spread[..., None] * step if scaled else step), spread**2)
+
+    own = LineCoordinates(apart * unit / scale, turned, model.alpha, model.beta / variance, scaled=scaled)
+    return own, LineRows(statistics.n, left / scale, rows[:, :-1] @ root / unit), restore
+
+
+# -- what they share -------------------------------------------------------------------------------------------------
+
+
+def _require_shape(site: str, shape, shared: tuple[str, ...] = ()) -> None:
+    """Raise where a posterior's gamma ``shape`` (groups, features...) is too small for float64."""
+    small = np.asarray(shape) < SMALLEST
+    if small.any():
+        place = {key: v for key, v in first(small).items() if {"group": "class"}.get(key, key) not in shared}
+        raise DataError(
+            f"NUTS cannot sample {site!r}: its posterior has a gamma shape of {np.min(shape):.2g}, below "
+            f"{SMALLEST:g}, whose draws float64 does not hold. There is next to no data on it: use 'exact', or a "
+            "stronger prior",
+            **(place if np.ndim(shape) else {}),
+        )
+
+
+def _scaled(statistics: Moments, centre, scale) -> Moments:
+    """Return the moments of (x - centre)/scale."""
+    mean = np.where(statistics.n > 0, (statistics.mean - centre) / scale, 0.0)
+    return Moments(statistics.n, mean, statistics.scatter / scale**2)
+
+
+def _alike(shape, *values):
+    """Return hyperparameters for every class and feature of the posterior."""
+    return [np.broadcast_to(value, shape) for value in values]
