@@ -18,6 +18,7 @@ from bayesgen.core import program
 from bayesgen.core.program import Record
 from bayesgen.core.statistics import Statistics
 from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
+from bayesgen.inference.coordinates import LogOdds
 from bayesgen.models import BetaBernoulli
 from bayesgen.models.hyperparameters import Hyperparameters
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily
@@ -60,7 +61,7 @@ def test_no_class_inherits_from_one_that_has_instances(cls):
 
 
 def test_the_walk_sees_the_package():
-    assert {BetaBernoulli, ParameterDraws, bg.NaiveBayesClassifier} <= set(CLASSES)
+    assert {BetaBernoulli, LogOdds, ParameterDraws, bg.NaiveBayesClassifier} <= set(CLASSES)
 
 
 # -- what is missing is named at instantiation -----------------------------------------------------------------------

@@ -1,8 +1,8 @@
-r"""Coordinates that a chain moves in: v, where the latents are z = origin + root v, so that v is near N(0, I).
+r"""Charts, in which a chain moves: coordinates v with latents z = origin + root v, so that v is near N(0, I).
 
-Latents are unconstrained (logs of what is positive, and so on), L of them. With H the Hessian of -log p(x, z) at the
-mode, origin the mode and root = H^(-1/2), a Gaussian posterior has independent standard normal v, however its latents
-correlate, and NUTS needs few steps. It is a dense mass matrix H (Neal 2011, *Handbook of Markov Chain Monte Carlo*,
+The L latents are unconstrained (logarithms of positive parameters, and so on). With H the Hessian of -log p(x, z) at
+the mode, origin the mode and root = H^(-1/2), a Gaussian posterior has independent standard normal v, however its
+latents correlate, and NUTS needs few steps. It is a dense mass matrix H (Neal 2011, *Handbook of Markov Chain Monte Carlo*,
 section 5.4.1) without the draws that it takes to learn one; warm-up refines the scale of each v.
 """
 
@@ -15,38 +15,38 @@ from bayesgen.inference.point import potential, search, unraveled
 from bayesgen.numerics.pieces import one_blas_thread
 from bayesgen.posterior.compiled import kept, shapes, starter
 
-_DENSE = 200  # latents; of more, to look for the mode may take longer than it saves
+_DENSE = 200  # latents; with more, to look for the mode may take longer than it saves
 _FLATTEST = 1e-3  # curvature in units of the prior; a search may end in a funnel without a mode, where it is negative
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 
 def displacement(v, chart):
-    """The unconstrained latents (L,) at coordinates ``v`` of a chart (origin, root), from its origin."""
+    """Return the step root v (L,) from the origin of a chart (origin, root) to its coordinates ``v``."""
     _, root = chart
     return root @ v if root.ndim == 2 else root * v
 
 
 def may_correlate(model, near) -> bool:
-    """Whether the root of a model with a few latents is to be a matrix; of others it is their scales alone, (L,).
+    """Return True if the root of a model's chart should be a matrix (L, L), not the scales (L,) alone.
 
-    Where there is an exact posterior, latents do not correlate, or are `whitened`, and chains begin at
-    the scales of its draws; so do those of another model ``near``.
+    Where there is an exact posterior, latents do not correlate, or are `whitened`, and chains begin at the scales of
+    its draws; where another model is ``near``, at the scales of draws from that.
     """
     return model.smooth and near is None
 
 
 def is_dense(correlated: bool, count: int) -> bool:
-    """Whether the root of ``count`` latents is a matrix: where they may correlate, and are not too many."""
+    """Return True if the root of ``count`` latents is a matrix: if they may correlate, and are not too many."""
     return correlated and count <= _DENSE
 
 
 @one_blas_thread()
 def charted(model, statistics, near, correlated: bool, seed: int):
-    """Origin and root of a chart, from draws of the prior with a seed, or of a model ``near`` as they are.
+    """Return origin and root of a chart, from draws of a model ``near``, or by a search from draws of the prior.
 
-    Where latents are not ``correlated`` (`may_correlate`) the root is that of scales alone; where they are and no mode
-    is found, it is so too, as a diagonal matrix. Every chain searches from a seed of its own: where there are several
-    modes chains then end in different ones, and R-hat tells; from one shared mode they would all agree.
+    Where latents are not ``correlated`` (`may_correlate`) the root is their scales; where they are but no mode is
+    found, it is a diagonal matrix of scales. Every chain searches from its own seed: where there are several modes,
+    chains then end in different ones, and R-hat shows it; from one shared mode they would all agree.
     """
     start = starter(model, statistics, near)(seed)
     if near is not None:
@@ -65,22 +65,22 @@ def charted(model, statistics, near, correlated: bool, seed: int):
 
 
 def approach(make, model, statistics):
-    """The compiled program `_approach`, made by ``make()`` where it is not there yet."""
+    """Return the compiled program `_approach`, made by ``make()`` at the first call for these shapes."""
     return kept(("approach", *shapes(model, statistics)), make)
 
 
 def lowered(*arguments):
-    """The program `_approach` of a start, model and statistics, to be compiled."""
+    """Lower the program `_approach` of a start, model and statistics, to be compiled."""
     return program.jax.jit(_approach).lower(*arguments)
 
 
 def _approach(z, variance, model, statistics):
-    """Move a start towards the mode: where it is then, and the scale of each latent by the curvature there.
+    """Move a start towards the mode; return the end, and the scale of each latent by the curvature there.
 
     Warm-up then works where the posterior is, at its scale. From the prior, which may be hundreds of times wider, a
     discriminant of 132 latents and 10,000 rows took 33,000 leapfrog steps in its first 150 iterations, of 58,000 in
     2000; from here 1,700. Adam, in units of the prior, does not go far, so a density without a mode does not carry it
-    away. Of the curvature the diagonal is enough, which warm-up refines.
+    away. The diagonal of the curvature is enough, which warm-up refines.
     """
     from numpyro.optim import Adam
 

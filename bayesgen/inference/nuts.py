@@ -1,13 +1,9 @@
-"""The compiled half of NUTS: the start of a chain, and a block of its iterations.
+"""NUTS on the sufficient statistics, so that a gradient costs the same for a hundred rows and for a million.
 
 NumPyro's ``MCMC.run`` traces and compiles at every call, which takes seconds where sampling takes a fraction. So its
-kernel runs in blocks of `BLOCK` iterations, one jitted function of (state, model, statistics): compiled once per shape,
-then called from one thread a chain, for XLA releases the interpreter lock.
-
-NUTS on the sufficient statistics: a gradient costs the same for a hundred rows and for a million.
-
-Chains run side by side, one thread each, in blocks of iterations (`bayesgen.inference.nuts`). Between blocks a bar
-moves, and an interrupt keeps what is done. Nothing global is set: no device count, no flag, no precision.
+kernel runs in blocks of `BLOCK` iterations, one jitted function of (state, model, statistics), compiled once per shape.
+Chains run side by side, one thread each, for XLA releases the interpreter lock. Between blocks a bar moves, and an
+interrupt keeps the blocks that are done. Nothing global is set: no device count, no flag, no precision.
 """
 
 import contextlib
@@ -37,7 +33,7 @@ BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
 _NEARER = 20  # times that a start is moved half of the way to the origin, at most
 _FEW_SITES = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
-_APART = ("custom_call", "scatter", "sort", "fft", "sharding")  # what XLA cannot put into one kernel, as known
+_APART = ("custom_call", "scatter", "sort", "fft", "sharding")  # operations that XLA cannot put into one kernel
 
 
 def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
@@ -127,7 +123,7 @@ def _kernel(num_warmup, target_accept, key, v, chart, model, statistics):
 
 
 def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
-    """Move a chain by `BLOCK` iterations: its state, the draws of every site, the sampler's statistics, and z."""
+    """Move a chain by `BLOCK` iterations; return its state, draws of every site, the sampler's statistics, and z."""
     jax, (origin, _) = program.jax, chart
 
     def loop(state, chart, model, statistics):
@@ -158,7 +154,7 @@ def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
     return state, values, stats, z
 
 
-_FEW = 20  # draws: so many are not all rejected where the density is as it should be
+_FEW = 20  # draws; so many are all rejected only where the density is wrong
 
 
 @saveable
@@ -170,10 +166,10 @@ class NUTS:
     A chain of a conjugate model starts at draws of its exact posterior, others near the mode, at the scale of the
     posterior there; warm-up adapts that scale by latent. Conjugate leaves are sampled in logarithms of their gammas,
     where vague priors do not under- or overflow; a posterior with a gamma shape below .02 is refused by name.
-    Correlation costs no more steps: where there is no exact posterior, as of rows with gaps, up to 200 latents move in
-    the coordinates that the curvature at the mode gives; full covariances under a normal-inverse-Wishart prior are
-    sampled as those of rows without correlation, which has the same posterior (`bayesgen.inference.whitening`).
-    Of a conjugate model the draws come with their distance from the exact posterior (`ParameterDraws.distance`).
+    Correlation costs no more steps: where there is no exact posterior, as for rows with gaps, up to 200 latents move in
+    coordinates given by the curvature at the mode; full covariances under a normal-inverse-Wishart prior are sampled
+    for rows mapped to no correlation, and mapped back (`bayesgen.inference.whitening`). Draws of a conjugate model come
+    with their distance from the exact posterior (`ParameterDraws.distance`).
     Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
     (Ctrl-C) after the warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some
     seconds; after `bayesgen.cache_compilation` a later process need not.
@@ -187,13 +183,13 @@ class NUTS:
     target_accept : float
         Acceptance probability the step size is adapted to.
     progress : bool, optional
-        Whether to show a bar over all draws; by default where the standard error is a terminal.
+        If True, show a bar over all draws; by default where the standard error is a terminal.
     keep_warmup : bool, default False
-        Whether to keep the draws of the warm-up too; ArviZ then has them as "warmup_posterior".
+        If True, keep the draws of the warm-up too; ArviZ then has them as "warmup_posterior".
     shard_rows : bool, default False
-        Whether to lay the rows of a model that keeps them (logistic, softmax and probit regression, Laplace noise) over
-        all devices that JAX has, for rows that one of them has no memory for. Each computes with its own rows, and only
-        sums travel; chains then run one after the other. Other models keep sums, of which there is nothing to lay out.
+        If True, spread the rows of a model that keeps them (logistic, softmax and probit regression, Laplace noise)
+        over all devices that JAX has, for rows too many for the memory of one. Each device computes with its own rows,
+        and only sums travel; chains then run one after the other. Other models keep sums, not rows.
     """
 
     num_samples: int = 1000
@@ -300,7 +296,7 @@ def _warn(problem):
 
 
 def _problems(settings: NUTS, stats, z):
-    """Yield what is wrong with draws, judged by the unconstrained latents ``z`` (chains, draws, latents)."""
+    """Yield each problem of the draws, judged by the unconstrained latents ``z`` (chains, draws, latents)."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     diverging, chains, count = int(stats["diverging"].sum()), *z.shape[:2]
@@ -324,7 +320,7 @@ def _problems(settings: NUTS, stats, z):
 
 @contextlib.contextmanager
 def _bar(shown: bool | None, total: int):
-    """Show a bar on the standard error; gives the function that moves it."""
+    """Show a bar on the standard error; yield the function that moves it."""
     from rich.console import Console
     from rich.progress import Progress
 

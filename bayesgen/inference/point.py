@@ -1,6 +1,6 @@
-"""The search for a mode over the unconstrained latents, which point estimates and the Laplace approximation share.
+"""Point estimates: maximum likelihood and the mode of the posterior, in closed form or by a search.
 
-Point estimates: maximum likelihood and the mode of the posterior.
+The search runs over the unconstrained latents; the Laplace approximation and the charts of NUTS share it.
 """
 
 import functools
@@ -58,13 +58,13 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
     Parameters
     ----------
     energy : callable
-        The same function at every call: what it compiles to is kept by its name.
+        The same function at every call: its compiled program is kept by its name.
     model, statistics
         Copies, see `bayesgen.posterior.compiled.fresh`; under `program.x64`.
     sought : str
-        What the mode is called where there is none.
+        Name of the mode, for the message that none was found.
     seed : int
-        Of the draws of which the median is taken; those of the prior where no model is near.
+        Seed of the draws whose median is the start: draws of the prior where no model is near.
     """
     from scipy.optimize import minimize
 
@@ -81,7 +81,7 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
 
     @functools.lru_cache(maxsize=1)
     def at(step):
-        """Value, gradient and Hessian at a step, in units of the spread of the draws."""
+        """Return value, gradient and Hessian at a step, in units of the spread of the draws."""
         value, slope, curvature = density(scale * np.array(step), origin, model, statistics)
         return float(value), scale * np.asarray(slope), np.outer(scale, scale) * np.asarray(curvature)
 
@@ -112,13 +112,13 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
 
 
 def unraveled(step, origin):
-    """The unconstrained latents at ``step`` from ``origin``, by site. JAX."""
+    """Return the unconstrained latents at ``step`` from ``origin``, by site. JAX."""
     z, unravel = program.jax.flatten_util.ravel_pytree(origin)
     return unravel(z + step)
 
 
 def sites(step, origin, model, statistics):
-    """Every site at ``step`` from the unconstrained point ``origin``. JAX."""
+    """Return every site at ``step`` from the unconstrained point ``origin``. JAX."""
     from numpyro.infer.util import constrain_fn
 
     z = unraveled(step, origin)
@@ -126,14 +126,14 @@ def sites(step, origin, model, statistics):
 
 
 def potential(step, origin, model, statistics):
-    """Negative log density of the unconstrained latents at ``step`` from ``origin``, and of the rows. JAX."""
+    """Return the negative log density of the rows and of the unconstrained latents at ``step`` from ``origin``. JAX."""
     from numpyro.infer.util import potential_energy
 
     return potential_energy(model.statistics_program, (statistics,), {}, unraveled(step, origin))
 
 
 def _derivatives(energy, step, *arguments):
-    """Value, gradient and Hessian in the step.
+    """Return value, gradient and Hessian in the step.
 
     A column of the Hessian is one pass of the linearised gradient; all in one batch took nine times as long (197
     latents of a separation prior), since LAPACK solves small triangular systems one by one.
@@ -147,7 +147,7 @@ def _derivatives(energy, step, *arguments):
 @register("ml")
 @dataclass(frozen=True)
 class ML:
-    """Maximum likelihood, in closed form where the model has one. A ValueError names what stands against it."""
+    """Maximum likelihood, in closed form where the model has one. A ValueError names the obstacle."""
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> PointEstimate:
         """Return the `PointEstimate` of highest likelihood."""
@@ -188,7 +188,7 @@ def _maximise(energy, model, statistics, sought: str):
 
 
 def _undensity(step, origin, model, statistics):
-    """Negative log density of the parameters and of the rows."""
+    """Return the negative log density of the parameters and of the rows."""
     from numpyro.infer.util import log_density
 
     values = sites(step, origin, model, statistics)
@@ -197,7 +197,7 @@ def _undensity(step, origin, model, statistics):
 
 
 def _unlikelihood(step, origin, model, statistics):
-    """Negative log density of the rows."""
+    """Return the negative log density of the rows."""
     from numpyro.infer.util import log_density
 
     values = sites(step, origin, model, statistics)
