@@ -2,8 +2,8 @@ r"""Charts, in which a chain moves: coordinates v with latents z = origin + root
 
 The L latents are unconstrained (logarithms of positive parameters, and so on). With H the Hessian of -log p(x, z) at
 the mode, origin the mode and root = H^(-1/2), a Gaussian posterior has independent standard normal v, however its
-latents correlate, and NUTS needs few steps. It is a dense mass matrix H (Neal 2011, *Handbook of Markov Chain Monte Carlo*,
-section 5.4.1) without the draws that it takes to learn one; warm-up refines the scale of each v.
+latents correlate, and NUTS needs few steps. It is a dense mass matrix H (Neal 2011, *Handbook of Markov Chain Monte
+Carlo*, section 5.4.1) without the draws that it takes to learn one; warm-up refines the scale of each v.
 """
 
 import contextlib

@@ -115,7 +115,7 @@ class Conjugate(Model):
     ``prior.update(prior.statistics(x))`` is Bayes' rule. The algebra runs on NumPy hyperparameters and on JAX ones,
     traced or not; statistics and rows are NumPy. In addition to the methods of a `Model`, a subclass must write
     `update`, `log_evidence`, `log_predictive` and `sample_parameters`; it may write `predictive`, `mode` and
-    `expected`.
+    `expected`, and `has_closed_form`, where `update` does not take all its statistics.
     """
 
     conjugate: ClassVar[bool] = True
