@@ -105,7 +105,7 @@ def test_gradients_are_finite_where_values_are_missing(case):
     values = {k: jnp.asarray(v[0], jnp.float32) for k, v in laws.parameters(case, 1).items()}
     z = {
         name: biject_to(site["fn"].support).inv(site["value"])
-        for name, site in laws.sample_sites(case.model.traced(), values).items()
+        for name, site in laws.sample_sites(case.model._traced(), values).items()
     }
     slope = laws.compiled(jax.grad(lambda z: potential_energy(case.model, data, {}, z)), z)(z)
     assert all(jnp.isfinite(g).all() for g in jax.tree_util.tree_leaves(slope))

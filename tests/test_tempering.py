@@ -137,7 +137,7 @@ GD = bg.GaussianDiscriminantClassifier
 
 
 def prior_of(member, statistics):
-    return member.prior(Reference.of(statistics)).untied()
+    return member.prior(Reference.of(statistics))._untied()
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -88,7 +88,7 @@ def rows(average, codes, rng):
                 posterior, drawn = gaussians(view, place, (len(own),), rng)
                 share = np.where(view.view.owner == codes[own, None], shares(view, (len(own),), rng), 0.0)
                 group, each = choose(share, rng), np.arange(len(own))
-                full = posterior.expand(drawn)
+                full = posterior._expand(drawn)
                 y = posterior.draw({site: v[each, group] for site, v in full.items()}, rng)
                 x[own] = view.view.warp.back(y)
         if member.categories is not None:

@@ -176,7 +176,7 @@ class _Numbers:
     def __init__(self, view, place: int, x, rng):
         self.view, self.x, self.y = view, x, view.view.warp.forward(x)
         self.posterior, drawn = draws.gaussians(view, place, (), rng)
-        self.params = self.posterior.expand(drawn)
+        self.params = self.posterior._expand(drawn)
         self.log_share = np.log(draws.shares(view, (), rng))
         self.groups = self.posterior.log_likelihood_rows(self.params, self.y).T
 

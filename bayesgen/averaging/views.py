@@ -273,4 +273,4 @@ def _stacked(models):
     if len(models) == 1:
         return models[0]
     names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
-    return models[0].untied().revised(**{name: np.stack([getattr(own, name) for own in models]) for name in names})
+    return models[0]._untied()._revised(**{name: np.stack([getattr(own, name) for own in models]) for name in names})

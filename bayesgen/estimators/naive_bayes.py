@@ -176,7 +176,7 @@ def _leaf(block: Block, prior: str) -> ExponentialFamily:
             )
         return _LEAVES[prior][leaf](block, shape)
     if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
-        return leaf.repeated(*shape)
+        return leaf._repeated(*shape)
     return leaf
 
 

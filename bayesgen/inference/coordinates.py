@@ -107,13 +107,13 @@ class LeafCoordinates(Coordinates):
 
     def update(self, statistics) -> Self:
         """Return the coordinates of the leaf's posterior."""
-        return self.revised(leaf=self.leaf.update(statistics))
+        return self._revised(leaf=self.leaf.update(statistics))
 
     def near(self, statistics) -> Self:
         """Return the posterior."""
         return self.update(statistics)
 
-    def marked_per_class(self) -> Self:
+    def _marked_per_class(self) -> Self:
         """Return the same coordinates, see `per_class`."""
         return self
 
@@ -240,8 +240,8 @@ class Standardised(LeafCoordinates):
 
     def log_likelihood(self, params, statistics):
         """Return log p(all rows | z, u), but for the constant (2π)^(-n/2)."""
-        z, rows = params["log_variance"], self.leaf.tie(statistics.n)
-        spread = rows * z + self.leaf.tie(statistics.scatter) * program.jnp.exp(-z)
+        z, rows = params["log_variance"], self.leaf._tie(statistics.n)
+        spread = rows * z + self.leaf._tie(statistics.scatter) * program.jnp.exp(-z)
         return -0.5 * (spread.sum() + (statistics.n * self._squares(params, statistics.mean)).sum())
 
     def sample_parameters(self, rng, size=()):
@@ -304,7 +304,7 @@ class PrecisionFactor(LeafCoordinates):
     def log_likelihood(self, params, statistics):
         """Return log p(all rows | params), from their `Moments`, but for the constant (2π)^(-nD/2)."""
         rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * self._squares(params, statistics.mean))
-        return rows.sum() - 0.5 * _traces(params, self.leaf.tie(statistics.scatter)).sum()
+        return rows.sum() - 0.5 * _traces(params, self.leaf._tie(statistics.scatter)).sum()
 
     def _squares(self, params, point):
         """Return |U(mean - point)|² of every mean."""
@@ -425,7 +425,7 @@ class LineCoordinates(Coordinates):
 
     def near(self, statistics):
         """Return the posterior, or one close to it where the prior of the weights does not scale with the noise."""
-        return self.revised(alpha=self.alpha + statistics.n / 2)
+        return self._revised(alpha=self.alpha + statistics.n / 2)
 
     def sample_parameters(self, rng, size=()):
         """Draw z and u, of a record that `near` made."""

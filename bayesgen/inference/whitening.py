@@ -112,7 +112,7 @@ def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
 
     def restore(params):
         spread = scale * np.exp(params["log_variance"] / 2)
-        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior.squeeze(spread**2)}
+        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior._squeeze(spread**2)}
 
     alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
     mean, own = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
@@ -163,12 +163,12 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
 
     def restore(params):
         root = sampled.factors(params)
-        cholesky, every = model.squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
+        cholesky, every = model._squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
         mean = centre + (factor @ every @ params["offset"][..., None])[..., 0] / posterior.kappa[..., None] ** 0.5
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
     grouped = centre.ndim > model.mean.ndim and not model.per_class
-    prior = model.for_classes(len(centre)) if grouped else model
+    prior = model._for_classes(len(centre)) if grouped else model
     own = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
     leaf = NormalInverseWishart(
         moved(prior.mean), prior.kappa, prior.nu, turned(prior.scale), shared=prior.shared, per_class=prior.per_class

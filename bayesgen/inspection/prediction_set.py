@@ -226,7 +226,7 @@ class _Candidate:
         """Log of π_k p(x | k)^τ of rows, each under statistics (K, b, ...) and counts (b, K) of its own: (b, K)."""
 
         def density(name, leaf):
-            posterior = leaf.update(statistics[name]).untied()
+            posterior = leaf.update(statistics[name])._untied()
             terms = posterior.log_evidence_terms(_each(lambda a: a[None], rows[name]))
             return terms.sum(tuple(range(2, terms.ndim)))
 
@@ -277,7 +277,7 @@ def _singles(model, rows):
     """Statistics of each row alone, (n, ...), by leaf."""
 
     def single(name, leaf):
-        x = leaf.shaped(model.blocks(rows)[name])
+        x = leaf._shaped(model.blocks(rows)[name])
         statistics = leaf.sum_rows(x, Grouping(np.arange(x.shape[0]), x.shape[0], None, (x.shape[0],)))
         if isinstance(statistics, PatternMoments):
             raise ValueError(

@@ -70,7 +70,7 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
     score = log_softmax(density + log_class, axis=2)[:, np.arange(len(own)), own]
     share = statistics.n / np.bincount(own, chosen, len(log_class)).clip(1e-300)
     member = mean_strength(fitted.members, score @ (chosen * share[own]))
-    prior: Any = member.prior(fitted.reference).untied()
+    prior: Any = member.prior(fitted.reference)._untied()
     mean = warp.location + warp.scale * prior.mean
     if member.diagonal:
         return replace(prior, mean=mean, beta=prior.beta * warp.scale**2)

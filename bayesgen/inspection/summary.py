@@ -183,7 +183,7 @@ def _learned(classifier):
     gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
     for block in schema.blocks:
         leaf = model.leaves[block.name]
-        own = leaf.expand(sites) if "variance" in (sites := model.site(means, block.name)) else sites
+        own = leaf._expand(sites) if "variance" in (sites := model.site(means, block.name)) else sites
         for j, column in enumerate(block.columns):
             values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
             if not (leaf.event_dim and j):  # one prior of them all
@@ -220,7 +220,7 @@ def _prior(leaf, j: int) -> str:
     """The prior of one column of a leaf, in short."""
     if isinstance(leaf, DirichletCategorical):
         return f"Dirichlet({short(leaf.alpha if leaf.alpha.ndim == 1 else leaf.alpha[j])})"
-    if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "revised"):
+    if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "_revised"):
         return short(leaf)
     shape = leaf.batch_shape
     fields = {f.name: f.metadata["rank"] for f in leaf.__dataclass_fields__.values() if "rank" in f.metadata}
@@ -229,4 +229,4 @@ def _prior(leaf, j: int) -> str:
         value = np.asarray(getattr(leaf, name))
         full = np.broadcast_to(value, shape + value.shape[value.ndim - rank :])
         one[name] = np.take(full, j if shape[-1] > 1 else 0, axis=len(shape) - 1)
-    return short(leaf.revised(**one))
+    return short(leaf._revised(**one))

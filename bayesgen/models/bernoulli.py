@@ -107,7 +107,7 @@ class BetaPrior(Successes, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Add the counts of successes and failures to a and b."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        return self.revised(a=self.a + successes, b=self.b + failures)
+        return self._revised(a=self.a + successes, b=self.b + failures)
 
     def log_evidence_terms(self, statistics):
         """Return log B(a + s, b + f) - log B(a, b)."""
@@ -160,7 +160,7 @@ class Bernoulli(Successes):
 
     def check(self, x):
         """Return rows of 0, 1, or NaN where missing, or raise."""
-        x = self.shaped(x)
+        x = self._shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
             require(x, lambda part: (part == 0) | (part == 1), _BINARY)
         elif not sparse.issparse(x):
@@ -196,12 +196,12 @@ class Bernoulli(Successes):
         """Return log p(row | params) by one product with the bits."""
         p = params["probability"]
         never, always = p == 0, p == 1
-        result, lead = self._product(np.log(1 - p + always), np.log(p + never), x, x.ndim - 1)
+        result, lead = self._row_product(np.log(1 - p + always), np.log(p + never), x, x.ndim - 1)
         if never.any() or always.any():  # count bits against a certainty: log 0 would swallow the rest of its sum
-            result[self._product(always * 1.0, never * 1.0, x, x.ndim - 1)[0] > 0.5] = -np.inf
+            result[self._row_product(always * 1.0, never * 1.0, x, x.ndim - 1)[0] > 0.5] = -np.inf
         return result.reshape(*lead, x.shape[0])
 
-    def _product(self, log_zero, log_one, x, features):
+    def _row_product(self, log_zero, log_one, x, features):
         """Sum log p(bit) over features, (groups, n); also return the shape of groups in front of ``features`` axes."""
         log_zero, log_one = np.broadcast_arrays(log_zero, log_one)
         groups = log_zero.shape[: max(log_zero.ndim - features, 0)]
@@ -249,10 +249,10 @@ class BetaBernoulli(BetaPrior, Bernoulli):
 
     def log_predictive(self, x):
         """Return log p(x): for one trial the plug-in of the mean is exact."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        result, groups = self._product(*self._logs, x, x.ndim - 1)
+        result, groups = self._row_product(*self._logs, x, x.ndim - 1)
         return result.T.reshape(x.shape[0], *groups)
 
     @functools.cached_property
@@ -396,7 +396,7 @@ class BetaBinomial(BetaPrior):
 
     def log_predictive(self, x):
         """Return the log probability of the beta-binomial."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
         gone, (heads, tosses) = self.missing(x), self._tosses(x)

@@ -75,7 +75,7 @@ class DirichletPrior(ConjugateFamily):
         """Shape in front of the axis of categories."""
         return self.alpha.shape[:-1]
 
-    def for_classes(self, groups):
+    def _for_classes(self, groups):
         """Return the model with alpha repeated along a leading axis of classes."""
         alpha = namespace(self.alpha).broadcast_to(self.alpha, (groups, *self.alpha.shape))
         return replace(self, alpha=alpha, per_class=True)
@@ -104,7 +104,7 @@ class DirichletPrior(ConjugateFamily):
 
     def update(self, statistics) -> Self:
         """Add the counts of the categories to alpha."""
-        return self.revised(alpha=self.alpha + statistics.total())
+        return self._revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
         """Return the log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
@@ -192,7 +192,7 @@ class Categorical(ConjugateFamily):
 
     def check(self, x):
         """Return rows of codes 0..V-1, or NaN where missing, or raise."""
-        x, count = self.shaped(x), len(self.categories)
+        x, count = self._shaped(x), len(self.categories)
         if x.dtype.kind == "f" or not x.size:
             require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
         elif x.min() < 0 or x.max() >= count:
@@ -241,9 +241,9 @@ class Categorical(ConjugateFamily):
 
     def log_predictive(self, x):
         """Return log p(x), looked up in a table: for one trial the plug-in of the mean is exact."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
-        x = self.shaped(x)
+        x = self._shaped(x)
         with np.errstate(divide="ignore"):
             table = np.log(self.mean)
         entries, size = math.prod(x.shape[1:]), len(self.categories)
@@ -302,7 +302,7 @@ class KnownCategorical(Categorical):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.concrete and ((self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, 0, 1e-8)):
+        if self._concrete and ((self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, 0, 1e-8)):
             raise ValueError("KnownCategorical: probability must be >= 0 and sum to 1")
         count = self.probability.shape[-1]
         names = labels("KnownCategorical", count if self.categories is None else self.categories)

@@ -150,7 +150,7 @@ class ClassProgram(Model):
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
         numpyro, jnp = program.numpyro, program.jnp
-        model = self.traced()
+        model = self._traced()
         params = model.latents()
         x = {} if x is None else {name: a for name, a in model.blocks(x).items() if a is not None}
         lengths = [len(a) for a in [*x.values(), t, told] if a is not None]

@@ -93,7 +93,7 @@ class ClassConditional(ClassProgram, Conjugate):
 
     def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
         """Do `statistics` of blocks under a grouping by class that is already checked."""
-        leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
+        leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf._shaped(x[name]), rows))
         sizes, weight = rows.sizes(), rows.weight
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
         return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares)
@@ -171,7 +171,7 @@ class ClassConditional(ClassProgram, Conjugate):
     def update(self, statistics: ClassStatistics) -> Self:
         """Return the posterior: every leaf updated by class."""
         _require_labels(statistics)
-        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
+        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name])._marked_per_class())
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
@@ -223,7 +223,7 @@ class ClassConditional(ClassProgram, Conjugate):
     def _by_class(self) -> dict[str, Any]:
         """Return the leaves, with hyperparameters by class."""
         count = len(self.class_names)
-        return {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
+        return {n: leaf if leaf.per_class else leaf._for_classes(count) for n, leaf in self.leaves.items()}
 
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Draw the parameters exactly, leaf by leaf."""
@@ -297,7 +297,7 @@ class NaiveBayes(ClassConditional):
 
     def with_leaves(self, classes, leaves):
         """Return the same model with other leaves of the same names."""
-        return self.revised(classes=classes, features=dict(leaves))
+        return self._revised(classes=classes, features=dict(leaves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,4 +353,4 @@ class GaussianDiscriminant(ClassConditional):
 
     def with_leaves(self, classes, leaves):
         """Return the same model with another leaf."""
-        return self.revised(classes=classes, gaussian=leaves["gaussian"])
+        return self._revised(classes=classes, gaussian=leaves["gaussian"])

@@ -167,10 +167,10 @@ def em(leaf, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000
     mean, variance, _ = statistics.pooled
     start = np.where(columns.n > 0, columns.mean, mean)
     scale, last = np.sqrt(variance), np.inf
-    params = leaf.expand({"mean": start, "covariance": np.diag(variance)})
+    params = leaf._expand({"mean": start, "covariance": np.diag(variance)})
     for _ in range(limit):
         new = maximise(_complete(statistics, params))
-        full = leaf.expand(new)
+        full = leaf._expand(new)
         if np.linalg.eigvalsh(full["covariance"] / np.outer(scale, scale)).min() < 1e-9:
             raise DataError(
                 "no maximum exists: with these gaps the covariance shrinks to a singular one; use 'map', 'nuts'"

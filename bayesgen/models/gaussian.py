@@ -50,7 +50,7 @@ class Gaussian(ExponentialFamily):
 
     tied: ClassVar[tuple[str, ...]] = ()  # axes that share one variance: "class", "feature"
 
-    def expand(self, params):
+    def _expand(self, params):
         """Give the variance its tied axes back, so that it broadcasts against the mean."""
         mean, variance = params["mean"], params["variance"]
         if variance.ndim < mean.ndim:
@@ -58,13 +58,13 @@ class Gaussian(ExponentialFamily):
             variance = variance[..., None, :] if "class" in self.tied else variance
         return {"mean": mean, "variance": namespace(mean).broadcast_to(variance, mean.shape)}
 
-    def squeeze(self, variance):
+    def _squeeze(self, variance):
         """Drop the tied axes of a variance (draws..., K, D)."""
         if "class" in self.tied:
             variance = variance[..., 0, :]
         return variance[..., 0] if "feature" in self.tied else variance
 
-    def tie(self, increments):
+    def _tie(self, increments):
         """Sum over the tied axes, kept with length 1: all increments of one variance."""
         axes = tuple({"class": 0, "feature": -1}[name] for name in self.tied)
         return increments.sum(axes, keepdims=True) if axes else increments
@@ -76,7 +76,7 @@ class Gaussian(ExponentialFamily):
 
     def select_class(self, params, group):
         """Return the parameters of the class of each row."""
-        return super().select_class(self.expand(params), group)
+        return super().select_class(self._expand(params), group)
 
     def likelihood(self, params):
         """Return Normal(mean, sqrt(variance))."""
@@ -84,14 +84,14 @@ class Gaussian(ExponentialFamily):
 
     def draw(self, params, rng):
         """Draw from the normal distribution."""
-        params = self.expand(params)
+        params = self._expand(params)
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
     def student(self, x, params=None):
         """Return the Gaussian of each entry, which the other entries do not move."""
         if params is None:
             return super().student(x)
-        params = self.expand(params)
+        params = self._expand(params)
         mean, sd = params["mean"], np.sqrt(params["variance"])
         return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
 
@@ -102,7 +102,7 @@ class Gaussian(ExponentialFamily):
 
     def natural_parameters(self, params, about=0.0):
         """Return (-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
-        params = self.expand(params)
+        params = self._expand(params)
         d, variance = params["mean"] - about, params["variance"]
         xp = namespace(d)
         log_partition = -0.5 * (LOG_2PI + xp.log(variance) + d * d / variance)
@@ -110,18 +110,18 @@ class Gaussian(ExponentialFamily):
 
     def log_likelihood_rows(self, params, x):
         """Return log p(row | params), about each class's mean over the draws, so that an offset costs no digits."""
-        params = self.expand(params)
+        params = self._expand(params)
         mean = params["mean"]
         if mean.ndim == x.ndim:  # draws of one class
-            return self.product(params, x, mean.mean(0))
+            return self._product(params, x, mean.mean(0))
         result = np.empty((*mean.shape[:2], len(x)))
         for k in range(mean.shape[1]):
-            result[:, k] = self.product({site: v[:, k] for site, v in params.items()}, x, mean[:, k].mean(0))
+            result[:, k] = self._product({site: v[:, k] for site, v in params.items()}, x, mean[:, k].mean(0))
         return result
 
     def precision(self, params):
         """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
-        variance = self.expand(params)["variance"]
+        variance = self._expand(params)["variance"]
         return np.eye(variance.shape[-1]) / variance[..., None], np.log(variance).sum(-1)
 
     def sum_rows(self, x, rows):
@@ -136,12 +136,12 @@ class Gaussian(ExponentialFamily):
         n, scatter = statistics.n, statistics.scatter
         if (n <= 0).any():
             raise DataError("maximum likelihood does not exist: no observed value", **first(n <= 0))
-        total, count, noise = self.tie(scatter), self.tie(n), self.tie(n * statistics.resolution())
+        total, count, noise = self._tie(scatter), self._tie(n), self._tie(n * statistics.resolution())
         if (total <= noise).any():
             place = {key: v for key, v in first(total <= noise).items() if key not in self.tied}
             place = {key: v for key, v in place.items() if key != "group" or "class" not in self.tied}
             raise DataError("maximum likelihood does not exist: fewer than two distinct values", **place)
-        return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
+        return {"mean": statistics.mean, "variance": self._squeeze(total / count)}
 
 
 def beside_rows(value, x):
@@ -199,7 +199,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     def weak(cls, statistics) -> Self:
         """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
         mean, variance, _ = statistics.pooled
-        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
+        return cls._unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
     def parameters(self):
         """Sample the variance, and the mean given it."""
@@ -221,13 +221,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
         squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
-        return self.tie(n / 2), self.tie(squares), share * delta
+        return self._tie(n / 2), self._tie(squares), share * delta
 
     def update(self, statistics) -> Self:
         """Return NormalInverseGamma(m_n, kappa_n, alpha_n, beta_n)."""
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n
-        return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+        return self._revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
 
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
@@ -235,12 +235,12 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         xp = namespace(squares, self.alpha)
         means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
         scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
-        return self.tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+        return self._tie(means) + log_gamma_ratio(self.alpha, rows) - scales
 
-    def untied(self):
+    def _untied(self):
         """Return the posterior with a variance for every class, all equal where the classes share it."""
         tied = tuple(name for name in self.tied if name != "class")
-        return self.revised(tied=tied)
+        return self._revised(tied=tied)
 
     def mean_scores(self):
         """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
@@ -264,9 +264,9 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
 
     def log_predictive(self, x):
         """Return the log density of the Student-t, joint over the observed features where they share a variance."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
-        x = self.shaped(x)
+        x = self._shaped(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         if x.shape[1:] not in self._prepared:
             normaliser, width = self._normaliser
@@ -339,19 +339,19 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     def expected(self):
         """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
         variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
 
     def mode(self):
         """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
-        means = self.tie(np.ones(self.batch_shape))
+        means = self._tie(np.ones(self.batch_shape))
         variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
 
     def marginal_mode(self):
         """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
         return {
             **self.mode(),
-            "variance": self.squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
+            "variance": self._squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
         }
 
     def sample_parameters(self, rng, size=()):
@@ -362,13 +362,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                 once[axis] = 1
         variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
         mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
-        return {"mean": mean, "variance": self.squeeze(variance)}
+        return {"mean": mean, "variance": self._squeeze(variance)}
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 
-    def for_classes(self, groups):
+    def _for_classes(self, groups):
         """Return the prior with a mean for every class, and tied alpha and beta once."""
-        full = super().for_classes(groups)
+        full = super()._for_classes(groups)
         once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
         return replace(full, alpha=full.alpha[once], beta=full.beta[once]) if self.tied else full
 
@@ -378,7 +378,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             return super().latents(groups, name)
         numpyro, jnp = program.numpyro, program.jnp
         shape = (groups, *self.features)
-        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
+        alpha, beta = (self._squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
         labels = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
         plates = [label for axis, label in labels.items() if axis not in self.tied]
         with contextlib.ExitStack() as stack:
@@ -386,7 +386,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                 stack.enter_context(numpyro.plate(label, count, dim=i - len(plates)))
             variance = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
         with self.plates(groups, name):
-            spread = self.expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
+            spread = self._expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
             mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
         return {"mean": mean, "variance": variance}
 

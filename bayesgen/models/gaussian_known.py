@@ -89,7 +89,7 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         """Add half the rows to alpha, and half the squares to beta."""
         alpha = self.alpha + 0.5 * statistics.n
         mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
-        return self.revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
+        return self._revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
 
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
@@ -100,13 +100,13 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     def log_predictive(self, x):
         """Return the log density of the Student-t."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        alpha, spread = self.beside(self.alpha, x), 2 * self.beside(self.beta, x)
-        z = (x - self.beside(self.mean, x)) / np.sqrt(spread)
+        alpha, spread = self._beside(self.alpha, x), 2 * self._beside(self.beta, x)
+        z = (x - self._beside(self.mean, x)) / np.sqrt(spread)
         level = log_gamma_ratio(alpha, 0.5) - 0.5 * np.log(np.pi * spread)
-        return self.over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
+        return self._over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
 
     def student(self, x, params=None):
         """Return the predictive, a Student-t about the known mean."""
@@ -190,7 +190,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
         noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
-        return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
+        return self._revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
     def log_evidence_terms(self, statistics):
         """Return -n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
@@ -201,12 +201,12 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def log_predictive(self, x):
         """Return log N(x | mean, sd² + noise_sd²)."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        variance = self.beside(self.sd**2 + self.noise_sd**2, x)
-        terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self.beside(self.mean, x)) ** 2 / variance)
-        return self.over_features(terms, x)
+        variance = self._beside(self.sd**2 + self.noise_sd**2, x)
+        terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self._beside(self.mean, x)) ** 2 / variance)
+        return self._over_features(terms, x)
 
     def student(self, x, params=None):
         """Return the predictive, a Gaussian, as a Student-t of infinite degrees of freedom."""

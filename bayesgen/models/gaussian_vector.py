@@ -29,7 +29,7 @@ class GaussianVector(ExponentialFamily):
     event_dim = 1
     site_dims = {"mean": ("feature",), "covariance": ("feature", "feature2"), "cholesky": ("feature", "feature2")}
 
-    def expand(self, params):
+    def _expand(self, params):
         """Give a shared covariance the axis of classes, so that it broadcasts against the mean."""
         mean = params["mean"]
         shape = (*mean.shape, mean.shape[-1])
@@ -47,7 +47,7 @@ class GaussianVector(ExponentialFamily):
 
     def select_class(self, params, group):
         """Return the parameters of the class of each row."""
-        return super().select_class(self.expand(params), group)
+        return super().select_class(self._expand(params), group)
 
     def likelihood(self, params):
         """Return the multivariate normal."""
@@ -55,7 +55,7 @@ class GaussianVector(ExponentialFamily):
 
     def draw(self, params, rng):
         """Draw from the multivariate normal."""
-        params = self.expand(params)
+        params = self._expand(params)
         noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
         return params["mean"] + noise[..., 0]
 
@@ -67,7 +67,7 @@ class GaussianVector(ExponentialFamily):
         """Return the Gaussian of each missing entry, given the other columns."""
         if params is None:
             return super().student(x)
-        params = self.expand(params)
+        params = self._expand(params)
         return conditional_student(x, params["mean"], params["covariance"], np.inf)
 
     def sufficient_statistic(self, x, about=0.0):
@@ -82,11 +82,11 @@ class GaussianVector(ExponentialFamily):
         Here d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹.
         """
         dim = params["mean"].shape[-1]
-        return _natural_parameters(params["mean"] - about, self.expand(params)["cholesky"], dim)
+        return _natural_parameters(params["mean"] - about, self._expand(params)["cholesky"], dim)
 
     def precision(self, params):
         """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
-        cholesky = self.expand(params)["cholesky"]
+        cholesky = self._expand(params)["cholesky"]
         inverse = np.linalg.inv(cholesky)
         return inverse.mT @ inverse, 2 * np.log(np.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
 
@@ -116,7 +116,7 @@ class GaussianVector(ExponentialFamily):
         """
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
-        m, covariance = statistics.moments, self.expand(params)["covariance"]
+        m, covariance = statistics.moments, self._expand(params)["covariance"]
         xp, seen = namespace(covariance), statistics.seen
         seen = seen.reshape(len(seen), *[1] * (m.n.ndim - 1), -1)
         both = seen[..., :, None] * seen[..., None, :]
@@ -129,7 +129,7 @@ class GaussianVector(ExponentialFamily):
 
     def row_density(self, params):
         """Return `log_likelihood_rows` as a function of rows, which keeps natural parameters by pattern of gaps."""
-        full = self.expand(params)
+        full = self._expand(params)
         lead, dim = full["mean"].shape[:-1], full["mean"].shape[-1]
         mean = full["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
         covariance = full["covariance"].reshape(*mean.shape, dim)

@@ -66,20 +66,20 @@ class Hyperparameters(Record):
                 object.__setattr__(self, field.name, _checked(self, field))
 
     @classmethod
-    def unchecked(cls, **values) -> Self:
+    def _unchecked(cls, **values) -> Self:
         """Return a record of hyperparameters, arrays of floats that are right by construction."""
         result = object.__new__(cls)
         vars(result).update(_defaults(cls), **values)
         return result
 
-    def revised(self, **values) -> Self:
-        """Return the same record with other hyperparameters, `unchecked` too."""
+    def _revised(self, **values) -> Self:
+        """Return the same record with other hyperparameters, `_unchecked` too."""
         result, own = object.__new__(type(self)), vars(self)
         vars(result).update({name: own[name] for name in _defaults(type(self))}, **values)
         return result
 
     @property
-    def concrete(self) -> bool:
+    def _concrete(self) -> bool:
         """True if every hyperparameter is a NumPy array."""
         return namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
 

@@ -79,7 +79,7 @@ class LeafProgram(Model):
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
-        model = self.traced()
+        model = self._traced()
         params, size = model.latents(), (size or 1) if x is None else len(x)
         with program.subsampled(size, subsample_size) as rows:
             return model.observe("x", params, None if x is None else program.jnp.asarray(x)[rows], size, model.features)
@@ -191,12 +191,12 @@ class ExponentialFamily(LeafProgram):
 
         Sparse rows stay sparse, in CSR, where the leaf takes them.
         """
-        x = self.shaped(x)
+        x = self._shaped(x)
         if not finite(x.data if sparse.issparse(x) else x):
             require(x, lambda part: ~np.isinf(part), _INFINITE)
         return x
 
-    def shaped(self, x) -> Any:
+    def _shaped(self, x) -> Any:
         """Do the first half of `check`, which checks types and shapes but not the entries."""
         owner = type(self).__name__
         x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
@@ -226,7 +226,7 @@ class ExponentialFamily(LeafProgram):
         weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         """
-        x = self.shaped(x)
+        x = self._shaped(x)
         return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
 
     def sum_rows(self, x, rows: Grouping) -> Any:
@@ -291,9 +291,9 @@ class ExponentialFamily(LeafProgram):
         """Return P(p(new) <= p(row)) for a new row with the same gaps, parameters integrated out: (n, groups...)."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the tail of its predictive density")
 
-    def marked_per_class(self) -> Self:
+    def _marked_per_class(self) -> Self:
         """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
-        return self.revised(per_class=True)
+        return self._revised(per_class=True)
 
     def log_likelihood(self, params: Params, statistics):
         """Return log p(all rows | params) = natural_parameters . total + log h, without the rows. NumPy or JAX."""
@@ -313,9 +313,9 @@ class ExponentialFamily(LeafProgram):
         -------
         array, shape (lead..., n)
         """
-        return self.product(params, x)
+        return self._product(params, x)
 
-    def product(self, params: Params, x, about: Any = 0.0) -> np.ndarray:
+    def _product(self, params: Params, x, about: Any = 0.0) -> np.ndarray:
         """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
         missing = self.missing(x)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -329,7 +329,7 @@ class ExponentialFamily(LeafProgram):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, len(x))
 
-    def for_classes(self, groups: int) -> Self:
+    def _for_classes(self, groups: int) -> Self:
         """Return the model with its hyperparameters repeated along a leading axis of classes."""
         shape = (groups, *self.batch_shape)
         changes = {}
@@ -340,9 +340,9 @@ class ExponentialFamily(LeafProgram):
                 changes[field.name] = namespace(value).broadcast_to(value, shape + own)
         return dataclasses.replace(self, **changes, per_class=True)
 
-    def repeated(self, columns: int) -> Self:
+    def _repeated(self, columns: int) -> Self:
         """Return the prior of one feature as the prior of several columns."""
-        return dataclasses.replace(self.for_classes(columns), per_class=False)
+        return dataclasses.replace(self._for_classes(columns), per_class=False)
 
 
 class ConjugateFamily(ExponentialFamily, Conjugate):
@@ -370,18 +370,18 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         features = x.ndim - 1 - self.event_dim
         groups = self.batch_shape[: max(len(self.batch_shape) - features, 0)]
         each = self.sum_rows(x, Grouping(np.arange(len(x)), len(x), None, (len(x),)))
-        terms = self.untied().log_evidence_terms(with_axes(each, len(groups)))
+        terms = self._untied().log_evidence_terms(with_axes(each, len(groups)))
         axes = tuple(range(-features, 0))
         with np.errstate(invalid="ignore"):
             base = np.where(missing, 0.0, self.log_base_measure(x))
         base = base.sum(tuple(range(1, base.ndim)))
         return (terms.sum(axes) if axes else terms) + base.reshape(-1, *[1] * len(groups))
 
-    def untied(self) -> Self:
+    def _untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
 
-    def over_features(self, terms, x):
+    def _over_features(self, terms, x):
         """Sum predictive terms (groups..., n, features...) over the observed features: (n, groups...)."""
         missing = self.missing(x)
         if missing.any():
@@ -389,7 +389,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         axes = tuple(range(-(x.ndim - 1 - self.event_dim), 0))
         return np.moveaxis(terms.sum(axes) if axes else terms, -1, 0)
 
-    def beside(self, value, x, rank: int = 0):
+    def _beside(self, value, x, rank: int = 0):
         """Give a hyperparameter (groups..., features..., rank) an axis for the rows, before the features of ``x``."""
         features = x.ndim - 1 - self.event_dim
         return np.expand_dims(value, value.ndim - rank - features) if value.ndim - rank > features else value

@@ -94,7 +94,7 @@ class LinearClassifier(Discriminative):
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
-        model, x = self.traced(), program.jnp.asarray(x)
+        model, x = self._traced(), program.jnp.asarray(x)
         params = model.latents()
         with program.subsampled(len(x), subsample_size) as rows:
             log_probability = model.log_probability(model.scores(params, x[rows]))

@@ -289,7 +289,7 @@ class GaussianLine(Discriminative):
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
-        model, x = self.traced(), program.jnp.asarray(x)
+        model, x = self._traced(), program.jnp.asarray(x)
         params = model.latents()
         with program.subsampled(len(x), subsample_size) as rows:
             location = params["intercept"] + x[rows] @ params["coefficients"]

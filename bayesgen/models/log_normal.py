@@ -146,7 +146,7 @@ class LogNormal(LogGaussian, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Update the model of the logarithm."""
         own = self.of_logarithm.update(statistics)
-        return self.revised(mean=own.mean, kappa=own.kappa, alpha=own.alpha, beta=own.beta)
+        return self._revised(mean=own.mean, kappa=own.kappa, alpha=own.alpha, beta=own.beta)
 
     def log_evidence_terms(self, statistics):
         """Return the evidence terms of the logarithms, less the sum of the logarithms."""
@@ -154,7 +154,7 @@ class LogNormal(LogGaussian, ConjugateFamily):
 
     def log_predictive(self, x):
         """Return the log density of the logarithm's Student-t, less the logarithm."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
         z = self.logarithm(self.check(x))
         density = self.of_logarithm.log_predictive(z)

@@ -100,7 +100,7 @@ class Model(Hyperparameters, abc.ABC):
         """Return the mode of the posterior density in the parameters as the model writes them, by group."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the posterior mode")
 
-    def traced(self) -> Self:
+    def _traced(self) -> Self:
         """Return the same model on JAX arrays: a NumPy float64 array would leak into a float32 program.
 
         The arrays are copied, since JAX remembers the conversion of a read-only array and would hand a later float64

@@ -99,7 +99,7 @@ class DirichletMultinomial(DirichletPrior):
 
     def check(self, x):
         """Return counts 0, 1, 2, ..., or NaN in every entry of a missing document, or raise."""
-        x = self.shaped(x)
+        x = self._shaped(x)
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
         x, count = super().check(x), len(self.categories)
@@ -118,9 +118,9 @@ class DirichletMultinomial(DirichletPrior):
                 raise self._partly(row, word)
         return x
 
-    def shaped(self, x):
+    def _shaped(self, x):
         """Return the rows as an array with one entry for each of the V words, or raise."""
-        x = super().shaped(x)
+        x = super()._shaped(x)
         if x.shape[-1] != len(self.categories):
             raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")
         return x
@@ -165,9 +165,9 @@ class DirichletMultinomial(DirichletPrior):
 
     def log_predictive(self, x):
         """Return the log probability of the Dirichlet-multinomial, with a term for each word that occurs."""
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
-        x, found = self.shaped(x), None
+        x, found = self._shaped(x), None
         if sparse.issparse(x):
             found = others(x.data)
         if found is None or spectrum(x.data, found[1]) is None:

@@ -121,7 +121,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         mean, variance, _ = statistics.pooled
         dim = len(mean)
         scale = (2 * dim - 1) * np.diag(variance)
-        return cls.unchecked(mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
+        return cls._unchecked(mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
 
     @property
     def dof(self):
@@ -154,7 +154,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     # -- the algebra -------------------------------------------------------------------------------------------------
 
-    def tie(self, increments):
+    def _tie(self, increments):
         """Sum over the classes, axis kept, where they share a covariance; else return the increments."""
         return increments.sum(0, keepdims=True) if self.shared else increments
 
@@ -174,8 +174,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         kappa = self.kappa + n
         between = (self.kappa * n / kappa)[..., None, None] * delta[..., :, None] * delta[..., None, :]
         mean = self.mean + (n / kappa)[..., None] * delta
-        nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between)
-        return self.revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
+        nu, scale = self.nu + self._tie(n), self.scale + self._tie(statistics.scatter + between)
+        return self._revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence_terms(self, statistics):
         """Return the log evidence of each class.
@@ -186,13 +186,13 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         xp = namespace(p.mean, p.scale)
         means = -0.5 * dim * (xp.log1p(statistics.n / self.kappa) + statistics.n * np.log(np.pi))
         before, after = xp.linalg.slogdet(self.scale)[1], xp.linalg.slogdet(p.scale)[1]
-        rows = self.tie(statistics.n)
+        rows = self._tie(statistics.n)
         scales = 0.5 * (self.nu * (before - after) - rows * after)
-        return self.tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
+        return self._tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
 
-    def untied(self):
+    def _untied(self):
         """Return the posterior with a covariance for every class, all equal where the classes share it."""
-        return self.revised(shared=False)
+        return self._revised(shared=False)
 
     def mean_scores(self):
         """Return the means of Σ⁻¹μ, (..., D), and of μ'Σ⁻¹μ, (...).
@@ -210,18 +210,18 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         block = self.scale[..., columns[:, None], columns]
         return replace(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
-    def shaped(self, x):
+    def _shaped(self, x):
         """Return rows of D entries, or raise."""
-        x = super().shaped(x)
+        x = super()._shaped(x)
         if x.shape[-1] != self.mean.shape[-1]:
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
         return x
 
     def log_predictive(self, x):
         """Return the log density of the Student-t; gaps leave its marginal t with the same degrees of freedom."""
-        if not self.concrete:
+        if not self._concrete:
             return self._traced_predictive(self.check(x))
-        x = self.shaped(x)
+        x = self._shaped(x)
         if finite(x):
             density = np.empty((len(self._means), len(x)))
             if self._once is None or not write_shared_log_density(density, x, self._once):
@@ -286,11 +286,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         dim = self.mean.shape[-1]
         spare = (self.nu - dim - 1)[..., None, None]
         covariance = np.where(spare > 0, self.scale / np.where(spare > 0, spare, 1.0), np.inf)
-        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self.squeeze(covariance)}
+        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self._squeeze(covariance)}
 
     def mode(self):
         """Return the joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to it)."""
-        dim, means = self.mean.shape[-1], self.tie(np.ones(self.batch_shape))
+        dim, means = self.mean.shape[-1], self._tie(np.ones(self.batch_shape))
         return self._peak(self.nu + dim + 1 + means)
 
     def marginal_mode(self):
@@ -299,9 +299,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     def _peak(self, divisor):
         mean = np.broadcast_to(self.mean, (*self.batch_shape, self.mean.shape[-1]))
-        return full_params(mean, self.squeeze(self.scale / divisor[..., None, None]))
+        return full_params(mean, self._squeeze(self.scale / divisor[..., None, None]))
 
-    def squeeze(self, matrix):
+    def _squeeze(self, matrix):
         """Drop the axis of classes from a shared covariance."""
         return matrix[..., 0, :, :] if self.shared else matrix
 
@@ -334,15 +334,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         cholesky = np.linalg.cholesky(self.scale) @ triangular_inverse(M)
         noise = (cholesky @ rng.standard_normal((*shape, dim, 1)))[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[..., None]
-        cholesky = self.squeeze(cholesky)
+        cholesky = self._squeeze(cholesky)
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
     # -- where classes share the covariance --------------------------------------------------------------------------
 
-    def for_classes(self, groups):
+    def _for_classes(self, groups):
         """Return the prior with a mean for every class, and a shared covariance once."""
         if not self.shared:
-            return super().for_classes(groups)
+            return super()._for_classes(groups)
         dim, xp = self.mean.shape[-1], namespace(self.mean, self.kappa)
         mean, kappa = xp.broadcast_to(self.mean, (groups, dim)), xp.broadcast_to(self.kappa, (groups,))
         nu, scale = self.nu.reshape(1), self.scale.reshape(1, dim, dim)

@@ -59,7 +59,7 @@ class Poisson(ExponentialFamily):
 
     def check(self, x):
         """Return rows of 0, 1, 2, ..., or NaN where missing, or raise."""
-        x = self.shaped(x)
+        x = self._shaped(x)
         if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
             return x
         x = super().check(x)
@@ -177,7 +177,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Return Gamma(concentration + Σ x, rate + n)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
-        return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
+        return self._revised(concentration=self.concentration + events, rate=self.rate + rows)
 
     def log_evidence_terms(self, statistics):
         """Return the log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
@@ -190,7 +190,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
 
         Terms linear in x are a matrix product; gammas are computed where x > 0.
         """
-        if not self.concrete:
+        if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]

@@ -59,11 +59,11 @@ class ReferencePrior(ConjugateFamily):
         """Shape of the features."""
         return self.shape
 
-    def for_classes(self, groups):
+    def _for_classes(self, groups):
         """Return itself: classes have the same prior."""
         return self
 
-    def repeated(self, columns):
+    def _repeated(self, columns):
         """Return the prior of several columns."""
         return replace(self, shape=(columns,))
 
@@ -116,10 +116,10 @@ class ReferenceGaussian(Gaussian, ReferencePrior):
 
     def update(self, statistics: Moments):
         """Return NIG(x̄, n, (N - M)/2, S/2): N and S over all rows, M the means that share the variance."""
-        n, spread = statistics.n, self.tie(statistics.scatter)
+        n, spread = statistics.n, self._tie(statistics.scatter)
         _require(n > 0, "no observed value")
-        freedom = self.tie(n) - self.tie(np.ones(n.shape))
-        enough = (freedom > 0) & (spread > self.tie(n * statistics.resolution()))
+        freedom = self._tie(n) - self._tie(np.ones(n.shape))
+        enough = (freedom > 0) & (spread > self._tie(n * statistics.resolution()))
         _require(enough, "fewer than two distinct values")
         return NormalInverseGamma(statistics.mean, n, freedom / 2, spread / 2, tied=self.tied)
 

@@ -120,7 +120,7 @@ def _tied(*features: str):
         if features and prior.alpha.size * prior.beta.size != 1:
             raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
         tied = (("class",) if shared else ()) + features
-        return prior if prior.tied == tied else prior.revised(tied=tied)
+        return prior if prior.tied == tied else prior._revised(tied=tied)
 
     return leaf
 
@@ -133,7 +133,7 @@ def _reference(*features: str):
 
 
 def _full(prior: NormalInverseWishart | ReferenceVector, shared: bool):
-    return prior if prior.per_class or prior.shared == shared else prior.revised(shared=shared)
+    return prior if prior.per_class or prior.shared == shared else prior._revised(shared=shared)
 
 
 def _separation_full(prior: SeparationPrior, shared: bool):

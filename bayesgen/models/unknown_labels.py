@@ -259,7 +259,7 @@ class PartlyLabelled(Statistics):
             return model.update(self.labelled)
         result = model.update(self.expected(model, labels))
         return (
-            result if self.told is None else result.revised(confusion=model.confusion.update(self._confusions(labels)))
+            result if self.told is None else result._revised(confusion=model.confusion.update(self._confusions(labels)))
         )
 
     def maximise(self, model, way: str):
