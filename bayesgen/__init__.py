@@ -1,6 +1,9 @@
 """Bayesian generative classifiers and the lecture models under them."""
 
-from bayesgen import data, decision, evaluation, models
+import importlib
+from typing import TYPE_CHECKING
+
+from bayesgen import data, decision, evaluation, inference, inspection, models
 from bayesgen.comparison import compare_evidence, compare_models
 from bayesgen.comparison.calibration import check_calibration
 from bayesgen.core import __version__
@@ -11,11 +14,10 @@ from bayesgen.estimators.linear import LogisticClassifier, ProbitClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor
 from bayesgen.files.storage import load
-from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, SamplerWarning, fit
-from bayesgen.inspection import boundary
-from bayesgen.posterior.compiled import cache_compilation
-from bayesgen.posterior.posterior import ExactPosterior, ParameterDraws, PointEstimate
-from bayesgen.tables.rows import RowSchema, summarise
+from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
+
+if TYPE_CHECKING:
+    from bayesgen import plot
 
 __all__ = [
     "MAP",
@@ -23,21 +25,14 @@ __all__ = [
     "NUTS",
     "AveragedClassifier",
     "Exact",
-    "ExactPosterior",
     "GaussianDiscriminantClassifier",
     "Imputer",
     "Laplace",
     "LinearRegressor",
     "LogisticClassifier",
     "NaiveBayesClassifier",
-    "ParameterDraws",
-    "PointEstimate",
     "ProbitClassifier",
-    "RowSchema",
-    "SamplerWarning",
     "__version__",
-    "boundary",
-    "cache_compilation",
     "check_calibration",
     "compare_evidence",
     "compare_models",
@@ -45,7 +40,21 @@ __all__ = [
     "decision",
     "evaluation",
     "fit",
+    "inference",
+    "inspection",
     "load",
     "models",
-    "summarise",
+    "plot",
 ]
+
+
+def __getattr__(name: str):
+    """Import the pictures when they are first used."""
+    if name == "plot":
+        return importlib.import_module("bayesgen.plot")
+    raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

@@ -108,7 +108,8 @@ def leapfrogs(ours, statistics, run):
 
 FIRST = """
 import time, numpyro.diagnostics, numpyro.infer, numpyro.optim
-from bayesgen import NUTS, cache_compilation
+from bayesgen import NUTS
+from bayesgen.inference import cache_compilation
 from benchmarks.fit import as_rows, model, rows
 {keep}
 x, t = rows({kind!r}, 10_000, {dim}, {groups})

@@ -22,7 +22,8 @@ def learned(case, chosen=slice(None), weight=None):
     estimator, X = CASES[case]
     whole = clone(estimator).fit(X, Y)
     own = None if weight is None else weight[chosen]
-    statistics = whole.summarise(rows(X, chosen), Y[chosen], own)
+    pieces = whole.row_schema([(X, Y)], schema=whole.schema_, classes=whole.classes_)
+    statistics = pieces.sum((rows(X, chosen), Y[chosen], own))
     return clone(estimator).fit_statistics(whole.schema_, statistics, whole.classes_)
 
 

@@ -148,7 +148,7 @@ def test_columns_that_are_left_out_are_not_read(tmp_path):
 def test_a_worker_needs_the_schema_alone():
     schema = NB().row_schema(TABLE, "kind", sample_weight="weight")
     there = pickle.loads(pickle.dumps(schema))
-    total = sum(bg.summarise(part, there) for part in (TABLE[:7], TABLE[:0], pa.Table.from_pandas(TABLE[7:])))
+    total = sum(there.sum(part) for part in (TABLE[:7], TABLE[:0], pa.Table.from_pandas(TABLE[7:])))
     X = TABLE.drop(columns=["kind", "weight"])
     equal(NB().fit_statistics(schema.schema, total, schema.classes), NB().fit(X, Y, WEIGHT), X)
 
@@ -358,7 +358,7 @@ def test_the_command_line_predicts_folders_and_merges(folder, tmp_path):
     X = TABLE.drop(columns=["kind", "weight"])
     whole = NB().fit(X, Y)
     for i, own in enumerate((slice(0, 35), slice(35, 60))):
-        part = whole.summarise(X[own], Y[own])
+        part = NB().row_schema(TABLE, "kind", schema=whole.schema_, classes=whole.classes_).sum(TABLE[own])
         NB().fit_statistics(whole.schema_, part, whole.classes_).save(tmp_path / f"{i}.nc")
     files = [str(tmp_path / name) for name in ("0.nc", "1.nc", "all.nc")]
     done = CliRunner().invoke(app, ["merge", *files[:2], "--output", files[2]])

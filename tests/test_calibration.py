@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 from test_own_leaf import GammaExponential
 
-from bayesgen import NUTS, Exact, ParameterDraws, check_calibration
+from bayesgen import NUTS, Exact, check_calibration
+from bayesgen.inference import ParameterDraws
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,

@@ -189,7 +189,7 @@ def test_dates_are_told_as_dates(tmp_path, model):
     if model == "nb":
         own = bg.NaiveBayesClassifier({"seen": "date"}).fit(rows[["seen", "dose"]], rows["kind"])
         np.testing.assert_allclose(own.predict_proba(rows[["seen", "dose"]]), got.filter(like="p_"), rtol=1e-9)
-        assert bg.inspection.evidence(own, rows[["seen", "dose"]].iloc[[5]]).values["seen"] == seen[5]
+        assert own.explain(rows[["seen", "dose"]], row=5).values["seen"] == seen[5]
         ax = plot.column(own, "seen", ax=Figure().subplots())
         moments = rows[["seen", "dose"]].assign(seen=pd.to_datetime(rows["seen"]))
         by_text, by_moment = (

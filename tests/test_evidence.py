@@ -11,7 +11,6 @@ from scipy.special import logit
 
 import bayesgen as bg
 from bayesgen import data, decision, plot
-from bayesgen.inspection import evidence
 from bayesgen.models import BetaBinomial
 
 X = data.load("penguins")
@@ -31,21 +30,28 @@ def test_terms_add_up_to_the_log_odds(name):
     row = rows[60:61]
     known = classifier.fit(rows, labels).classes_.tolist()
     for k, label in enumerate(known):
-        said, p = evidence(classifier, row, label), classifier.predict_proba(row)[0, k]
+        said, p = classifier.explain(row, 0, label), classifier.predict_proba(row)[0, k]
         assert said.probability == pytest.approx(p)
         assert said.prior + sum(said.terms.values()) == pytest.approx(logit(p), abs=1e-6)
         assert said.interval[0] <= said.interval[1]
-    assert evidence(classifier, row).label == classifier.predict(row)[0]
+    assert classifier.explain(rows, row=60).label == classifier.predict(row)[0]
 
 
 def test_two_classes_of_naive_bayes_have_the_terms_of_explain():
     two = y != "Gentoo"
     classifier = bg.NaiveBayesClassifier().fit(X[two], y[two])
     row = X[two][5:6]
-    said, terms = evidence(classifier, row, "Adelie"), classifier.explain(row)[0]
+    said, terms = classifier.explain(row, 0, "Adelie"), classifier.explain(row)[0]
     want = (terms.sel({"class": "Adelie"}) - terms.sel({"class": "Chinstrap"})).to_series()
     for column, term in said.terms.items():
         assert term == pytest.approx(want[column], abs=1e-9)
+
+
+@pytest.mark.parametrize("row", [-1, 12, True, 1.0, None])
+def test_a_row_is_named_by_its_place(row):
+    classifier = bg.NaiveBayesClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="give row=" if row is None else "place of a row of X, from 0 to 11"):
+        classifier.explain(X[:12], row, "Adelie")
 
 
 @pytest.mark.parametrize("as_table", [False, True])
@@ -56,20 +62,20 @@ def test_a_word_of_a_bag_is_told_by_its_count(as_table):
         return pd.DataFrame(rows, columns=["now", "dear", "the"]) if as_table else np.array(rows)
 
     classifier = bg.NaiveBayesClassifier("multinomial").fit(table(counts), [1, 1, 0, 0])
-    said = evidence(classifier, table(counts[:1]))
+    said = classifier.explain(table(counts), row=0)
     log_p = classifier.predict_log_proba(table([[2, 0, 0], [0, 0, 1], [2, 0, 1]]))
     now, dear, the = said.terms.values()
     assert dear == 0 and now + the == pytest.approx(logit(said.probability) - said.prior)
     alone, last, both = np.diff(log_p)[:, 0]
     assert now == pytest.approx((alone + both - last) / 2)  # told first, and told after "the"
-    nothing = evidence(classifier, table([[np.nan] * 3]))
+    nothing = classifier.explain(table([[np.nan] * 3]), row=0)
     assert set(nothing.terms.values()) == {0.0} and set(nothing.values.values()) == {None}
 
 
 def test_heads_are_told_given_their_tosses():
     rows = pd.DataFrame({"heads": [1.0, 2, 3, 4], "tosses": [5, 5, 5, 5], "size": [1.0, 2, 3, 4]})
     classifier = bg.NaiveBayesClassifier({("heads", "tosses"): BetaBinomial(1, 1)}).fit(rows, [0, 0, 1, 1])
-    said, terms = evidence(classifier, rows[:1]), classifier.explain(rows[:1])[0].diff("class")[0].to_series()
+    said, terms = classifier.explain(rows, row=0), classifier.explain(rows[:1])[0].diff("class")[0].to_series()
     assert said.terms["tosses"] == 0
     assert -said.terms["heads"] == pytest.approx(terms["heads+tosses"])
     assert -said.terms["size"] == pytest.approx(terms["size"])
@@ -78,13 +84,13 @@ def test_heads_are_told_given_their_tosses():
 def test_rows_of_polars_have_the_same_terms():
     polars = pytest.importorskip("polars")
     table = polars.from_pandas(X)
-    said = evidence(bg.NaiveBayesClassifier().fit(table, y), table[4:5])
-    assert said.terms == pytest.approx(evidence(bg.NaiveBayesClassifier().fit(X, y), X[4:5]).terms)
+    said = bg.NaiveBayesClassifier().fit(table, y).explain(table, row=4)
+    assert said.terms == pytest.approx(bg.NaiveBayesClassifier().fit(X, y).explain(X, row=4).terms)
 
 
 def test_the_picture_says_values_and_factors():
     classifier = bg.NaiveBayesClassifier().fit(X, y)
-    said = evidence(classifier, X[3:4])  # a row with gaps
+    said = classifier.explain(X, row=3)  # a row with gaps
     ax = plot.evidence(said, most=2, ax=Figure().subplots())
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names[0] == "prior" and names[-1] == "5 other columns"

@@ -56,7 +56,8 @@ def test_pieces_summed_elsewhere_teach_what_the_rows_would(case, weight):
     estimator, X = CASES[case]
     whole = estimator.fit(X, Y, weight)
     cuts = np.split(RNG.permutation(60), [17, 18, 40])
-    pieces = [whole.summarise(rows(X, own), Y[own], None if weight is None else weight[own]) for own in cuts]
+    schema = whole.row_schema([(X, Y)], schema=whole.schema_, classes=whole.classes_)
+    pieces = [schema.sum((rows(X, own), Y[own], None if weight is None else weight[own])) for own in cuts]
     again = bg.NaiveBayesClassifier if isinstance(estimator, NB) else GD
     again = again(**estimator.get_params(deep=False)).fit_statistics(whole.schema_, sum(pieces), whole.classes_)
     np.testing.assert_allclose(again.predict_proba(X), whole.predict_proba(X), rtol=1e-10, atol=1e-10)

@@ -246,7 +246,7 @@ def test_a_posterior_far_from_a_gaussian_is_told():
         place = numpyro.sample("place", dist.Cauchy(0.0, 1.0))
         numpyro.sample("x", dist.Normal(place, 100.0), obs=x)
 
-    with pytest.warns(bg.SamplerWarning, match=r"Laplace: the Pareto k .* above 0.7.*use inference='nuts'"):
+    with pytest.warns(bg.inference.SamplerWarning, match=r"Laplace: the Pareto k .* above 0.7.*use inference='nuts'"):
         found = bg.fit(heavy, 0.0, "laplace", seed=0)
     assert found.run["pareto_k"] > 0.7
 

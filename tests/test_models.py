@@ -71,7 +71,7 @@ def test_a_certain_coin_gives_no_nan():
 
 def test_monte_carlo_of_certain_and_uncertain_draws():
     """A draw of probability 0 averages as 0, not as NaN: half the draws say the tail is impossible."""
-    from bayesgen import ParameterDraws
+    from bayesgen.inference import ParameterDraws
 
     draws = ParameterDraws(BetaBernoulli(), {"probability": np.array([[1.0, 0.5]])})
     np.testing.assert_allclose(draws.log_predictive([0, 1]), np.log([0.25, 0.75]), rtol=1e-14)

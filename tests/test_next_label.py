@@ -7,7 +7,7 @@ from scipy.special import entr
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.inspection import query
+from bayesgen.inspection import next_labels
 
 X, Y = load_iris(return_X_y=True)
 COINS = np.array([[1, 0], [1, 1], [0, 1], [1, 0], [0, 0], [0, 1], [0, 1]], bool)
@@ -39,7 +39,7 @@ def coins(exponent=1.0):
 
 
 def test_the_information_is_that_of_a_grid():
-    found = query(coins(), NEW, 3, size=20_000)
+    found = next_labels(coins(), NEW, 3, size=20_000)
     alone = [coin_information(NEW[[i]]) for i in range(4)]
     assert found.rows[0] == np.argmax(alone)
     for count in (1, 2, 3):
@@ -50,9 +50,9 @@ def test_the_information_is_that_of_a_grid():
 
 
 def test_labellings_that_are_drawn_say_the_same(monkeypatch):
-    exact = query(coins(), NEW[[0, 1, 2, 3, 0, 1]], 6, size=2000)
+    exact = next_labels(coins(), NEW[[0, 1, 2, 3, 0, 1]], 6, size=2000)
     monkeypatch.setattr("bayesgen.inspection.labelling._LABELLINGS", 32)
-    drawn = query(coins(), NEW[[0, 1, 2, 3, 0, 1]], 6, size=2000)
+    drawn = next_labels(coins(), NEW[[0, 1, 2, 3, 0, 1]], 6, size=2000)
     np.testing.assert_array_equal(drawn.rows[:4], exact.rows[:4])
     np.testing.assert_allclose(drawn.information, exact.information, atol=0.05)
 
@@ -60,10 +60,10 @@ def test_labellings_that_are_drawn_say_the_same(monkeypatch):
 def test_a_batch_does_not_repeat_itself():
     """Of many copies of the best row and one of the second best, the second pick is no copy."""
     classifier = coins()
-    alone = [query(classifier, NEW[[i]], size=5000).information[0] for i in range(4)]
+    alone = [next_labels(classifier, NEW[[i]], size=5000).information[0] for i in range(4)]
     best, other = np.argsort(alone)[[-1, -2]]
     rows = np.concatenate([np.repeat(NEW[[best]], 5, axis=0), NEW[[other]]])
-    assert list(query(classifier, rows, 2, size=5000).rows) in ([0, 5], [5, 0])
+    assert list(next_labels(classifier, rows, 2, size=5000).rows) in ([0, 5], [5, 0])
 
 
 @pytest.mark.parametrize("classifier", [
@@ -72,7 +72,7 @@ def test_a_batch_does_not_repeat_itself():
 def test_what_lies_between_the_classes_tells_more_than_what_lies_in_them(classifier):
     classifier.set_params(random_state=0).fit(X[50::12, 2:], Y[50::12])
     centres = [X[50:100, 2:].mean(0), X[100:, 2:].mean(0)]
-    found = query(classifier, [*centres, np.mean(centres, axis=0)], 3, size=500)
+    found = next_labels(classifier, [*centres, np.mean(centres, axis=0)], 3, size=500)
     if not hasattr(classifier, "average_"):  # its members differ in more than where the classes meet
         assert found.rows[0] == 2
     assert (found.information > 0).all() and (np.diff(found.information) > -0.02).all()

@@ -202,7 +202,7 @@ def test_programs_are_kept_for_later_processes(tmp_path):
         import bayesgen as bg
 
         jnp.arange(3).sum()  # something was compiled before
-        bg.cache_compilation({str(tmp_path)!r})
+        bg.inference.cache_compilation({str(tmp_path)!r})
         bg.fit(bg.models.BetaBernoulli(2, 2), [1, 1, 0], bg.NUTS(20, 20, 1), seed=0)
     """
     run(code)

@@ -16,8 +16,9 @@ import pytest
 from sklearn.datasets import load_iris
 from test_inference import CLASSES, COIN, GAPPY, ROWS, SHORT
 
-from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier, SamplerWarning, fit
+from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier, fit
 from bayesgen.core import program
+from bayesgen.inference import SamplerWarning
 from bayesgen.inference.nuts import _problems
 from bayesgen.posterior import distance
 from bayesgen.posterior.compiled import one_kernel

@@ -16,7 +16,6 @@ from bayesgen import plot
 from bayesgen.averaging.average import Product
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.mixture import MixtureMember
-from bayesgen.inspection import evidence
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
 BASELINE = Path(__file__).parent / "baseline"
@@ -94,7 +93,7 @@ PICTURES = {
     "importance": lambda ax: plot.importance(
         bg.inspection.importance(bg.NaiveBayesClassifier().fit(X, Y), X, Y), ax=ax
     ),
-    "evidence": lambda ax: plot.evidence(evidence(bg.NaiveBayesClassifier().fit(X, Y), X[20]), ax=ax),
+    "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y).explain(X, row=20), ax=ax),
 }
 
 

@@ -26,7 +26,7 @@ def test_rows_on_ray_teach_what_they_teach_here(tmp_path):
     schema = classifier.row_schema(frame[:100], "kind", classes=["a", "b", "c"])
 
     def summed(batch):
-        return {"statistics": [pickle.dumps(bg.summarise(batch, schema))]}
+        return {"statistics": [pickle.dumps(schema.sum(batch))]}
 
     ray.init(num_cpus=1, include_dashboard=False, object_store_memory=10**8)
     try:

@@ -14,6 +14,7 @@ from scipy import stats
 import bayesgen as bg
 from bayesgen.averaging import families
 from bayesgen.inference import INFERENCES
+from bayesgen.inspection.boundary import parameter_count
 from bayesgen.models.structures import STRUCTURES
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -98,7 +99,7 @@ def test_the_structure_in_a_classifier(structure, tmp_path):
     loadings = np.where((y == "a")[:, None], [1.0, 1.0, 1.0], [1.0, -1.0, 1.0])
     X = rng.normal(size=(80, 1)) * loadings + 0.3 * rng.normal(size=(80, 3))
     sampler = bg.NUTS(num_samples=100, num_warmup=200, num_chains=1)
-    with pytest.warns(bg.SamplerWarning):  # so few draws
+    with pytest.warns(bg.inference.SamplerWarning):  # so few draws
         classifier = bg.GaussianDiscriminantClassifier("one factor", inference=sampler, random_state=0).fit(X, y)
     loading = classifier.posterior_.draws(0, (50,))["gaussian.loading"]
     assert loading.shape == (50, 2, 3)
@@ -107,7 +108,7 @@ def test_the_structure_in_a_classifier(structure, tmp_path):
     classifier.save(tmp_path / "model.nc")
     again = bg.load(tmp_path / "model.nc", [structure.OneFactor])
     np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
-    assert bg.boundary.parameter_count(2, 3, "one factor") == bg.boundary.parameter_count(2, 3, "diagonal") + 2 * 3
+    assert parameter_count(2, 3, "one factor") == parameter_count(2, 3, "diagonal") + 2 * 3
 
 
 def test_the_structure_obeys_the_laws_of_statistics(structure):

@@ -75,8 +75,6 @@ QUESTIONS = {
         ValueError,
         "a row for each true class",
     ),
-    "budget below zero": (lambda: inspection.acquire(fitted(), X, X, -1), ValueError, "budget must be a number >= 0"),
-    "values of other rows": (lambda: inspection.acquire(fitted(), X, X[:3], 1.0), ValueError, "of the same rows"),
     "a bag to measure": (
         lambda: inspection.next_measurement(NB("multinomial").fit(COUNTS, Y), COUNTS.mask(COUNTS >= 0)),
         ValueError,

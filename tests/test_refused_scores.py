@@ -167,22 +167,26 @@ SCORES = {
         "Haldane's prior needs a one and a zero",
     ),
     "a query of a point": (
-        lambda: bg.inspection.query(GD(inference="ml").fit(X, Y), X),
+        lambda: bg.inspection.next_labels(GD(inference="ml").fit(X, Y), X),
         ValueError,
         "it needs inference='exact' or 'nuts'",
     ),
-    "a query of no rows": (lambda: bg.inspection.query(CLASSIFIER, X, 0), ValueError, "n must be a whole number >= 1"),
+    "a query of no rows": (
+        lambda: bg.inspection.next_labels(CLASSIFIER, X, 0),
+        ValueError,
+        "n must be a whole number >= 1",
+    ),
     "a query of more rows than there are": (
-        lambda: bg.inspection.query(CLASSIFIER, X, 9),
+        lambda: bg.inspection.next_labels(CLASSIFIER, X, 9),
         ValueError,
         "n must be at most the 8 rows of X, got 9",
     ),
     "a query of half a draw": (
-        lambda: bg.inspection.query(CLASSIFIER, X, size=0.5),
+        lambda: bg.inspection.next_labels(CLASSIFIER, X, size=0.5),
         ValueError,
         "size must be a whole",
     ),
-    "a query before a fit": (lambda: bg.inspection.query(GD(), X), ValueError, "not fitted"),
+    "a query before a fit": (lambda: bg.inspection.next_labels(GD(), X), ValueError, "not fitted"),
     "no label, exactly": (
         lambda: GD(unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, 0, -1]),
         ValueError,

@@ -117,7 +117,7 @@ def test_priors_for_deciding_equal_priors_given_at_fit(mixed):
 
 def test_priors_for_deciding_under_draws():
     closed = bg.GaussianDiscriminantClassifier().fit(X, Y).posterior_
-    draws = bg.ParameterDraws(closed.model, closed.draws(0, (1, 4000)))
+    draws = bg.inference.ParameterDraws(closed.model, closed.draws(0, (1, 4000)))
     known = bg.models.KnownCategorical(PRIORS, [0, 1, 2])
     exact, sampled = (softmax(p.with_class_prior(known).log_predictive(X), axis=1) for p in (closed, draws))
     assert np.abs(exact - sampled).max() < 0.01 < np.abs(exact - softmax(closed.log_predictive(X), axis=1)).max()

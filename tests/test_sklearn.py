@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
+from bayesgen.inspection.boundary import discriminant
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -304,7 +305,7 @@ def test_coefficients_of_a_shared_discriminant(classes):
     for covariance in ("full", "diagonal", "isotropic"):
         fitted = GD(covariance, shared=True, random_state=0).fit(X[::5], y[::5])
         assert fitted.coef_.shape == ((1, 4) if classes == 2 else (3, 4))
-        drawn = bg.boundary.discriminant(fitted.posterior_, seed=1, size=(20000,))  # the means in closed form, by draws
+        drawn = discriminant(fitted.posterior_, seed=1, size=(20000,))  # the means in closed form, by draws
         for mean, draws in ((fitted.coef_, drawn.weights), (fitted.intercept_, drawn.intercept)):
             draws = draws[:, 1:] - draws[:, :1] if classes == 2 else draws
             z = (draws.mean(0) - mean) / (draws.std(0) / 20000**0.5)

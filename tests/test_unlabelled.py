@@ -110,7 +110,7 @@ def test_no_chain_exchanges_classes(told, capfd):
     exchanged = np.where(rng.random(60) < 0.2, (y + rng.integers(1, 3, 60)) % 3, y)
     labels = np.where(np.arange(60) < 9, y, -1) if "unlabelled" in told else exchanged
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bg.SamplerWarning)  # few draws: R-hat is noise
+        warnings.simplefilter("ignore", bg.inference.SamplerWarning)  # few draws: R-hat is noise
         classifier = GD("diagonal", inference=bg.NUTS(100, 200, 4), random_state=0, **told).fit(x, labels)
     mean = classifier.posterior_.samples["gaussian.mean"].mean(axis=3)  # (chains, draws, classes)
     np.testing.assert_array_equal(mean.argsort(axis=2), np.broadcast_to(np.arange(3), mean.shape))

@@ -10,7 +10,8 @@ import numpyro.distributions as dist
 import pytest
 from scipy.special import softmax
 
-from bayesgen import NUTS, Laplace, SamplerWarning, fit
+from bayesgen import NUTS, Laplace, fit
+from bayesgen.inference import SamplerWarning
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,

@@ -104,7 +104,6 @@ def explain(
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
-    from bayesgen import inspection
     from bayesgen.files import storage
 
     out, err = report.consoles()
@@ -118,7 +117,7 @@ def explain(
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):
-            told = inspection.evidence(classifier, X.iloc[[row]], _label(classifier, label))
+            told = classifier.explain(X, row, _label(classifier, label))
         if output:
             with reading.writing(output) as opened:
                 report.save_figure(report.draw_evidence(told), opened, output)

@@ -141,7 +141,7 @@ def _again(estimator, like, statistics: ClassStatistics):
 
 def forget(estimator, X, y, sample_weight=None):
     """Do `GenerativeClassifier.forget`."""
-    part, whole = estimator.summarise(X, y, sample_weight), _sums(estimator)
+    part, whole = estimator._sum(X, y, sample_weight), _sums(estimator)
     classes = _remaining(whole.classes, part.classes, True)
     leaves: dict[str, Any] = {}
     for name, leaf in estimator.model_.leaves.items():

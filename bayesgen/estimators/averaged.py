@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen import inspection
 from bayesgen.averaging import columns, draws
 from bayesgen.averaging.learning import learn
 from bayesgen.averaging.rows import Rows
@@ -16,7 +15,8 @@ from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator, ProbabilityDraws
-from bayesgen.inspection.averaged import Averaged
+from bayesgen.inspection.averaged import Averaged, member_posteriors, members
+from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels, existing
@@ -28,8 +28,8 @@ _FROM_ROWS = (
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
 )
 _ABSENT = {  # what other classifiers have, and why this one has not
-    **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "summarise"), _FROM_ROWS),
-    "posterior_": "its members have one each, see inspection.member_posteriors",
+    **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "row_schema"), _FROM_ROWS),
+    "posterior_": "its members have one each, see to_arviz()",
     "unlabelled": "every row has a label",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
 }
@@ -257,8 +257,17 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
         return self.average_
 
     def summary(self):
-        """A table of what was averaged, the heaviest member first; see `inspection.summary`."""
-        return inspection.summary(self)
+        """Return a table of what was averaged, the heaviest member first.
+
+        Returns
+        -------
+        DataFrame
+            A row for each member, with the columns "kind" (generative, softmax, base rate), "components", "covariance",
+            "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "exponent", "weight" and "log
+            score", the mean over rows left out.
+        """
+        check_is_fitted(self)
+        return members(self)
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``.
@@ -317,13 +326,26 @@ class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator)
         blocks = columns.blocks(self.schema_, x, c, self.constant_)
         return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
 
-    def explain(self, X):
-        """What each column of a row says for each class, as terms that add; see `inspection.explain`."""
-        return inspection.explain(self, X)
+    def explain(self, X, row: int | None = None, label=None):
+        """Divide the log probabilities of rows, or the log odds of one row, into terms of the columns.
+
+        The term of a column is the average over members, by weight, of their exponents times log p(x | k) with the
+        column less that without it. Columns that say the same share their say. Averaging is no sum of logarithms, so a
+        last term "remainder" is what the others leave of the log probability. `NaiveBayesClassifier.explain` has the
+        arguments, and the explanation of one row.
+        """
+        return explain(self, X, row, label)
 
     def to_arviz(self):
-        """Return the posteriors of the members that have some weight; see `inspection.member_posteriors`."""
-        return inspection.to_arviz(self)
+        """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree`.
+
+        A weighted average of tempered members has no one posterior, so there is one a member: the group "member 0" is
+        the heaviest, and so on to those of weight 0.01. Each holds "posterior" (of the classes' means and covariances,
+        or variances, in the units of the bent columns; of the probabilities of levels; and of classes), untempered, and
+        the attributes "weight" and "exponent". Softmax members are points and have none.
+        """
+        check_is_fitted(self)
+        return member_posteriors(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesgen import inspection
 from bayesgen.estimators import predictions
 from bayesgen.files import storage
 from bayesgen.files.seal import VERSION
 from bayesgen.inference import named
+from bayesgen.inspection.probabilities import probability_draws, probability_interval
 from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.table import Table
 
@@ -266,12 +266,43 @@ class ProbabilityDraws:
     """For every classifier: how sure it is of its probabilities."""
 
     def predict_proba_draws(self, X, size: int = 1000) -> np.ndarray:
-        """Class probabilities under single draws of the parameters; see `inspection.probability_draws`."""
-        return inspection.probability_draws(self, X, size)
+        """Return class probabilities under single draws of the parameters, the uncertainty of the probability itself.
+
+        Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: its
+        x itself is evidence of θ, and ``predict_proba`` averages by it. In an averaged classifier each draw is a
+        member, by weight, and its parameters; a discriminative member is a point.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Rows.
+        size : int, default 1000
+            Number of draws; all are the same under a point estimate.
+
+        Returns
+        -------
+        array, shape (size, n, K)
+        """
+        return probability_draws(self, X, size)
 
     def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
-        """Posterior interval of each probability, (n, K, 2); see `inspection.probability_interval`."""
-        return inspection.probability_interval(self, X, level, size)
+        """Return the central posterior interval of p(t = k | x, θ), for every row and class.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Rows.
+        level : float, default 0.9
+            Posterior probability of the interval.
+        size : int, default 1000
+            Number of draws from which the interval is taken.
+
+        Returns
+        -------
+        array, shape (n, K, 2)
+            Lower and upper end.
+        """
+        return probability_interval(self, X, level, size)
 
 
 class DecisionFunction:

@@ -121,7 +121,7 @@ class Incremental(Amendable, abc.ABC):
         schema : Schema
             Of the tables that were summed.
         statistics : ClassStatistics
-            Their sum; pieces add by ``sum(list_of_statistics)``, see `summarise`.
+            Their sum; `row_schema` sums a piece, and pieces add by ``sum(list_of_statistics)``.
         classes : array, shape (K,)
             Class labels, in the order of their codes.
 
@@ -134,8 +134,9 @@ class Incremental(Amendable, abc.ABC):
         >>> from bayesgen import NaiveBayesClassifier
         >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
         >>> whole = NaiveBayesClassifier().fit(X, y)
-        >>> halves = [whole.summarise(X[rows], y[rows]) for rows in (slice(2), slice(2, 4))]
-        >>> again = NaiveBayesClassifier().fit_statistics(whole.schema_, sum(halves), whole.classes_)
+        >>> rows = NaiveBayesClassifier().row_schema([(X, y)])
+        >>> halves = [rows.sum((X[:2], y[:2])), rows.sum((X[2:], y[2:]))]
+        >>> again = NaiveBayesClassifier().fit_statistics(rows.schema, sum(halves), rows.classes)
         >>> bool(np.allclose(again.predict_proba(X), whole.predict_proba(X)))
         True
         """
@@ -225,26 +226,31 @@ class Incremental(Amendable, abc.ABC):
         classes=None,
         missing: Sequence[str] = (),
     ) -> RowSchema:
-        """Return what a worker needs to `bayesgen.summarise` batches of a source: columns, categories, classes, model.
+        """Return what a worker needs to sum batches of a source: columns, categories, classes, model.
 
-        The estimator stays as it is. The arguments are those of `fit_batches`; nothing is read where schema and classes
-        are declared.
+        The estimator stays as it is. The arguments are the same as for `fit_batches`; nothing is read if schema and
+        classes are declared.
+
+        Returns
+        -------
+        RowSchema
+            A record that can be pickled. Its method ``sum`` gives the statistics of a batch; its attributes ``schema``
+            and ``classes`` are the arguments of `fit_statistics`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> table = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+        >>> rows = NaiveBayesClassifier().row_schema(table, "kind")
+        >>> total = rows.sum(table[:3]) + rows.sum(table[3:])
+        >>> NaiveBayesClassifier().fit_statistics(rows.schema, total, rows.classes).predict(pd.DataFrame({"x": [3.0]}))
+        array(['b'], dtype='<U1')
         """
         return batches.row_schema(self, source_of(source, missing), target, sample_weight, schema, classes)
 
-    def summarise(self, X, y, sample_weight=None) -> ClassStatistics:
-        """Sum the sufficient statistics of rows under the schema and classes of the fit, which stays as it is.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            NaN, None or NA where missing.
-        y : array, shape (n,)
-            Class labels.
-        sample_weight : array, shape (n,), optional
-            Row weights >= 0.
-        """
-        check_is_fitted(self)
+    def _sum(self, X, y, sample_weight=None) -> ClassStatistics:
+        """Sum the sufficient statistics of rows under the schema and classes of the fit."""
         table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
         _, codes = class_codes(y, self.classes_)
         return self._summarise(self.schema_, table, codes, weight)[1]
@@ -298,7 +304,7 @@ class Incremental(Amendable, abc.ABC):
             raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
         if not isinstance(statistics, ClassStatistics):
             raise TypeError(
-                f"statistics must be those that `summarise` returns, or a sum of them; got {statistics!r:.100}"
+                f"statistics must come from row_schema(...).sum(batch), or be a sum of such; got {statistics!r:.100}"
             )
         template = self._template(schema)
         if statistics.leaves.keys() != template.leaves.keys():

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen import inspection
 from bayesgen.core import registry
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.inference import Inference
+from bayesgen.inspection.leave_one_out import best_exponent
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -62,8 +62,8 @@ class NaiveBayesClassifier(GenerativeClassifier):
         names such values, or refused. In ``partial_fit`` it is refused.
     exponent : float or "loo", default 1.0
         The class probabilities are in proportion to p(t = k) p(x | t = k)^exponent. Below 1 it takes back that naive
-        Bayes counts columns that say the same more than once; "loo" chooses it by exact leave-one-out
-        (`inspection.best_exponent`), which needs all rows in one ``fit`` and ``inference="exact"``. What is tempered is
+        Bayes counts columns that say the same more than once; "loo" chooses it, under a prior, by the log score of
+        exact leave-one-out, which needs all rows in one ``fit`` and ``inference="exact"``. What is tempered is
         ``predict_proba`` and what is made of it, intervals and ``explain``: such probabilities belong to no posterior
         and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``, ``leave_one_out`` and
         ``to_arviz`` are those of the model as it is.
@@ -154,7 +154,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         elif not rows:
             raise ValueError("exponent='loo' is chosen by leaving out rows: give all of them to fit, or a number")
         else:
-            self.exponent_ = inspection.best_exponent(self, *rows)
+            self.exponent_ = best_exponent(self, *rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,6 +4,8 @@ from bayesgen.inference.base import INFERENCES, Exact, Inference, SamplerWarning
 from bayesgen.inference.laplace import Laplace
 from bayesgen.inference.nuts import NUTS
 from bayesgen.inference.point import MAP, ML
+from bayesgen.posterior.compiled import cache_compilation
+from bayesgen.posterior.posterior import ExactPosterior, ParameterDraws, PointEstimate, Posterior
 
 __all__ = [
     "INFERENCES",
@@ -11,9 +13,14 @@ __all__ = [
     "ML",
     "NUTS",
     "Exact",
+    "ExactPosterior",
     "Inference",
     "Laplace",
+    "ParameterDraws",
+    "PointEstimate",
+    "Posterior",
     "SamplerWarning",
+    "cache_compilation",
     "fit",
     "named",
     "resolve",

@@ -172,7 +172,7 @@ class NUTS:
     with their distance from the exact posterior (`ParameterDraws.distance`).
     Divergences, an R-hat above 1.01 and fewer than 100 effective draws a chain give a `SamplerWarning`. An interrupt
     (Ctrl-C) after the warm-up returns the draws so far, with a warning. The first fit of a shape compiles for some
-    seconds; after `bayesgen.cache_compilation` a later process need not.
+    seconds; after `bayesgen.inference.cache_compilation` a later process need not.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""The columns of a classifier's rows as numbers for ArviZ: as they are, and drawn anew from the classes of the rows.
-
-The posterior of a classifier, and what it says of rows and their classes, as ArviZ takes it.
-"""
+"""Posteriors of classifiers for ArviZ: parameters, likelihoods and predictives of rows, classes and columns."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -13,7 +10,6 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import program
-from bayesgen.inspection.averaged import Averaged, member_posteriors
 from bayesgen.inspection.probabilities import check_draws, possible
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
@@ -27,7 +23,7 @@ _TAKEN = {"t", "y", "obs", "chain", "draw", "sample"}  # names that groups of a 
 
 
 def row_labels(X) -> np.ndarray | None:
-    """Labels of the rows: the index of a frame where it tells rows apart, and a file can hold it; else None."""
+    """Return the index of a frame if it identifies the rows and a file can hold it; else None."""
     index = getattr(X, "index", None)
     if index is None or callable(index) or not getattr(index, "is_unique", False) or getattr(index, "nlevels", 1) > 1:
         return None
@@ -38,12 +34,12 @@ def row_labels(X) -> np.ndarray | None:
 
 
 def class_attrs(classes) -> dict:
-    """What tells the labels of class codes, as attributes that a file can hold."""
+    """Return the labels of the class codes as attributes that a file can hold."""
     return {"classes": _plain(classes)}
 
 
 def columns_of(schema, blocks: Mapping[str, np.ndarray], lead=()) -> dict[str, Variable]:
-    """Columns by name from arrays by block, with axes ``lead`` before that of the rows; categories as their codes."""
+    """Return columns by name from arrays by block, with axes ``lead`` before the rows; categories as their codes."""
     found = {}
     for block in schema.blocks:
         values = np.asarray(blocks[block.name])
@@ -62,7 +58,7 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
     model : ClassConditional
         The classifier's model.
     params : mapping to arrays (draws, ...)
-        Its parameters.
+        Parameters of the model.
     codes : int array, shape (rows,) or (draws, rows)
         Classes of the rows.
     seed : int
@@ -105,36 +101,9 @@ LARGE = ("log_likelihood", "conditional_log_likelihood", "posterior_predictive",
 def to_arviz(
     classifier, X=None, y=None, columns: bool = False, draws: int | None = None, groups: Collection[str] | None = None
 ):
-    """Return the posterior as an ArviZ `xarray.DataTree`; an exact one is drawn, as chains.
-
-    Parameters
-    ----------
-    classifier : fitted generative classifier
-        Whose posterior it is.
-    X, y : optional
-        Rows and their classes. They add the groups "log_likelihood" ("joint": log p(x_i, t_i | θ), of which ``loo``,
-        ``compare`` and ``psense`` take their weights), "conditional_log_likelihood" ("t": log p(t_i | x_i, θ), which
-        `loo_given_x` takes beside it), "observed_data" and "posterior_predictive" ("t": codes drawn given x_i, their
-        labels in its attribute "classes"), "log_prior" (of every site), "prior" and "prior_predictive" (a row of each
-        draw; none of these three where the prior is improper). Rows have the labels of a frame's index.
-        Where labels may be wrong (``label_noise``), "t" is the label told; in "prior_predictive" it is the class.
-    columns : bool, default False
-        Whether "observed_data" and "posterior_predictive" hold the columns too, for predictive checks: drawn anew
-        given t_i, as large as "log_likelihood" for every column; and "prior_predictive" a whole table for each draw.
-        Categories are codes, labelled by the attribute "categories".
-    draws : int, optional
-        How many draws of the posterior, evenly apart in each chain; default: all. What each says of each row takes 18
-        bytes, so 4000 of them say 0.7 GB of 10,000 rows.
-    groups : collection of str, optional
-        Which of the groups that may be large to make: "log_likelihood", "conditional_log_likelihood",
-        "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
-    """
+    """Return the posterior of a generative classifier for ArviZ: the method `to_arviz`."""
     check_is_fitted(classifier)
     wanted = chosen(groups)
-    if isinstance(classifier, Averaged):
-        if X is not None:
-            raise ValueError("to_arviz() of an averaged classifier says nothing of rows: its average has no likelihood")
-        return member_posteriors(classifier)
     if (X is None) != (y is None):
         raise ValueError("to_arviz() takes X and y together: give both, or neither")
     if classifier.posterior_.kind == "exact":
@@ -176,7 +145,7 @@ def to_arviz(
 
 
 def chosen(groups: Collection[str] | None) -> Collection[str]:
-    """Which large groups to make, checked; all of them where ``groups`` is None."""
+    """Return the large groups to make, checked; all of them if ``groups`` is None."""
     if groups is None:
         return LARGE
     if isinstance(groups, str) or not set(groups) <= set(LARGE):
@@ -185,13 +154,13 @@ def chosen(groups: Collection[str] | None) -> Collection[str]:
 
 
 def check_likelihoods(draws: int, rows: int, pair: int = 18) -> None:
-    """Raise where what draws say of rows, ``pair`` bytes of each pair, would not fit in memory."""
+    """Raise if the values of every draw for every row, ``pair`` bytes each, would not fit in memory."""
     what = f"what {draws} draws say of {rows} rows"
     check_memory(what, pair * draws * rows, "give draws=1000, fewer rows, or groups= for some of it")
 
 
 def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
-    """ArviZ's groups that speak of rows and their classes, of any classifier; see `to_arviz`."""
+    """Return ArviZ's groups of rows and their classes, for any classifier; see `GenerativeClassifier.to_arviz`."""
     labels = class_labels(y)
     _, codes = class_codes(labels, classifier.classes_)
     x = draws.model.check(classifier._read(X))
@@ -232,7 +201,7 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[
 
 @np.errstate(under="ignore")
 def _share(density, own):
-    """Log share of one class of each row: -log(1 + others/own), which is not rounded to 0 where the row is sure."""
+    """Return the log share of one class of each row, -log(1 + others/own), which is not rounded to 0 for a sure row."""
     mine = density[own].copy()
     density[own] = -np.inf
     with np.errstate(invalid="ignore"):
@@ -241,5 +210,5 @@ def _share(density, own):
 
 
 def _by_block(schema, x):
-    """Arrays by block of the schema from those by leaf of the model, which are the same but for their names."""
+    """Rename arrays from the leaves of the model to the blocks of the schema; the arrays stay the same."""
     return dict(zip((block.name for block in schema.blocks), x.values(), strict=True)) if len(x) == 1 else x

@@ -1,8 +1,7 @@
-"""Why: what each column of a row says for each class.
+"""Explanations of class probabilities: terms by column and class, the odds of one row, the importance of columns.
 
-What each value of one row does to the odds of a class: log odds that add up, as a doctor would read them.
-
-What each column is worth to a classifier: how much worse it predicts labelled rows where the column is missing.
+`explain` divides the log probabilities of many rows into terms of their columns or, for one row, its log odds into
+terms that add up, as a doctor would read them. `importance` measures the loss of labelled rows without each column.
 """
 
 from dataclasses import dataclass
@@ -27,42 +26,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def explain(classifier, X):
-    """What each column of a row says for each class, as terms that add.
-
-    In naive Bayes the term of a column is log p(x_j | t = k, data), averaged over the posterior, and that of a
-    block that is one observation (a bag of words, heads with tosses) stands under its block's name. In a Gaussian
-    discriminant with a shared covariance it is w_kj (x_j - m_j) under the posterior mean of the weights, m the mean
-    of the rows of fit, and the first term holds the score at m. Terms are centred over the classes: 0 says nothing,
-    and a column that is missing says 0. The difference of two classes is a log odds. In an averaged classifier the term
-    of a column is the average over members, by weight, of their exponents times log p(x | k) with the column less that
-    without it; columns that say the same share their say, and averaging is no sum of logarithms, so a last term
-    "remainder" is what the others leave of the log probability.
-
-    Parameters
-    ----------
-    classifier : fitted generative classifier
-        Whose posterior is asked.
-    X : DataFrame or array, shape (n, columns)
-        Rows; complete for a Gaussian discriminant.
-
-    Returns
-    -------
-    xarray.DataArray, dims (row, class, term)
-        Terms "prior", then the columns. In naive Bayes the softmax over classes of their sum is `predict_proba` (of
-        draws, up to their noise).
-
-    Examples
-    --------
-    >>> from bayesgen import NaiveBayesClassifier
-    >>> X, y = [[0.0, 1.0], [0.2, 0.0], [1.0, 1.1], [1.2, 0.1]], ["a", "a", "b", "b"]
-    >>> said = explain(NaiveBayesClassifier().fit(X, y), [[1.3, 0.5]])
-    >>> (said.sel({"class": "b"}) - said.sel({"class": "a"}))[0].round(2).to_series().to_dict()
-    {'prior': 0.0, 'x0': 6.07, 'x1': -0.01}
-    """
+def explain(classifier, X, row: int | None = None, label=None) -> Any:
+    """Divide log probabilities of rows, or log odds of one row, into terms of the columns: the method `explain`."""
+    check_is_fitted(classifier)
+    if row is not None:
+        return _evidence(classifier, X, row, label)
+    if label is not None:
+        raise ValueError("label= is the class whose odds one row explains: give row=, the place of the row, too")
     import xarray as xr
 
-    check_is_fitted(classifier)
     names, terms = averaged_terms(classifier, X) if isinstance(classifier, Averaged) else _terms(classifier, X)
     values = np.stack(np.broadcast_arrays(*terms), axis=-1)
     known = np.isfinite(values)  # a plug-in estimate may rule a class out: -inf
@@ -77,7 +49,7 @@ def _terms(classifier, X):
 
 
 def _bayes_terms(classifier, rows):
-    """Log class probability, and by column what it adds where all others are missing."""
+    """Return names and terms: the log class probability, then the effect of each column with all others missing."""
     nothing, posterior = classifier.schema_.nothing(), classifier.posterior_
     blank = {name: np.repeat(v, count_rows(rows), axis=0) for name, v in nothing.items()}
     prior = posterior.log_predictive(nothing)
@@ -96,7 +68,7 @@ def _bayes_terms(classifier, rows):
 
 
 def _linear_terms(classifier, rows):
-    """Score at the mean of the rows of fit, and by column what leads away from it."""
+    """Return names and terms: the score at the mean of the rows of fit, then the change along each column."""
     if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.shared:
         raise ValueError("explain() needs scores that are a sum over columns: naive Bayes, or shared=True")
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
@@ -109,8 +81,8 @@ def _linear_terms(classifier, rows):
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What the values of a row say for a class against all others: log odds that add up.
+class RowEvidence:
+    """Evidence of the values of one row for a class against all others: log odds that add up.
 
     Attributes
     ----------
@@ -121,9 +93,9 @@ class Evidence:
     interval : tuple of float
         The central 90 % posterior interval of the probability.
     prior : float
-        Log odds of the class before the row is looked at.
+        Log odds of the class before any value is known.
     terms : dict from column to float
-        What each value adds to them, in nats: prior and terms sum to the log odds of `probability`.
+        Log odds that each value adds, in nats: prior and terms sum to the log odds of `probability`.
     values : dict from column to object
         The values of the row, None where missing; a date as text, 2024-01-31.
     """
@@ -136,7 +108,7 @@ class Evidence:
     values: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; None in place of what is infinite."""
+        """Return plain values, for JSON; None in place of infinite ones."""
         columns = {c: {"value": self.values[c], "log_odds": _finite(term)} for c, term in self.terms.items()}
         return {
             "class": self.label,
@@ -151,69 +123,36 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def evidence(classifier, row, label=None) -> Evidence:
-    """What each value of a row says for a class: with the value, less without it, shared out so that all add up.
-
-    For two classes and naive Bayes the term of a column is its log Bayes factor, whatever the others are. Elsewhere the
-    order of telling matters, since a column may say again what another said: each term is then the mean of two orders,
-    the columns of the fit from first to last and from last to first, where a column is missing until it is told. The
-    terms sum to the log odds exactly, also under a full covariance, where a column counts by its conditional density.
-    A word in a bag of words counts 0 until it is told. The tosses of heads are given from the beginning, and add 0.
-
-    Parameters
-    ----------
-    classifier : fitted generative or averaged classifier
-        One that takes missing values.
-    row : DataFrame of one row, or array_like, shape (D,) or (1, D)
-        The row.
-    label : object, optional
-        The class; default: the most probable.
-
-    Examples
-    --------
-    >>> from bayesgen import NaiveBayesClassifier
-    >>> X, y = [[0.0, 1.0], [0.2, 0.0], [1.0, 1.1], [1.2, 0.1]], ["a", "a", "b", "b"]
-    >>> said = evidence(NaiveBayesClassifier().fit(X, y), [1.3, 0.5])
-    >>> said.label, {column: round(term, 2) for column, term in said.terms.items()}
-    ('b', {'x0': 6.07, 'x1': -0.01})
-    """
-    import pandas as pd
-
-    check_is_fitted(classifier)
+def _evidence(classifier, X, row: int, label) -> RowEvidence:
+    """Add the columns of a row one by one, in two orders, and share out the steps of the log odds."""
     names, labels = list(classifier.schema_.columns), classifier.classes_.tolist()
     if label is not None and label not in labels:
         raise ValueError(f"label must be one of {listed(labels)}, got {label!r}")
     if len(labels) < 2:
         raise ValueError("odds need two classes, and the classifier learned one only")
-    given = frame_of(row)
-    if given is None:
-        frame = pd.DataFrame(np.asarray(row, dtype=object).reshape(1, -1)).infer_objects()
-    else:
-        frame = given.to_pandas()
-    if frame.shape != (1, len(names)):
-        raise ValueError(f"row must be one row of {len(names)} columns, got shape {frame.shape}")
+    given, frame = _row_of(X, row, len(names))
     used = [column for block in classifier.schema_.blocks for column in block.columns]
     places = [names.index(column) for column in used]
     values = dict(zip(names, frame.iloc[0], strict=True))
     begun = {frame.columns[names.index(c)]: v for c, v in _begun(classifier.schema_.blocks, values).items()}
 
-    def asked(rows):
-        return rows.to_numpy() if given is None else rows
+    def as_given(rows):
+        return rows if given else rows.to_numpy()
 
-    def told(order):
-        """Log odds of the row with more and more of its columns, from none to all."""
+    def along(order):
+        """Return the log class probabilities of the row with more and more of its columns, from none to all."""
         unknown = np.ones((len(order) + 1, len(names)), dtype=bool)
         for count, place in enumerate(order, 1):
             unknown[count:, place] = False
         rows = frame.take(np.zeros(len(unknown), int)).reset_index(drop=True).mask(unknown)
         rows = rows.fillna(begun) if begun else rows
-        return classifier.predict_log_proba(asked(rows))
+        return classifier.predict_log_proba(as_given(rows))
 
-    forwards, backwards = told(places), told(places[::-1])
+    forwards, backwards = along(places), along(places[::-1])
     k = int(forwards[-1].argmax()) if label is None else labels.index(label)
     steps, back = (np.diff(log_odds(path)[:, k]) for path in (forwards, backwards))
-    low, high = probability_interval(classifier, asked(frame))[0, k]
-    return Evidence(
+    low, high = probability_interval(classifier, as_given(frame))[0, k]
+    return RowEvidence(
         labels[k],
         float(np.exp(forwards[-1, k])),
         (float(low), float(high)),
@@ -223,8 +162,23 @@ def evidence(classifier, row, label=None) -> Evidence:
     )
 
 
+def _row_of(X, row: int, width: int) -> "tuple[bool, pd.DataFrame]":
+    """Return one row as a frame, and True if X is a table: its columns have the types of the table."""
+    import pandas as pd
+
+    table: Any = frame_of(X)
+    whole = np.asarray(X, dtype=object) if table is None else table
+    if len(whole.shape) != 2 or whole.shape[1] != width:
+        raise ValueError(f"X must be rows of {width} columns, got shape {whole.shape}")
+    if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < len(whole):
+        raise ValueError(f"row must be the place of a row of X, from 0 to {len(whole) - 1}; got {row!r}")
+    if table is None:
+        return False, pd.DataFrame(whole[[row]]).infer_objects()
+    return True, table[[row]].to_pandas()
+
+
 def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
-    """What stands in a column before it is told, where that is no gap: 0 of a word in a bag, and tosses."""
+    """Return the entries that stand in columns before they are known and are no gap: 0 for a word of a bag, tosses."""
     begun = {}
     for block in blocks:
         if block.leaf == "multinomial" or isinstance(block.leaf, DirichletMultinomial):
@@ -235,7 +189,7 @@ def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value, column: str, of_days):
-    """A value as Python and JSON have it, None where missing; text of a column of dates."""
+    """Return a value as Python and JSON have it: None if missing, text in a column of dates."""
     import pandas as pd
 
     if pd.isna(value):
@@ -247,21 +201,21 @@ def _plain(value, column: str, of_days):
 
 
 def importance(classifier, X, y) -> "pd.DataFrame":
-    r"""By how much the log loss of each row grows where a column is missing.
+    r"""Return the growth of the log loss of each row without each column.
 
     .. math:: d_{ij} = \log p(t_i \mid x_i) - \log p(t_i \mid x_{i, -j})
 
-    The column is integrated out, so nothing is fitted anew and nothing is shuffled. Naive Bayes without a column is
-    also what it would be had it never been shown the column. A mean above 0 says that the column helps beside all the
-    others. Of two columns that tell the same, either is worth little, since the other stays; and a column of naive
-    Bayes may be worth less than nothing, where it counts again what others have told.
+    The column is integrated out, so nothing is fitted anew and nothing is shuffled. Naive Bayes without a column is the
+    naive Bayes of the other columns. A mean above 0 says that the column helps beside all the others. If two columns
+    hold the same information, each is worth little, since the other stays. A column of naive Bayes may be worth less
+    than nothing if it counts the information of others again.
 
     Parameters
     ----------
     classifier : fitted generative or averaged classifier
-        One that takes missing values.
+        Classifier that takes missing values.
     X : DataFrame or array, shape (n, columns)
-        Rows, best those that the fit did not see: on its own rows every column looks better than it is.
+        Rows, best new ones: on the rows of the fit every column looks better than it is.
     y : array, shape (n,)
         Their classes.
 
@@ -306,7 +260,10 @@ def importance(classifier, X, y) -> "pd.DataFrame":
 
 
 def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:
-    """What is missing at a time, by name, in the order of the columns: each alone, but counts of one observation."""
+    """Return the columns that are left out together, by name, in the order of the columns.
+
+    Each column stands alone, except for the counts of one observation.
+    """
     schema, leaves = classifier.schema_, getattr(getattr(classifier, "model_", None), "leaves", {})
     parts = []
     for block in schema.blocks:

@@ -1,20 +1,20 @@
-r"""Which row to label next: the one whose label would tell most about the parameters.
+r"""Labels: the rows to label next, the class behind a doubtful label, the weight of rows without labels.
 
-The mutual information between the labels of some rows B and the parameters, given their columns,
+`next_labels` chooses the rows whose labels hold most information about the parameters. The mutual information between
+the labels of some rows B and the parameters, given their columns,
 
 .. math:: I(t_B; \theta \mid x_B) = H[t_B \mid x_B] - \mathrm{E}_{\theta \mid x_B}\Big[\sum_{b \in B} H[t_b \mid x_b,
    \theta]\Big],
 
 is high where the classifier is unsure *because* it knows too little of the parameters, not because classes overlap
-there (Houlsby, Huszár, Ghahramani and Lengyel 2011, arXiv:1112.5745). In a generative model the columns themselves tell
-about :math:`\theta`: a draw counts in proportion to :math:`\prod_b p(x_b \mid \theta)`. Rows are added one by one, each
-the best beside those before it (Kirsch, van Amersfoort and Gal 2019, *BatchBALD*): two rows that say the same have
+there (Houlsby, Huszár, Ghahramani and Lengyel 2011, arXiv:1112.5745). In a generative model the columns themselves are
+evidence of :math:`\theta`: a draw counts in proportion to :math:`\prod_b p(x_b \mid \theta)`. Rows are added one by
+one, each the best beside those before it (Kirsch, van Amersfoort and Gal 2019, *BatchBALD*): two similar rows have
 little more information than one, so a batch does not repeat itself. The entropy of a batch is summed over all its
 labellings up to 256 of them, and over 256 drawn ones beyond.
 
-The class of a row, given its columns and a label that may be wrong.
-
-How much rows without a label should count: what labelled rows that are held out say.
+`class_given_label` gives the class of a row given its columns and a label that may be wrong. `unlabelled_weight`
+chooses how much rows without a label count, by the log loss of labelled rows held out.
 """
 
 import warnings
@@ -41,17 +41,17 @@ _LABELLINGS = 256
 
 
 @dataclass(frozen=True)
-class Query:
+class NextLabels:
     """Rows to label, the first the most informative.
 
     Attributes
     ----------
     rows : int array, shape (n,)
-        Their places in X.
+        Places of the rows in X.
     information : array, shape (n,)
-        What their labels tell of the parameters, in nats: of the first row, of the first two, and so on.
+        Information of their labels about the parameters, in nats: of the first row, of the first two, and so on.
     effective : array, shape (n,)
-        Effective draws that each of these rests on; below 100 they are rough, and more draws help.
+        Effective draws behind each of these; below 100 they are rough, and more draws help.
     """
 
     rows: np.ndarray
@@ -59,24 +59,25 @@ class Query:
     effective: np.ndarray
 
 
-def query(classifier, X, n: int = 1, size: int = 1000) -> Query:
-    """Choose the rows whose labels would tell most about the parameters, together.
+def next_labels(classifier, X, n: int = 1, size: int = 1000) -> NextLabels:
+    """Choose the rows whose labels, together, hold most information about the parameters.
 
     Parameters
     ----------
     classifier : fitted classifier
-        By exact inference or NUTS, since a point estimate leaves nothing to learn; or averaged, whose draws are of
-        members and of their parameters, and count the same whatever x is (a tempered member has no density of x).
+        Classifier by exact inference or NUTS, since a point estimate leaves nothing to learn; or an averaged one, whose
+        draws are members with their parameters, and count the same whatever x is (a tempered member has no density of
+        x).
     X : DataFrame or array, shape (rows, columns)
         Rows without labels.
     n : int, default 1
-        How many to choose.
+        Number of rows to choose.
     size : int, default 1000
-        Draws of the parameters.
+        Number of draws of the parameters.
 
     Returns
     -------
-    Query
+    NextLabels
 
     Examples
     --------
@@ -84,7 +85,7 @@ def query(classifier, X, n: int = 1, size: int = 1000) -> Query:
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> classifier = GaussianDiscriminantClassifier(random_state=0).fit(X[::7, 2:], y[::7])
-    >>> query(classifier, [[1.4, 0.2], [4.9, 1.6], [4.9, 1.6], [4.0, 1.8]], n=2).rows
+    >>> next_labels(classifier, [[1.4, 0.2], [4.9, 1.6], [4.9, 1.6], [4.0, 1.8]], n=2).rows
     array([3, 1])
     """
     check_is_fitted(classifier)
@@ -97,13 +98,13 @@ def query(classifier, X, n: int = 1, size: int = 1000) -> Query:
 
 
 def _joint(classifier, X, size) -> np.ndarray:
-    """p(x_i, t = k | θ_s) of each row in units of its own, (size, rows, K)."""
+    """Return p(x_i, t = k | θ_s) of each row up to a factor of the row, (size, rows, K)."""
     rows = classifier._read(X)
     averaged = isinstance(classifier, Averaged)
     posterior = None if averaged else classifier.posterior_
     if posterior is not None:
         if posterior.kind == "point":
-            raise ValueError("query() asks what is uncertain of the parameters: it needs inference='exact' or 'nuts'")
+            raise ValueError("next_labels() asks how uncertain parameters are: it needs inference='exact' or 'nuts'")
         check_draws(posterior, size)
         rows = posterior.model.check(rows)
     count = len(rows[0]) if averaged else count_rows(rows)
@@ -130,7 +131,7 @@ def _joint(classifier, X, size) -> np.ndarray:
 
 
 @np.errstate(under="ignore")
-def _greedy(joint, n, rng) -> Query:
+def _greedy(joint, n, rng) -> NextLabels:
     """Add the row that makes the information of all chosen largest, n times."""
     density = joint.sum(2)  # p(x_i | θ_s)
     with np.errstate(invalid="ignore"):
@@ -166,26 +167,26 @@ def _greedy(joint, n, rng) -> Query:
             places = (np.arange(_LABELLINGS) + rng.random()) / _LABELLINGS  # systematic: less noise than one by one
             picked = np.searchsorted(upto / upto[-1], places)
             labelling, share = labelling[:, picked], 1 / (p[picked] * _LABELLINGS)
-    return Query(np.array(chosen), np.array(told), np.array(effective))
+    return NextLabels(np.array(chosen), np.array(told), np.array(effective))
 
 
 _DRAWS = 500
 
 
 def class_given_label(classifier, X, y) -> np.ndarray:
-    r"""Probability of each class of rows whose label was told: small at its label where the label looks wrong.
+    r"""Return the probability of each class given a row and its label: small at a label that looks wrong.
 
     .. math:: p(t_i = k \mid x_i, s_i, \text{data}) = \mathrm{E}_{\theta \mid \text{data}} \left[
        \frac{\pi_k \Gamma_{k s_i} p(x_i \mid \theta_k)}{\sum_l \pi_l \Gamma_{l s_i} p(x_i \mid \theta_l)} \right]
 
-    which is exact for rows of the fit, whose labels are among the data; of other rows the label has taught nothing.
+    This is exact for rows of the fit, whose labels are among the data; the labels of other rows have taught nothing.
 
     Parameters
     ----------
     classifier : generative classifier fitted with ``label_noise``
-        Whose posterior is asked.
-    X, y : rows and the labels told
-        Of the fit.
+        Classifier whose posterior is used.
+    X, y : rows and their labels
+        Rows of the fit, with the labels as given.
 
     Returns
     -------
@@ -230,7 +231,7 @@ class UnlabelledWeight:
     Attributes
     ----------
     weights : array, shape (W,)
-        The weights tried; under 0 the rows are left out.
+        Weights that were tried; weight 0 leaves the rows out.
     losses : array, shape (W, n)
         -log p(true class) of each labelled row.
     """
@@ -240,31 +241,31 @@ class UnlabelledWeight:
 
     @property
     def log_loss(self) -> np.ndarray:
-        """Their means over the rows, (W,)."""
+        """Return the mean loss over the rows under each weight, (W,)."""
         return self.losses.mean(1)
 
     @property
     def best(self) -> float:
-        """The weight of least log loss; 0 where rows without a label do harm."""
+        """Return the weight of least log loss; 0 if rows without a label do harm."""
         return float(self.weights[self.log_loss.argmin()])
 
 
 def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int = 0) -> UnlabelledWeight:
-    """Try weights of the rows without a label, by cross-validation over the rows that have one.
+    """Try weights for the rows without a label, by cross-validation over the rows that have one.
 
-    Where the model is wrong, rows without a label may pull the classes to groups that are no classes, the more the more
-    there are. So look before: ``fit(X, y, sample_weight=np.where(has_label, 1, best))``.
+    If the model is wrong, rows without a label may pull the classes towards groups that are no classes, the more rows
+    the more. So try before: ``fit(X, y, sample_weight=np.where(has_label, 1, best))``.
 
     Parameters
     ----------
     classifier : generative classifier
-        By ``inference="map"``, "ml" or "nuts", with its marker of a missing label; it stays as it is.
+        Classifier by ``inference="map"``, "ml" or "nuts", with its marker of a missing label; it stays as it is.
     X, y : rows and labels, some of them missing
         All rows of a fit. Every class needs two labels.
     weights : array, shape (W,)
-        The weights to try, >= 0.
+        Weights to try, >= 0.
     seed : int
-        Of the folds: five, or as many as the smallest class has labels.
+        Seed of the folds: five, or as many as the smallest class has labels.
 
     Returns
     -------
@@ -300,11 +301,11 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
 
 
 def warn_of_harm(classifier, X, y) -> None:
-    """Warn where labelled rows that are held out say that the rows without a label do harm.
+    """Warn if the rows without a label raise the log loss of labelled rows held out.
 
-    The mean difference of their log loss, with and without those rows, must be above two of its standard errors: a few
-    labels cannot tell much, and a lower bar warns of rows that help (`benchmarks/results.md` has how often this one
-    does). Where a class has one label, or a part has no fit, nothing is said.
+    The mean difference of the loss, with and without those rows, must be above two of its standard errors: a few labels
+    prove little, and a lower bar warns of rows that help (`benchmarks/results.md` has how often this one does). A class
+    with one label, or a part without a fit, gives no warning.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,9 +1,9 @@
-"""How sure a classifier is of its probabilities: the spread of p(t = k | x, θ) over the posterior of θ.
+"""Uncertainty of class probabilities: their spread over the posterior, and their error from a finite number of draws.
 
-How far class probabilities by draws can be trusted: on how many draws the average at each row rests.
+p(t = k | x, θ) varies over the posterior of θ; its draws and intervals are methods of every classifier.
 
-A generative classifier averages p(x, t = k | θ) over draws of θ. At a row far out, or in a class of few rows, a handful
-of them may carry the average; then it is rough, whatever the number of draws.
+A generative classifier averages p(x, t = k | θ) over draws of θ. At an outlying row, or in a class of few rows, a
+handful of draws may carry the average; then it is rough, whatever their number. `draw_reliability` finds such rows.
 """
 
 import warnings
@@ -21,25 +21,7 @@ from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 
 
 def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
-    """Class probabilities under single draws of the parameters: how sure the model is of its own probability.
-
-    Their plain average is the predictive probability of a discriminative model, but *not* of a generative one,
-    where x itself tells about θ: that is ``predict_proba``. Of an averaged classifier each draw is of a member, by
-    weight, and of that member's parameters; a discriminative member is a point.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-        Whose posterior is asked.
-    X : DataFrame or array, shape (n, columns)
-        Rows.
-    size : int, default 1000
-        Draws; of a point estimate all are the same.
-
-    Returns
-    -------
-    array, shape (size, n, K)
-    """
+    """Return class probabilities under single draws, (size, n, K): the method `predict_proba_draws`."""
     check_is_fitted(classifier)
     check_count("size", size)
     rows, done = _rows(classifier, X), 0
@@ -57,24 +39,7 @@ def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
 
 
 def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
-    """Central posterior interval of p(t = k | x, θ), for every row and class.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-        Whose posterior is asked.
-    X : DataFrame or array, shape (n, columns)
-        Rows.
-    level : float, default 0.9
-        Posterior probability of the interval.
-    size : int, default 1000
-        Draws it is taken from.
-
-    Returns
-    -------
-    array, shape (n, K, 2)
-        Lower and upper end.
-    """
+    """Return the central posterior interval of each probability, (n, K, 2): the method `predict_proba_interval`."""
     check_level("level", level)
     ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
@@ -110,7 +75,7 @@ def _by_pieces(classifier, rows, size):
 
 
 def log_odds(log_probability: np.ndarray) -> np.ndarray:
-    """Log p/(1 - p) of each class, (n, K), from log joint densities or log probabilities: 1 - p is a sum of others."""
+    """Return log p/(1 - p) of each class, (n, K), from log joint densities or probabilities, as 1 - p sums others."""
     result = np.empty_like(log_probability)
     for k, (own, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
         others = np.delete(log_probability, k, axis=1)
@@ -120,14 +85,14 @@ def log_odds(log_probability: np.ndarray) -> np.ndarray:
 
 
 def check_draws(posterior, count: int) -> None:
-    """Raise where so many draws of all parameters would not fit in memory."""
+    """Raise if so many draws of all parameters would not fit in memory."""
     if posterior.kind != "point":
         one = sum(np.asarray(v).nbytes for v in posterior.draws(0, (1,)).values())
         check_memory(f"{count} draws of the parameters", count * one, "take fewer draws, or a smaller model")
 
 
 def possible(density, params):
-    """Log densities (draws, K, rows), the class prior where all are log 0, as in ``predict_proba``."""
+    """Return log densities (draws, K, rows), with the class prior where all are log 0, as in ``predict_proba``."""
     lost = np.isneginf(density.max(1, keepdims=True))
     if not lost.any():
         return density
@@ -137,14 +102,14 @@ def possible(density, params):
 
 
 def warn_of_lost(rows: int, stacklevel: int) -> None:
-    """Warn of rows that no class can explain, which a plug-in estimate can make of any row."""
+    """Warn of rows that no class can explain; under a plug-in estimate any row may become one."""
     message = f"{rows} rows have probability 0 under every class; they get the class prior"
     warnings.warn(message, UserWarning, stacklevel)
 
 
 FEWEST = 100  # effective draws below which an average is called rough
 LARGEST_K = 0.7  # and the shape of the tail above which it is
-MATTERS = 1e-3  # a class of less probability is not looked at: far from its rows few draws always carry the average
+MATTERS = 1e-3  # a class of less probability is left out: far from its rows few draws always carry the average
 
 
 class FewDrawsWarning(UserWarning):
@@ -153,7 +118,7 @@ class FewDrawsWarning(UserWarning):
     Attributes
     ----------
     rows : bool array, shape (n,)
-        Those rows.
+        True for these rows.
     """
 
     def __init__(self, text: str, rows=()):
@@ -163,12 +128,12 @@ class FewDrawsWarning(UserWarning):
 
 @dataclass(frozen=True)
 class DrawReliability:
-    """What the average at each row rests on, in the worst of the classes that matter there.
+    """Effective draws behind the average at each row, in the worst of the classes that matter there.
 
     Attributes
     ----------
     effective : array, shape (n,)
-        Effective draws: those of the row's weights, of them the share that is effective in the chains.
+        Effective draws: of the row's weights, times the share of the draws that is effective in the chains.
     pareto_k : array, shape (n,)
         Shape of the tail of the weights; above 0.7 more draws hardly help. NaN of fewer than 25 draws.
     probability : array, shape (n, K)
@@ -181,12 +146,12 @@ class DrawReliability:
 
     @property
     def doubtful(self) -> np.ndarray:
-        """Whether a row has fewer than 100 effective draws, or a tail of shape above 0.7, (n,)."""
+        """Return True for rows with fewer than 100 effective draws, or a tail of shape above 0.7, (n,)."""
         return (self.effective < FEWEST) | (self.pareto_k > LARGEST_K)
 
 
 def draw_reliability(classifier, X) -> DrawReliability:
-    """On how many draws the class probabilities of each row rest, and how heavy the tail of their weights is.
+    """Return how many draws the class probabilities of each row rest on, and how heavy the tail of their weights is.
 
     Classes of a probability below 0.001 are left out: far from its rows a class always rests on few draws.
 
@@ -232,18 +197,18 @@ def draw_reliability(classifier, X) -> DrawReliability:
 
 
 def matters(joint) -> np.ndarray:
-    """Which classes (n, K) have a probability that is worth its own reliability."""
+    """Return True for classes (n, K) whose probability is large enough to need a reliability."""
     with np.errstate(invalid="ignore"):  # -inf for all
         return ~(joint - joint.max(1, keepdims=True) < np.log(MATTERS))
 
 
 def fewest(joint, effective) -> np.ndarray:
-    """Effective draws (n,) in the worst of the classes that matter."""
+    """Return the effective draws (n,) in the worst of the classes that matter."""
     return np.where(matters(joint), effective, np.inf).min(1)
 
 
 def warn_of_few_draws(joint, effective, exact: bool, stacklevel: int) -> None:
-    """Warn, counting them, of rows that rest on few draws; ``exact`` says whether there is another way."""
+    """Warn of the number of rows that rest on few draws; ``exact`` is True if exact inference is another way."""
     few = fewest(joint, effective) < FEWEST
     if few.any():
         cure = "use inference='exact', or more draws" if exact else "take more draws"

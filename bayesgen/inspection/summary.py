@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import MOST, NoClosedForm
 from bayesgen.core.program import short
-from bayesgen.inspection.averaged import Averaged, members
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
@@ -22,33 +21,6 @@ if TYPE_CHECKING:
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"} | {"~": r"\textasciitilde{}", "\\": r"\textbackslash{}"}
 )
-
-
-def summary(classifier):
-    """What a classifier has learned: of a single model a `Summary`, of an averaged classifier a table of its members.
-
-    Parameters
-    ----------
-    classifier : fitted generative classifier
-        Whose posterior is told.
-
-    Returns
-    -------
-    Summary or DataFrame
-        Of an averaged classifier a row a member, the heaviest first, with the columns "kind" (generative, softmax, base
-        rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength",
-        "exponent", "weight" and "log score", the mean of rows left out.
-
-    Examples
-    --------
-    >>> from bayesgen import NaiveBayesClassifier
-    >>> X, y = [[1.0, 0.0], [1.4, 0.5], [3.1, 0.1], [2.9, 0.6]], ["a", "a", "b", "b"]
-    >>> said = summary(NaiveBayesClassifier().fit(X, y))
-    >>> said.to_frame().loc[("x0", "mean")].round(2).to_dict()
-    {'a': 1.2, 'b': 3.0}
-    """
-    check_is_fitted(classifier)
-    return members(classifier) if isinstance(classifier, Averaged) else Summary.of(classifier)
 
 
 @dataclass(frozen=True, eq=False)

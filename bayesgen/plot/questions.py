@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bayesgen.comparison import ModelComparison
-    from bayesgen.inspection.explain import Evidence
+    from bayesgen.inspection.explain import RowEvidence
 
 _DRAWN = 2000  # rows drawn from the predictive to find the range to show
 _MOST_BARS = 24  # more values make a curve
@@ -110,13 +110,13 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     return np.exp(joint[:-1] - joint[-1])
 
 
-def evidence(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the effect of each value of a row on the odds of a class: bars that add up to the probability in the title.
 
     Parameters
     ----------
-    said : Evidence
-        Result of `bayesgen.inspection.evidence`.
+    said : RowEvidence
+        Result of ``explain(X, row)`` of a classifier.
     most : int, optional
         Number of columns to draw, the largest terms; the others share one bar. Default: all.
     ax : matplotlib Axes, optional
@@ -124,9 +124,9 @@ def evidence(said: "Evidence", *, most: int | None = None, ax: "Axes | None" = N
 
     Examples
     --------
-    >>> from bayesgen import NaiveBayesClassifier, inspection
+    >>> from bayesgen import NaiveBayesClassifier
     >>> X, y = [[0.0, 1.0], [0.2, 0.0], [1.0, 1.1], [1.2, 0.1]], ["a", "a", "b", "b"]
-    >>> said = inspection.evidence(NaiveBayesClassifier().fit(X, y), [1.3, 0.5])
+    >>> said = NaiveBayesClassifier().fit(X, y).explain([[1.3, 0.5]], row=0)
     >>> evidence(said).get_xlabel()
     'log odds of b; the bars add up'
     """

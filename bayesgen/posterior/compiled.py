@@ -113,7 +113,7 @@ def cache_compilation(directory) -> None:
     Examples
     --------
     >>> import bayesgen
-    >>> bayesgen.cache_compilation("~/.cache/bayesgen")  # doctest: +SKIP
+    >>> bayesgen.inference.cache_compilation("~/.cache/bayesgen")  # doctest: +SKIP
     """
     import jax
     from jax.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir

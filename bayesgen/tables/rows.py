@@ -95,45 +95,30 @@ class RowSchema:
                 return self._summed(schema, in_order(X, order), beside)
         return self._summed(schema, X, rows)
 
+    def sum(self, batch) -> ClassStatistics:
+        """Sum the sufficient statistics of a batch of rows, as each worker of a cluster does.
+
+        Statistics add, by ``+`` or ``sum``, in any order and any tree; ``classifier.fit_statistics(rows.schema, total,
+        rows.classes)`` learns from their total.
+
+        Parameters
+        ----------
+        batch : table or tuple
+            Rows, with the columns of the features, of the class and of the weight if there is one: a table of pandas,
+            polars or pyarrow, or a mapping from column to values. Or (X, y) or (X, y, weight), if there is no target.
+
+        Returns
+        -------
+        ClassStatistics
+            Their size does not depend on the number of rows; zero if the batch has none.
+        """
+        found = self.statistics(batch)
+        return nothing(self) if found is None else found
+
     def _summed(self, schema, X, rows: Grouping) -> ClassStatistics:
         blocks = schema.read(Table(X).renamed(schema.columns))
         own = {name: blocks[name] for name in self.template.leaves}
         return self.template.sum_rows(own, rows).under(self.fingerprint)
-
-
-def summarise(batch, schema: RowSchema) -> ClassStatistics:
-    """Sum the sufficient statistics of a batch of rows: what each worker of a cluster does.
-
-    Statistics add, by ``+`` or ``sum``, in any order and any tree; ``classifier.fit_statistics(schema.schema, total,
-    schema.classes)`` learns from their total.
-
-    Parameters
-    ----------
-    batch : table or tuple
-        Rows, with the columns of the features, of the class and of the weight if there is one: a table of pandas,
-        polars or pyarrow, or a mapping from column to values. Or (X, y) or (X, y, weight), where the schema names no
-        target.
-    schema : RowSchema
-        Of all the data; ``classifier.row_schema(source, target)`` makes one.
-
-    Returns
-    -------
-    ClassStatistics
-        Of size independent of the number of rows; zero where the batch has none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from bayesgen import NaiveBayesClassifier
-    >>> rows = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
-    >>> classifier = NaiveBayesClassifier()
-    >>> schema = classifier.row_schema(rows, "kind")
-    >>> total = summarise(rows[:3], schema) + summarise(rows[3:], schema)
-    >>> classifier.fit_statistics(schema.schema, total, schema.classes).predict([[3.0]])  # doctest: +SKIP
-    array(['b'], dtype='<U1')
-    """
-    found = schema.statistics(batch)
-    return nothing(schema) if found is None else found
 
 
 def nothing(schema: RowSchema) -> ClassStatistics:
@@ -166,7 +151,7 @@ def split(batch, target: str | None, weight: str | None, columns=None):
     Parameters
     ----------
     batch : table or tuple
-        See `summarise`.
+        See `RowSchema.sum`.
     target, weight : str or None
         Columns of the classes and weights.
     columns : sequence of str, optional

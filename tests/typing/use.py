@@ -18,13 +18,14 @@ posterior = bg.fit(BetaBernoulli(2, 2), [1, 1])
 assert_type(posterior, Posterior)
 assert_type(posterior.log_predictive([1]), np.ndarray)
 assert_type(posterior.draws(seed=1), Params)
-assert_type(bg.Exact()(BetaBernoulli(2, 2), [1, 1]), bg.ExactPosterior)
+assert_type(bg.Exact()(BetaBernoulli(2, 2), [1, 1]), bg.inference.ExactPosterior)
 assert_type(bg.fit(BetaBernoulli(2, 2), [1, 1], bg.MAP()), Posterior)
 
 whole = bg.NaiveBayesClassifier().fit(X, y)
 assert_type(whole, bg.NaiveBayesClassifier)
 assert_type(whole.predict_proba(X, priors=[0.5, 0.5]), np.ndarray)
-halves = [whole.summarise(X[rows], y[rows]) for rows in (slice(2), slice(2, 4))]
+rows = whole.row_schema([(X, y)])
+halves = [rows.sum((X[own], y[own])) for own in (slice(2), slice(2, 4))]
 assert_type(halves[0] + halves[1], ClassStatistics)
 again = bg.NaiveBayesClassifier().fit_statistics(whole.schema_, sum(halves), whole.classes_)
 assert_type(again.posterior_, Posterior)
@@ -46,7 +47,7 @@ class Twice:
         if not is_conjugate(model):
             raise TypeError("not conjugate")
         once = model.statistics(data)
-        return bg.ExactPosterior(model.update(once + once), model, once + once)
+        return bg.inference.ExactPosterior(model.update(once + once), model, once + once)
 
 
 own: Inference = Twice()
