@@ -5,6 +5,8 @@ import copy
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,6 +199,28 @@ def test_class_weight_is_refused_with_a_word_on_priors(cls):
     for again in (clone(classifier), copy.deepcopy(classifier), pickle.loads(pickle.dumps(classifier))):
         assert again.priors == [0.2, 0.8]
     assert list(inspect.signature(cls).parameters) == sorted(cls().get_params(), key=str(inspect.signature(cls)).find)
+
+
+# -- what is public --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", [bg, bg.inspection], ids=lambda module: module.__name__)
+def test_dir_shows_what_is_public(module):
+    assert dir(module) == sorted(module.__all__) and all(hasattr(module, name) for name in module.__all__)
+    with pytest.raises(AttributeError):
+        module.nothing_of_this_name  # noqa: B018
+
+
+def test_a_question_is_a_method_or_a_function_not_both():
+    names = {name for cls in below(Estimator) for name in dir(cls)}
+    assert not names & set(bg.inspection.__all__)
+    assert not {name for name in bg.inspection.__all__ if isinstance(getattr(bg.inspection, name), type)}
+
+
+def test_pictures_are_imported_when_first_used():
+    code = "import sys, bayesgen as bg; assert 'bayesgen.plot' not in sys.modules; bg.plot.coin; "
+    code += "assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # -- floors ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-r"""The boundary between classes that a generative model implies, from a point estimate or for every posterior draw.
+r"""Boundaries between classes that a generative model implies, from a point estimate or for every posterior draw.
 
 With Gaussian classes the log odds are a polynomial of degree two in x, by Bayes' rule:
 
@@ -50,21 +50,21 @@ class Discriminant:
 
     @property
     def linear(self) -> bool:
-        """Whether every boundary is a hyperplane."""
+        """Return True if every boundary is a hyperplane."""
         return not self.quadratic.any()
 
     def scores(self, x) -> np.ndarray:
-        """Scores of rows (n, D): (draws..., n, K)."""
+        """Return the scores of rows (n, D): (draws..., n, K)."""
         x = _rows(x, self.weights.shape[-1])
         linear = np.einsum("...kd,nd->...nk", self.weights, x) + self.intercept[..., None, :]
         return linear if self.linear else linear + np.einsum("ni,...kij,nj->...nk", x, self.quadratic, x, optimize=True)
 
     def predict_proba(self, x) -> np.ndarray:
-        """p(t = k | x, θ), the softmax of the scores: (draws..., n, K)."""
+        """Return p(t = k | x, θ), the softmax of the scores: (draws..., n, K)."""
         return softmax(self.scores(x), axis=-1)
 
     def between(self, first, second) -> "Boundary":
-        """The boundary between two classes, given by their labels."""
+        """Return the boundary between two classes, given by their labels."""
         absent = [label for label in (first, second) if label not in self.classes]
         if absent:
             raise ValueError(f"{absent[0]!r} is not one of the classes {listed(self.classes)}")
@@ -78,7 +78,7 @@ class Discriminant:
 
 @dataclass(frozen=True)
 class Boundary:
-    """Where two classes are equally probable: x'Qx + w'x + b = 0; positive on the side of the first class.
+    """The points where two classes are equally probable: x'Qx + w'x + b = 0; positive on the side of the first class.
 
     Attributes
     ----------
@@ -92,23 +92,23 @@ class Boundary:
     intercept: np.ndarray
 
     def log_odds(self, x) -> np.ndarray:
-        """Log odds of the first class against the second, at rows (n, D): (draws..., n)."""
+        """Return the log odds of the first class against the second, at rows (n, D): (draws..., n)."""
         x = _rows(x, self.weights.shape[-1])
         square = np.einsum("ni,...ij,nj->...n", x, self.quadratic, x, optimize=True)
         return square + np.einsum("...d,nd->...n", self.weights, x) + self.intercept[..., None]
 
     def conic(self) -> np.ndarray:
-        """The symmetric matrix C of the conic (quadric), (draws..., D + 1, D + 1): log odds = (x, 1)' C (x, 1)."""
+        """Return the symmetric matrix C of the quadric, (draws..., D + 1, D + 1): log odds = (x, 1)' C (x, 1)."""
         half = self.weights[..., None] / 2
         top = np.concatenate([self.quadratic, half], axis=-1)
         below = np.concatenate([np.swapaxes(half, -1, -2), self.intercept[..., None, None]], axis=-1)
         return np.concatenate([top, below], axis=-2)
 
     def kind(self) -> np.ndarray:
-        """What curve it is in two columns, for every draw: "line", "ellipse", "hyperbola", "parabola" or "nowhere".
+        """Return the curve in two columns, for every draw: "line", "ellipse", "hyperbola", "parabola" or "nowhere".
 
-        By the invariants of the conic: the determinant of Q, and for an ellipse the sign of that of C. "parabola" is
-        every conic with det Q = 0 to rounding (a pair of parallel lines too), "nowhere" is no boundary at all.
+        The invariants of the conic decide: det Q, and for an ellipse the sign of det C. "parabola" is every conic with
+        det Q = 0 to rounding (a pair of parallel lines too), "nowhere" is no boundary at all.
         """
         if self.weights.shape[-1] != 2:
             raise ValueError(f"kind() tells curves in 2 columns, got {self.weights.shape[-1]}")
@@ -120,7 +120,7 @@ class Boundary:
         return np.select(cases, ["line", "parabola", "hyperbola", "ellipse"], "nowhere")
 
     def crossings(self, start, direction) -> np.ndarray:
-        """Where straight lines start + s direction meet the boundary: s in increasing order, NaN where they do not.
+        """Return s where straight lines start + s direction meet the boundary, increasing, NaN where they do not.
 
         Parameters
         ----------
@@ -151,17 +151,17 @@ class Boundary:
 
 
 def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> Discriminant:
-    """Return the scores of a Gaussian discriminant or logistic posterior: of its point, or of every draw.
+    """Return the scores of a Gaussian discriminant or logistic posterior, for its point estimate or every draw.
 
     Parameters
     ----------
     posterior : Posterior
-        Of a `GaussianDiscriminant` (every covariance) or a `LogisticRegression` (``classifier.posterior_``; of
-        standardised columns the scores are those of the columns as standardised).
+        Posterior of a `GaussianDiscriminant` (every covariance) or a `LogisticRegression` (``classifier.posterior_``;
+        if columns are standardised, the scores refer to the standardised columns).
     seed : int, Generator or JAX key, optional
         Source of randomness of the draws.
     size : tuple of int
-        How many draws, as leading axes; a point estimate has none.
+        Number of draws, as leading axes; a point estimate has none.
 
     Examples
     --------
@@ -185,17 +185,17 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
 
 
 def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior means of the weights w_k, (K, D), and intercepts b_k, (K,), of Gaussians with a shared covariance.
+    """Return the posterior means of the weights w_k, (K, D), and intercepts b_k, (K,), under a shared covariance.
 
-    Of an exact posterior in closed form: the means of Σ⁻¹μ_k and of log π_k - ½ μ_k'Σ⁻¹μ_k; see `mean_scores` of
-    `NormalInverseWishart` and `NormalInverseGamma`. They are the scores of the mean, not those of the mean parameters.
+    An exact posterior has them in closed form: the means of Σ⁻¹μ_k and of log π_k - ½ μ_k'Σ⁻¹μ_k; see `mean_scores` of
+    `NormalInverseWishart` and `NormalInverseGamma`. They are the mean scores, not the scores of the mean parameters.
 
     Parameters
     ----------
     posterior : Posterior
-        Of a `GaussianDiscriminant` whose classes share the covariance.
+        Posterior of a `GaussianDiscriminant` whose classes share the covariance.
     seed : int, Generator or JAX key, optional
-        Source of randomness of a posterior of another kind that has to be drawn from.
+        Source of randomness, for posteriors that have to be drawn from.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def parameter_count(classes: int, columns: int, covariance: str = "full", shared
 
     Examples
     --------
-    Of ten columns and two classes, against the D + 1 = 11 of logistic regression:
+    Ten columns and two classes, against the D + 1 = 11 of logistic regression:
 
     >>> parameter_count(2, 10), parameter_count(2, 10, shared=True), parameter_count(2, 10, "isotropic", True)
     (131, 76, 22)

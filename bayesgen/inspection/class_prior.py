@@ -1,4 +1,4 @@
-r"""How frequent the classes are in another population, from its rows without labels.
+r"""Class probabilities of another population, estimated from its rows without labels.
 
 With f_ik = p(x_i | t_i = k), known up to a factor of each row and held fixed, rows are a mixture with unknown shares
 
@@ -29,7 +29,7 @@ _FEW = 10  # labelled rows for each class but one, below which the rows say too 
 
 @dataclass(frozen=True)
 class ClassPrior:
-    """What rows without labels say of the class probabilities of their population.
+    """Class probabilities of a population, estimated from its rows without labels.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class ClassPrior:
     draws : array, shape (chains, draws, K)
         Draws of the posterior.
     rows : int
-        How many rows there were.
+        Number of rows.
     concentration : float
-        Of the prior, Dirichlet(concentration) for each class.
+        Concentration of the Dirichlet prior, for each class.
     """
 
     ml: np.ndarray
@@ -50,52 +50,52 @@ class ClassPrior:
 
     @property
     def mean(self) -> np.ndarray:
-        """Posterior means, (K,): the class probabilities to decide with."""
+        """Return the posterior means, (K,): the class probabilities to decide with."""
         return self.draws.mean((0, 1))
 
     @property
     def sd(self) -> np.ndarray:
-        """Posterior standard deviations, (K,)."""
+        """Return the posterior standard deviations, (K,)."""
         return self.draws.std((0, 1))
 
     def interval(self, level: float = 0.9) -> np.ndarray:
-        """Central posterior intervals, (K, 2), of probability ``level``."""
+        """Return the central posterior intervals, (K, 2), of probability ``level``."""
         check_level("level", level)
         return np.quantile(self.draws, [0.5 - level / 2, 0.5 + level / 2], axis=(0, 1)).T
 
     @property
     def labelled_rows(self) -> float:
-        """How many rows with labels would have told as much.
+        """Return the number of labelled rows that would hold as much information.
 
-        Of a Dirichlet posterior of total mass A the variances sum to (1 - Σ mean²)/(A + 1); A is solved for, and the
-        prior's mass taken off.
+        The variances of a Dirichlet posterior of total mass A sum to (1 - Σ mean²)/(A + 1); A is solved for, and the
+        mass of the prior taken off.
         """
         mass = (1 - (self.mean**2).sum()) / np.maximum((self.sd**2).sum(), 1e-300) - 1
         return float(np.clip(mass - self.concentration * len(self.ml), 0.0, self.rows))
 
     @property
     def effective(self) -> float:
-        """Effective draws of the class whose chains move least."""
+        """Return the effective draws of the class whose chains move least."""
         return min(map(chain_efficiency, np.moveaxis(self.draws, -1, 0))) * self.draws[..., 0].size
 
 
 def estimate_class_prior(classifier, X, *, concentration: float = 1.0, draws: int = 500) -> ClassPrior:
     """Estimate the class probabilities of a population from its rows alone, the densities of the classes held fixed.
 
-    Right where the classes look in the new population as they did at fit, and only their frequencies differ. The
-    densities are those that `predict_proba` compares, tempered ones of tempered classifiers; how uncertain they are
-    themselves is left out.
+    The estimate is right if the classes look in the new population as they did at fit, and only their frequencies
+    differ. The densities are the same as in `predict_proba`, tempered for tempered classifiers; their own uncertainty
+    is left out.
 
     Parameters
     ----------
     classifier : fitted generative or averaged classifier
-        Whose densities of the classes are held fixed.
+        Classifier whose densities of the classes are held fixed.
     X : DataFrame or array, shape (n, columns)
         Rows of the new population, without labels.
     concentration : float, default 1.0
-        Of the Dirichlet prior of the class probabilities, for each class.
+        Concentration of the Dirichlet prior of the class probabilities, for each class.
     draws : int, default 500
-        Draws of the posterior in each of four chains.
+        Number of draws of the posterior in each of four chains.
 
     Returns
     -------
@@ -105,7 +105,8 @@ def estimate_class_prior(classifier, X, *, concentration: float = 1.0, draws: in
     Warns
     -----
     UserWarning
-        Where the rows tell less than ten labelled ones for each class but one: they are too few, or classes overlap.
+        If the rows hold less information than ten labelled ones for each class but one: they are too few, or classes
+        overlap.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def estimate_class_prior(classifier, X, *, concentration: float = 1.0, draws: in
 
 
 def _maximum(density):
-    """EM from even shares, until what is left to go at its rate is below 1e-7; and that rate."""
+    """Run EM from even shares until the distance left at its rate is below 1e-7; return the shares and the rate."""
     share, last, rate = np.full(density.shape[1], 1 / density.shape[1]), np.inf, 1.0
     for _ in range(_STEPS):
         with np.errstate(under="ignore"):
@@ -148,10 +149,11 @@ def _maximum(density):
 
 
 def _gibbs(density, start, concentration, count, thin, rng):
-    """Draws of the shares, (count, K), after a warm-up.
+    """Draw the shares, (count, K), after a warm-up.
 
     The rate of EM is the part of the information that is missing with the labels, and about the correlation of two
-    sweeps (Sahu and Roberts 1999, *Statistics and Computing* 9): ``thin`` sweeps make a draw, so that it is one half.
+    sweeps (Sahu and Roberts 1999, *Statistics and Computing* 9): ``thin`` sweeps make a draw, so that the correlation
+    of two draws is one half.
     """
     rows, classes = density.shape
     result, share = np.empty((count, classes)), (rows * start + concentration) / (rows + concentration * classes)

@@ -1,16 +1,15 @@
-r"""Whether two sets of statistics can be of the same rows: counts, means and scatters by column and class.
+r"""Leave-one-out: exact predictions of each row from all others, by draws through ArviZ, and the exponent they choose.
 
-How a classifier does on each row of its fit had the row not been there.
+Exact predictions use the statistics of all other rows. Counts, means and scatters by column and class show that the
+rows are those of the fit.
 
-Leave-one-out of the classes given the columns, from ArviZ's weights for whole rows.
-
-How far the features of a classifier are to be trusted: the exponent that exact leave-one-out chooses.
+Tempered classifiers choose their exponent τ by them,
 
 .. math:: q(k \mid x) \propto p(t = k \mid \text{data}) \, p(x \mid t = k, \text{data})^{\tau}
 
 The predictive of a wrong model is too sure of itself: naive Bayes counts two columns that say the same twice. τ below
-1 takes that back. What comes out is a probability of the class and nothing else: it belongs to no posterior, and to no
-density of x. See `bayesgen.averaging.temper` for what τ maximises.
+1 takes that back. The result is a probability of the class and nothing else: it belongs to no posterior, and to no
+density of x. `bayesgen.averaging.temper` has the objective that τ maximises.
 """
 
 from dataclasses import dataclass, replace
@@ -36,12 +35,12 @@ _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squa
 
 
 def different_rows(one, other) -> str | None:
-    """Where two summaries by column differ beyond rounding, in words; None where they may be of the same rows.
+    """Describe the first difference of two summaries beyond rounding; return None if they may be of the same rows.
 
     Parameters
     ----------
     one, other : dict
-        As `by_column` makes them. Columns, and kinds of sums, that only one of them has are left out.
+        Results of `by_column`. Columns, and kinds of sums, that only one of them has are left out.
     """
     for column, mine in one.items():
         theirs = other.get(column, {})
@@ -57,7 +56,7 @@ def _short(values) -> str:
 
 
 def _rounding(kind, *summaries):
-    """How far two sums of the same rows, added in another order, may be apart."""
+    """Return the largest difference that rounding makes between sums of the same rows in another order."""
     value = np.maximum(*(np.abs(s[kind]) for s in summaries))
     known = next((s for s in summaries if "scatter" in s), None)
     if kind in ("count", "sum") or known is None:
@@ -69,7 +68,7 @@ def _rounding(kind, *summaries):
 
 
 def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
-    """What statistics say of each column that does not depend on its model, by class: arrays (K,), or (K, ...).
+    """Return the summaries of each column that do not depend on its model, by class: arrays (K,), or (K, ...).
 
     Parameters
     ----------
@@ -85,7 +84,7 @@ def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _sums(leaf, statistics) -> dict[str, np.ndarray]:
-    """The same of all columns of a block: arrays (K, columns)."""
+    """Return the summaries of all columns of a block: arrays (K, columns)."""
     if isinstance(statistics, PatternMoments):
         statistics = statistics.columns()
     if isinstance(statistics, Moments):
@@ -119,35 +118,7 @@ _FEW = 64  # rows at a time whose others are summed for each; those of one row t
 
 
 def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
-    """Class probabilities of each row of the fit had it not been there, exactly: by the statistics of all others.
-
-    These are added, by halves of halves, and nothing is subtracted: a row far out loses no digits. The
-    hyperparameters stay those of the full fit ("weak" ones follow the data), and nothing is sampled. A row of
-    weight w is taken out whole.
-
-    Parameters
-    ----------
-    classifier : fitted generative classifier
-        With ``inference="exact"``.
-    X, y, sample_weight
-        The rows of the fit.
-
-    Returns
-    -------
-    LeaveOneOut
-
-    Raises
-    ------
-    ValueError
-        Where the rows are not those of the fit, as far as counts, means and sums of squares by class and column tell.
-
-    Examples
-    --------
-    >>> from bayesgen import NaiveBayesClassifier
-    >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
-    >>> leave_one_out(NaiveBayesClassifier().fit(X, y), X, y).probability[:, 0].round(2)
-    array([1.  , 0.99, 0.  , 0.01])
-    """
+    """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
     model, whole = classifier.model_, classifier.statistics_
 
@@ -163,7 +134,7 @@ def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
 
 
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
-    """The rows as the model takes them, the codes of their classes, and their weights or None."""
+    """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
     check_is_fitted(classifier)
     if classifier.posterior_.kind != "exact":
         raise ValueError(f"{purpose}: it needs inference='exact'")
@@ -173,7 +144,7 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
 
 
 def check_rows(classifier, whole, given) -> None:
-    """Raise where the statistics of rows are not those of the fit."""
+    """Raise if the statistics of the given rows differ from the statistics of the fit."""
     counts, fitted = given.classes.sums, whole.classes.sums
     if not np.allclose(counts, fitted, rtol=1e-9):
         problem = f"rows by class are {listed(fitted)} and {listed(counts)}"
@@ -184,10 +155,10 @@ def check_rows(classifier, whole, given) -> None:
 
 
 def all_but_one(summed, rows, outside):
-    """Yield the statistics of all rows but one, for each of ``rows``, those of all rows beside them being ``outside``.
+    """Yield the statistics of all rows but one, for each of ``rows``; ``outside`` are the statistics of the other rows.
 
-    Of n rows each is summed log2 n times; to subtract each from the sum of all would be as fast, and errs by the whole
-    answer where one row has most of the scatter.
+    Each of n rows is summed log2 n times. To subtract each row from the sum of all would be as fast, and loses the
+    whole answer if one row has most of the scatter.
     """
     if len(rows) <= _FEW:
         for i in range(len(rows)):
@@ -200,14 +171,14 @@ def all_but_one(summed, rows, outside):
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Predictions of each row by all others.
+    """Predictions of each row from all others.
 
     Attributes
     ----------
     log_joint : array, shape (n, K)
         Log p(x_i, t = k | all other rows).
     codes : int array, shape (n,)
-        The class each row has.
+        Class of each row.
     """
 
     log_joint: np.ndarray
@@ -219,47 +190,47 @@ class LeaveOneOut:
 
     @property
     def probability(self) -> np.ndarray:
-        """p(t_i = k | x_i, all other rows), (n, K)."""
+        """Return p(t_i = k | x_i, all other rows), (n, K)."""
         return softmax(self.log_joint, axis=1)
 
     @property
     def joint(self) -> np.ndarray:
-        """Log p(x_i, t_i | all other rows) of each row, (n,); their sum is the joint elpd."""
+        """Return log p(x_i, t_i | all other rows) of each row, (n,); their sum is the joint elpd."""
         return self.log_joint[np.arange(len(self.codes)), self.codes]
 
     @property
     def conditional(self) -> np.ndarray:
-        """Log p(t_i | x_i, all other rows) of each row, (n,); minus their mean is the log loss."""
+        """Return log p(t_i | x_i, all other rows) of each row, (n,); minus their mean is the log loss."""
         return self.joint - logsumexp(self.log_joint, axis=1)
 
     @property
     def elpd(self) -> float:
-        """Expected log predictive density of rows and classes: the sum of `joint`."""
+        """Return the expected log predictive density of rows and classes: the sum of `joint`."""
         return float(self.joint.sum())
 
     @property
     def se(self) -> float:
-        """Standard error of `elpd`: sqrt(n) times the sd over rows."""
+        """Return the standard error of `elpd`: sqrt(n) times the sd over rows."""
         return float(np.sqrt(len(self.joint)) * self.joint.std(ddof=1))
 
 
 def loo_given_x(data):
     """Estimate the expected log predictive density of classes given columns, row by row left out.
 
-    A row that is left out takes its columns with it, so the weights of the draws are those of the joint density, which
-    ArviZ smooths (PSIS), and the estimate is the log of Σ w p(x_i, t_i | θ) / Σ w p(x_i | θ): both are averaged before
-    one is divided by the other, as ``predict_proba`` does. Of a discriminative model it is ``arviz_stats.loo``. So the
-    two kinds of model compare: ``arviz_stats.compare`` takes what this returns.
+    A row that is left out takes its columns with it, so the draws have the weights of the joint density, which ArviZ
+    smooths (PSIS). The estimate is the log of Σ w p(x_i, t_i | θ) / Σ w p(x_i | θ): both are averaged before one is
+    divided by the other, as in ``predict_proba``. For a discriminative model it equals ``arviz_stats.loo``, so the two
+    kinds of model compare: ``arviz_stats.compare`` takes the result.
 
     Parameters
     ----------
     data : DataTree
-        What ``to_arviz(X, y)`` of a classifier returned.
+        Result of ``to_arviz(X, y)`` of a classifier.
 
     Returns
     -------
     arviz_stats.ELPDData
-        With its values by row; the k of Pareto, and so the warnings, are those of the joint.
+        The estimate, with its values by row; Pareto's k, and so the warnings, refer to the joint density.
 
     Examples
     --------
@@ -296,7 +267,7 @@ _MOST = 1000  # rows that are left out
 
 
 def tempered(log_joint, log_prior, exponent: float):
-    """Log of π_k p(x | k)^τ from log of π_k p(x | k) and of π_k."""
+    """Return log π_k p(x | k)^τ from the logs of π_k p(x | k) and of π_k."""
     if exponent == 1:
         return log_joint
     with np.errstate(invalid="ignore"):  # where π_k is 0, so is all
@@ -304,10 +275,11 @@ def tempered(log_joint, log_prior, exponent: float):
 
 
 def best_exponent(classifier, X, y, sample_weight=None) -> float:
-    """The exponent τ of the features that maximises the log score of rows left out, and a prior on it.
+    """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
     Every row is left out by one unit of its weight, so that a weight of 2 is two rows; "weak" priors follow the rows
-    that are left. Of more than 1,000 rows a stratified sample is left out, each class weighted back to its part.
+    that are left. If there are more than 1,000 rows a stratified sample is left out, each class weighted back to its
+    part.
 
     Parameters
     ----------

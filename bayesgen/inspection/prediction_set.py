@@ -39,12 +39,12 @@ _CELLS = 1 << 20  # entries of statistics held at a time
 
 @dataclass(frozen=True)
 class PredictionSet:
-    """The classes that each row may have.
+    """Set of the classes that each row may have.
 
     Attributes
     ----------
     p_value : array, shape (n, K)
-        How large a part of the rows, itself among them, is as strange under its class as the row is under this one.
+        Share of the rows, itself among them, that are as strange under their class as the row is under this one.
     classes : array, shape (K,)
         Class labels.
     level : float
@@ -57,41 +57,41 @@ class PredictionSet:
 
     @property
     def contains(self) -> np.ndarray:
-        """Whether a class is in the set of a row, (n, K): where its p-value exceeds 1 - level."""
+        """Return True for classes in the set of a row, (n, K): their p-value exceeds 1 - level."""
         return self.p_value > 1 - self.level + 1e-12
 
     @property
     def size(self) -> np.ndarray:
-        """How many classes each set holds, (n,); 0 where a row is strange under all of them."""
+        """Return the number of classes in each set, (n,); 0 if a row is strange under all of them."""
         return self.contains.sum(1)
 
     @property
     def labels(self) -> list[list]:
-        """The classes of each row."""
+        """Return the classes in the set of each row."""
         return [self.classes[own].tolist() for own in self.contains]
 
 
 def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: bool = False) -> PredictionSet:
-    """Sets of classes that hold the true one with probability ``level`` at least, be the model right or wrong.
+    """Return sets of classes that hold the true one with probability ``level`` at least, be the model right or wrong.
 
     A classifier by ``inference="exact"`` takes the rows of its fit as those whose class is known, and uses each twice:
     to learn from, and to be compared with (full conformal prediction, see the module). Any other, the averaged
     classifier among them, takes rows that it has *not* learned from (split conformal prediction): with rows of its fit
-    nothing is promised. The promise is for exchangeable rows, and on average over them: not given x, and not for each
-    class unless ``by_class``.
+    nothing is promised. The promise holds for exchangeable rows, and on average over them: not given x, and not for
+    each class unless ``by_class``.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Without weights of rows, and without priors or an exponent by "loo": their rows are not exchangeable.
+        Classifier without weights of rows, and without priors or an exponent by "loo": their rows are not exchangeable.
     X : DataFrame or array, shape (n, columns)
         Rows to predict; gaps as at the fit, so none for full covariances.
     X_known, y_known : rows and their classes
-        Those of the fit where inference is exact, else others.
+        The rows of the fit if inference is exact, else other rows.
     level : float, default 0.9
-        Between 0 and 1.
+        Least probability that a set holds the true class, between 0 and 1.
     by_class : bool, default False
-        Whether the promise is to hold within each class: a row is then compared with rows of that class alone. A class
+        True to keep the promise within each class: a row is then compared with rows of that class alone. A class
         of fewer than 1/(1 - level) - 1 known rows is in every set.
 
     Returns
@@ -101,7 +101,7 @@ def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: b
     Raises
     ------
     ValueError
-        Where the known rows are not those of an exact fit, or are those of another.
+        If the known rows are not the rows of an exact fit, or are the rows of another kind of fit.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def _full(classifier, X, X_known, y_known, by_class):
 
 
 class _Candidate:
-    """A new row put beside the rows of the fit, under some class: what it makes of the scores of all."""
+    """A new row beside the rows of the fit, under some class, and the scores of all rows with it."""
 
     def __init__(self, template, whole: ClassStatistics, new, k: int, exponent: float):
         self.new, self.k, self.exponent = new, k, exponent
@@ -204,14 +204,14 @@ class _Candidate:
         self.score = score + _SAME * max(1.0, abs(score)) if np.isfinite(score) else score
 
     def scores(self, rest, codes, rows) -> np.ndarray:
-        """Score of some rows of the fit, each without itself and with the candidate, (b,).
+        """Return the scores of some rows of the fit, each without itself and with the candidate, (b,).
 
         Parameters
         ----------
         rest, rows : mapping from leaf to statistics (b, ...)
-            Of all other rows of its class; of the row alone.
+            Statistics of all other rows of its class, and of the row alone.
         codes : int array, shape (b,)
-            Its class.
+            Class of each row.
         """
         at, statistics = codes == np.arange(len(self.all.classes.sums))[:, None], {}
         for name, others in rest.items():
@@ -223,7 +223,7 @@ class _Candidate:
         return log_odds(joint)[np.arange(len(codes)), codes]
 
     def _log_joint(self, statistics, counts, rows) -> np.ndarray:
-        """Log of π_k p(x | k)^τ of rows, each under statistics (K, b, ...) and counts (b, K) of its own: (b, K)."""
+        """Return log π_k p(x | k)^τ of rows, each under statistics (K, b, ...) and counts (b, K) of its own: (b, K)."""
 
         def density(name, leaf):
             posterior = leaf.update(statistics[name])._untied()
@@ -239,23 +239,23 @@ class _Candidate:
 
 
 def _arrays(statistics) -> dict[str, Any]:
-    """The arrays of statistics with their names; sums of log h are the same under every class, and stay out."""
+    """Return the arrays of statistics by name; sums of log h are the same under every class, and stay out."""
     return {f.name: a for f in fields(statistics) if np.ndim(a := getattr(statistics, f.name))}
 
 
 def _each(function, *statistics):
-    """Statistics whose arrays are ``function`` of those of others."""
+    """Return statistics with ``function`` applied to their arrays."""
     parts = [_arrays(s) for s in statistics]
     return replace(statistics[0], **{name: function(*(p[name] for p in parts)) for name in parts[0]})
 
 
 def _take(statistics, rows):
-    """Statistics by leaf, (n, ...), of some rows."""
+    """Return the statistics by leaf, (n, ...), of some rows."""
     return {name: _each(lambda a: a[rows], s) for name, s in statistics.items()}
 
 
 def _own_class(leave_one_out, codes):
-    """Of the statistics of all rows but each those of that row's class, by leaf: (n, ...)."""
+    """Select the class of each row from the statistics of all rows but it, by leaf: (n, ...)."""
     own = [
         {name: _each(lambda a, k=k: a[[k]], s) for name, s in others.leaves.items()}
         for k, others in zip(codes, leave_one_out, strict=True)
@@ -264,17 +264,17 @@ def _own_class(leave_one_out, codes):
 
 
 def _where(present, statistics):
-    """Statistics (groups, ...) of one row (1, ...) in each of several groups, nothing where it is not ``present``."""
+    """Return statistics (groups, ...) with one row (1, ...) in each group where it is ``present``, else nothing."""
     return _each(lambda a: _beside(present, a) * a, statistics)
 
 
 def _beside(flags, a):
-    """Flags of the first axes with as many axes as ``a``."""
+    """Return flags of the first axes with as many axes as ``a``."""
     return flags.reshape(flags.shape + (1,) * (a.ndim - flags.ndim))
 
 
 def _singles(model, rows):
-    """Statistics of each row alone, (n, ...), by leaf."""
+    """Return the statistics of each row alone, (n, ...), by leaf."""
 
     def single(name, leaf):
         x = leaf._shaped(model.blocks(rows)[name])

@@ -1,4 +1,4 @@
-"""What a classifier has learned, by column and class: a table for the screen, for a frame, for a paper."""
+"""Summary of a fitted classifier, by column and class: a table for the screen, for a frame, for a paper."""
 
 import html
 import io
@@ -25,21 +25,21 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What was learned, by column and class. Printed it is a table; in a notebook one too.
+    """Summary of what was learned, by column and class; a table when printed, and in a notebook.
 
     Attributes
     ----------
     title : str
-        Which classifier, and how it learned.
+        Name of the classifier and of its inference.
     rows : dict from class to float
         Rows of each class, by weight.
     values : dict from (column, quantity) to array, shape (K,)
         Posterior means, or the point estimate: "mean" and "sd" (the root of the mean variance; of the logarithm where
         it is the logarithm that is Gaussian), "mean count", "P(level)".
     gaps : dict from column to float
-        Missing entries at the fit, where they are counted by column.
+        Number of missing entries at the fit, if counted by column.
     prior : dict from column to str
-        The prior of each column, that of one class.
+        Prior of each column, in one class.
     dates : tuple of str
         Columns of days since 1970-01-01, whose means are shown as dates and whose deviations are days.
     """
@@ -53,19 +53,19 @@ class Summary:
 
     @classmethod
     def of(cls, classifier) -> "Summary":
-        """What a single model has learned; see `summary`."""
+        """Summarise a fitted classifier of one model."""
         check_is_fitted(classifier)
         return cls(*_learned(classifier))
 
     def to_frame(self) -> "pd.DataFrame":
-        """Numbers by (column, quantity) and class, a DataFrame."""
+        """Return the numbers by (column, quantity) and class, a DataFrame."""
         import pandas as pd
 
         index = pd.MultiIndex.from_tuples(list(self.values), names=["column", "quantity"])
         return pd.DataFrame(np.array(list(self.values.values())), index=index, columns=list(self.rows))
 
     def to_latex(self) -> str:
-        """A LaTeX table (booktabs) with the mean and in brackets the standard deviation, for a paper."""
+        """Return a LaTeX table (booktabs) with the mean and in brackets the standard deviation, for a paper."""
         heads = ["", *(f"{label} ($n = {n:g}$)".translate(_LATEX | {ord("$"): "$"}) for label, n in self.rows.items())]
         lines = [rf"\begin{{tabular}}{{l{'r' * len(self.rows)}}}", r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]
         for column, quantity, cells in self._lines(brackets=True):
@@ -124,7 +124,7 @@ def _html_row(tag: str, cells) -> str:
 
 
 def _with_deviation(mean: float, deviation: float, brackets: bool) -> str:
-    """A mean to the second digit of its deviation: 38.8 ± 2.7, or 38.8 (2.7)."""
+    """Write a mean to the second digit of its deviation: 38.8 ± 2.7, or 38.8 (2.7)."""
     places = 1 - int(np.floor(np.log10(deviation))) if 0 < deviation < np.inf else 3
     digits = max(places, 0)
     shown = f"{deviation:.{digits}f}" if np.isfinite(deviation) else "infinite"
@@ -132,13 +132,13 @@ def _with_deviation(mean: float, deviation: float, brackets: bool) -> str:
 
 
 def _date(mean: float, deviation: float, brackets: bool) -> str:
-    """A mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
+    """Write a mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
     days = f"{deviation:.2g} days" if deviation < 99.5 else f"{deviation:.0f} days"
     return f"{told(round(mean))} ({days})" if brackets else f"{told(round(mean))} ± {days}"
 
 
 def _learned(classifier):
-    """The fields of a `Summary`."""
+    """Return the fields of a `Summary`."""
     model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
     try:
         means = posterior.mean()
@@ -166,7 +166,7 @@ def _learned(classifier):
 
 
 def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:
-    """What is told of one column, each by class (K,)."""
+    """Return the quantities of one column, each by class (K,)."""
 
     def own(site, trailing=0):
         value = np.asarray(sites[site])
@@ -189,7 +189,7 @@ def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:
 
 
 def _prior(leaf, j: int) -> str:
-    """The prior of one column of a leaf, in short."""
+    """Write the prior of one column of a leaf, in short."""
     if isinstance(leaf, DirichletCategorical):
         return f"Dirichlet({short(leaf.alpha if leaf.alpha.ndim == 1 else leaf.alpha[j])})"
     if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "_revised"):

@@ -1,11 +1,11 @@
-r"""Like anything seen? Where the density of a row stands among those of rows that the model itself would draw.
+r"""Typicality: the rank of the density of a row among rows that the model itself would draw.
 
 .. math:: u_k(x) = P\big(p(X \mid k) < p(x \mid k)\big) + U\, P\big(p(X \mid k) = p(x \mid k)\big), \qquad
    X \sim p(\cdot \mid t = k, \text{data}), \; U \sim \mathrm{Uniform}(0, 1)
 
 a tail probability: uniform over rows of class k if the model is right, and near 0 for a row unlike them all. With gaps
-both densities are the marginals of what is seen. Of a Gaussian predictive t with ν degrees of freedom and d entries
-seen, δ²/d ~ F(d, ν), which is exact; elsewhere it is the rank among M rows drawn from the predictive, ties broken by U,
+both densities are marginals of the seen entries. A Gaussian predictive t with ν degrees of freedom and d entries seen
+has δ²/d ~ F(d, ν), which is exact; elsewhere it is the rank among M rows drawn from the predictive, ties broken by U,
 
 .. math:: u = \frac{\#\{p_m < p\} + U (1 + \#\{p_m = p\})}{M + 1}
 
@@ -27,14 +27,14 @@ _SAME = 1e-9  # relative distance of two log densities that are equal but for ro
 
 @dataclass(frozen=True)
 class Typicality:
-    """Tail probabilities of rows, small where nothing like them was seen.
+    """Tail probabilities of rows, small if nothing like them was seen.
 
     Attributes
     ----------
     by_class : array, shape (n, K)
-        Among rows of each class.
+        Tail probability among rows of each class.
     overall : array, shape (n,)
-        Among rows of all classes, in their proportions: for `bayesgen.decision.decide`.
+        Tail probability among rows of all classes, in their proportions: for `bayesgen.decision.decide`.
     """
 
     by_class: np.ndarray
@@ -42,20 +42,20 @@ class Typicality:
 
 
 def typicality(classifier, X, draws: int = 2000) -> Typicality:
-    """Whether rows are like anything seen: the predictive tail probability of each, for each class and over all.
+    """Return the predictive tail probability of rows, for each class and over all: small if unlike anything seen.
 
-    Where the model is right, a share u of its rows has a typicality below u. A row with no entry has 1. Tempered
-    classifiers are asked by their untempered densities. Counts that are modelled given their total (bags of words,
+    If the model is right, a share u of its rows has a typicality below u. A row with no entry has 1. Tempered
+    classifiers use their untempered densities. Counts that are modelled given their total (bags of words,
     heads of tosses that are a column) are refused: a row's density then depends on its own total.
 
     Parameters
     ----------
     classifier : fitted generative or averaged classifier
-        Whose density is asked.
+        Classifier whose density is used.
     X : DataFrame or array, shape (n, columns)
-        Rows; what is missing is integrated out. A pattern of gaps costs as much as to predict ``draws`` rows a class.
+        Rows; missing entries are integrated out. A pattern of gaps costs as much as to predict ``draws`` rows a class.
     draws : int, default 2000
-        Rows drawn of each class, where there is no formula.
+        Number of rows drawn from each class, if there is no formula.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def typicality(classifier, X, draws: int = 2000) -> Typicality:
 
 
 def _masked(rows: Rows, places) -> Rows:
-    """Rows with their entries in the given places alone."""
+    """Return rows with their entries in the given places alone."""
     result, start = {}, 0
     for name, v in rows.items():
         flat = v.reshape(len(v), -1)
@@ -96,7 +96,7 @@ def _masked(rows: Rows, places) -> Rows:
 
 
 def _ranks(joint: Joint, rows: Rows, drawn: Rows, ties):
-    """Ranks of rows of one pattern of gaps among drawn ones of that pattern: by class (n, K), and overall (n,)."""
+    """Return the ranks of rows among drawn rows of the same pattern of gaps, by class (n, K) and overall (n,)."""
     mine, theirs, prior = joint.log_density(rows), joint.log_density(drawn), joint.log_prior
     classes = len(prior)
     count = len(theirs) // classes
@@ -110,7 +110,7 @@ def _ranks(joint: Joint, rows: Rows, drawn: Rows, ties):
 
 
 def _rank(value, others, weight, ties):
-    """Weight of what is below, and of what is equal by a share ``ties``: (n,)."""
+    """Return the weight below, plus the share ``ties`` of the equal weight: (n,)."""
     order = np.argsort(others)
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
     width = _SAME * (1 + np.abs(np.where(np.isfinite(value), value, 0.0)))
