@@ -503,3 +503,31 @@ def test_predictions_of_a_dask_table_are_written_where_a_file_is_asked_for(tmp_p
     source = dask.from_pandas(TABLE.drop(columns=["kind", "weight"]).astype({"colour": str}), npartitions=3)
     assert learned.predict_batches(source, tmp_path / "p.parquet") == 60
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == 60
+
+
+# -- what errors know ------------------------------------------------------------------------------------------------
+
+
+def test_a_type_that_no_model_takes_is_named_in_full():
+    days = TABLE.assign(day=pd.date_range("2024-01-01", periods=len(TABLE)))
+    with pytest.raises(
+        TypeError, match=r"column 'day' holds Datetime\(.*, time_zone=None\), which no feature"
+    ) as error:
+        fresh(NB()).fit_batches([days[:20], days[20:]], "kind", sample_weight="weight")
+    assert error.value.column == "day" and error.value.kind.startswith("Datetime(")  # pyright: ignore
+
+
+def test_an_error_knows_column_row_and_value_wherever_it_was_raised():
+    classifier = NB({"colour": "categorical", "size": "log"}, unseen="error")
+    table = pd.DataFrame({"colour": ["red", "blue"] * 10, "size": np.arange(1.0, 21), "kind": ["a", "a", "b", "b"] * 5})
+    classifier.fit_batches([table], "kind")
+    for change, known in (({"colour": "green"}, ("colour", 0, "green")), ({"size": -1.0}, ("size", 0, -1.0))):
+        rows = table.assign(**change).drop(columns="kind")
+        with pytest.raises(ValueError) as error:
+            classifier.predict(rows)
+        assert (error.value.column, error.value.row, error.value.value) == known
+        again = pickle.loads(pickle.dumps(error.value))
+        assert (str(again), vars(again)) == (str(error.value), vars(error.value))
+        with pytest.raises(ValueError, match=r"^batch 0: ") as error:
+            list(classifier.predict_batches([rows]))
+        assert (error.value.column, error.value.row, error.value.value) == known

@@ -68,6 +68,16 @@ def test_an_unseen_category_is_an_error_or_missing(tmp_path):
     code, out, err = run(*call, command="predict")
     assert (code, err) == (0, "")
     assert "60 values taken as missing, of categories that were not there at fit: column 'colour': ['mauve']" in out
+    assert "--unseen error refuses them" in out
+
+
+def test_only_what_a_message_advises_is_put_in_options(tmp_path):
+    """Data that read like an argument of the library stay as they are."""
+    mixed().to_csv(tmp_path / "train.csv", index=False)
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    mixed().assign(colour="shared=True").to_csv(tmp_path / "new.csv", index=False)
+    code, out, _ = run(tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict")
+    assert code == 0 and "column 'colour': ['shared=True'] in 60 rows. --unseen error refuses them" in out
 
 
 @pytest.mark.parametrize("width", [20, 40, 60])

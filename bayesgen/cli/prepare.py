@@ -13,7 +13,8 @@ import numpy as np
 from bayesgen.comparison.candidates import check_model
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
-from bayesgen.tables.text import GAP_WORDS, counts_of, numbers, with_comma
+from bayesgen.tables.description import of_labels, of_whole
+from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,12 @@ class Roles:
 
 
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
+_UNUSABLE = {
+    "dates": "dates; --date makes numbers of them",
+    "decimals": "numbers with a decimal comma; --decimal ',' reads them",
+    "names": "an identifier, it seems: {distinct} distinct values in {seen} rows",
+    "counts": "a row number, it seems: it counts the rows",
+}
 _SKEWED = 2.0  # third standardised moment, that of an exponential distribution
 
 
@@ -231,20 +238,18 @@ def _unusable(column, rows, model) -> str | None:
     if not kinds:
         return "no observed value"
     if kinds <= {"date", "datetime", "Timestamp"}:
-        return "dates; --date makes numbers of them"
+        return _UNUSABLE["dates"]
     if not kinds <= {"number", "bool", "str"}:
         return f"values of type {named(sorted(kinds))}, neither numbers nor categories"
-    distinct = values.nunique()
-    if kinds == {"str"} and not hasattr(column, "cat") and dates.written(values.unique()):
-        return "dates; --date makes numbers of them"
-    if kinds == {"str"} and not hasattr(column, "cat") and with_comma(values.unique()):
-        return "numbers with a decimal comma; --decimal ',' reads them"
-    if distinct == 1:
+    verdict = None
+    if kinds == {"str"} and not hasattr(column, "cat"):
+        verdict = of_labels(values.unique(), len(values))
+    elif column.dtype.kind in "iu" and len(rows) > _FEW:
+        verdict = of_whole(values.to_numpy(), rows[column.notna().to_numpy()])
+    if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "decimals")):
         return f"constant, always {values.iloc[0]}"
-    if column.dtype.kind in "iu" and len(rows) > _FEW and (np.diff(column) == np.diff(rows)).all():
-        return "a row number, it seems: it counts the rows"
-    if kinds == {"str"} and not hasattr(column, "cat") and distinct >= 0.9 * len(values):
-        return f"an identifier, it seems: {distinct} distinct values in {len(values)} rows"
+    if verdict:
+        return _UNUSABLE[verdict.kind].format(**vars(verdict))
     if model == "gda" and (kinds != {"number"} or hasattr(column, "cat")):
         return "not numbers, and gda takes numbers only"
     return None

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from bayesgen.cli import report
+from bayesgen.core.errors import Argument, Informed
 
 File = Annotated[
     str,
@@ -61,45 +62,44 @@ RejectCost = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 
-_WORDS = {  # what messages of the library call what is an option here
-    "unseen='error'": "--unseen error",
-    "unseen='missing'": "--unseen missing",
-    "inference='exact'": "--inference exact",
-    "inference='laplace'": "--inference laplace",
-    "inference='map'": "--inference map",
-    "inference='nuts'": "--inference nuts",
-    "shared=True": "a shared covariance",
-    "declare it categorical": "make it a category by --categorical",
-    "('log1p')": "(--log)",
-    "declare every class as classes=, of partial_fit at its first call": "fit anew, with rows of every class",
+_OPTIONS = {  # arguments of the library that are no option of their name here, by value
+    "shared": {True: "a shared covariance"},
+    "features": {"categorical": "make it a category by --categorical", "log1p": "(--log)"},
 }
 
 
 @contextlib.contextmanager
 def one_line(err):
-    """What is wrong with files and arguments as one line, and exit code 2."""
+    """Print an error in files or arguments as one line, and end with exit code 2."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
-        report.say(err, f"Error: {in_options(' '.join(str(error).split()))}")
+        report.say(err, f"Error: {in_options(error)}")
         raise typer.Exit(2) from None
 
 
 @contextlib.contextmanager
 def said(out):
-    """Warnings as lines, each once, below what is said meanwhile."""
+    """Print warnings as lines, each once, after the block."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning | RuntimeWarning)):
-        report.say(out, in_options(text), indent=2)
+    said = (w.message for w in caught if issubclass(w.category, UserWarning | RuntimeWarning))
+    for text in dict.fromkeys(map(in_options, said)):
+        report.say(out, text, indent=2)
 
 
-def in_options(text: str) -> str:
-    """A message of the library with its arguments as options of the command line."""
-    for word, option in _WORDS.items():
-        text = text.replace(word, option)
-    return text
+def in_options(message: BaseException | str) -> str:
+    """Return the text of an error or warning, with the arguments that it advises as options of the command line."""
+    parts = message.parts if isinstance(message, Informed) else [str(message)]
+    return " ".join("".join(_option(part) if isinstance(part, Argument) else part for part in parts).split())
+
+
+def _option(argument: Argument) -> str:
+    if argument.name == "classes":
+        return "fit anew, with rows of every class"
+    own = _OPTIONS.get(argument.name)
+    return f"--{argument.name} {argument.value}" if own is None else own[argument.value]
 
 
 def command_line(context: typer.Context) -> str:

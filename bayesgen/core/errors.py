@@ -1,10 +1,13 @@
-"""Errors, and the wording of their messages.
+"""Errors and warnings that know their facts, and the wording of their messages.
 
-A `DataError` holds the indices of class and column, so that a caller can put the user's own names in their place.
-Messages list at most six items and count the rest: ten thousand categories still make one line.
+An error has attributes for the column, row and value that it is about, and for the arguments that its text advises. A
+caller reads those, never the text: to put the user's own names in place of indices, or a command's options in place of
+arguments. Messages list at most six items and count the rest: ten thousand categories still make one line.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,30 +16,97 @@ class NoClosedForm(Exception):
     """A model has no closed form for a result; an inference may find it in another way."""
 
 
-class DataError(ValueError):
-    """A value that a model cannot take, with the indices of its class and column; `with_names` gives their names."""
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a message advises, such as ``inference='map'``.
 
-    def __init__(self, problem: str, *, group: int | None = None, feature: int | None = None):
-        self.problem, self.group, self.feature = problem, group, feature
-        super().__init__(_told(None if group is None else str(group), "feature", feature, problem))
+    Attributes
+    ----------
+    name, value
+        The argument.
+    words : str
+        Its wording in the message; default: as Python writes it.
+    """
 
-    def with_names(self, classes=(), columns=()) -> ValueError:
+    name: str
+    value: Any
+    words: str = ""
+
+    def __str__(self):
+        return self.words or f"{self.name}={self.value!r}"
+
+
+class Informed(Exception):
+    """Base of the errors and warnings whose facts are attributes.
+
+    Parameters
+    ----------
+    *parts : str or Argument
+        The text in pieces, in which an advised argument stands for itself.
+    column : str, optional
+        Name of the column.
+    row : int, optional
+        Position of the row.
+    value : object, optional
+        The value, or the values, that cannot be taken.
+    kind : str, optional
+        Type of the values.
+    """
+
+    def __init__(self, *parts: str | Argument, column=None, row=None, value=None, kind=None):
+        self.parts, self.column, self.row, self.value, self.kind = parts, column, row, value, kind
+        super().__init__("".join(map(str, parts)))
+
+
+class InputError(Informed, ValueError):
+    """A value that cannot be taken."""
+
+
+class InputTypeError(Informed, TypeError):
+    """A type that cannot be taken."""
+
+
+class InputWarning(Informed, UserWarning):
+    """Input that is taken in a way that the user may not have meant."""
+
+
+class DataError(InputError):
+    """A value that a model cannot take, with the indices of its class and column; `with_names` gives their names.
+
+    Parameters
+    ----------
+    *problem : str or Argument
+        The text in pieces, without the place.
+    group, feature : int, optional
+        Indices of the class and of the column.
+    **facts
+        Further facts, see `Informed`.
+    """
+
+    def __init__(self, *problem: str | Argument, group: int | None = None, feature: int | None = None, **facts):
+        super().__init__(_place(None if group is None else str(group), "feature", feature), *problem, **facts)
+        self.problem, self.group, self.feature = "".join(map(str, problem)), group, feature
+
+    def with_names(self, classes=(), columns=()) -> InputError:
         """Return the same error with the names of class and column in place of their indices."""
         group = None
         if self.group is not None:
             group = repr(classes[self.group] if len(classes) else self.group)
-        if not len(columns) or (len(columns) > 1 and self.feature is None):
-            return ValueError(_told(group, "column", None, self.problem))
-        feature = self.feature or 0  # a block with a single name keeps the index of the feature
-        name = repr(columns[feature]) if feature < len(columns) else f"{columns[0]!r}, feature {feature}"
-        return ValueError(_told(group, "column", name, self.problem))
+        name = column = None
+        if len(columns) == 1 or (len(columns) and self.feature is not None):
+            feature = self.feature or 0  # a block with a single name keeps the index of the feature
+            column = columns[feature] if feature < len(columns) else columns[0]
+            name = repr(column) if feature < len(columns) else f"{column!r}, feature {feature}"
+        place, problem = _place(group, "column", name), self.parts[1:]
+        return InputError(place, *problem, column=column, row=self.row, value=self.value, kind=self.kind)
 
 
-def _told(group: str | None, kind: str, feature, problem: str) -> str:
+def _place(group: str | None, kind: str, feature) -> str:
+    """Return the beginning of a message, such as ``"class 'a', column 'x': "``."""
     place = [] if group is None else [f"class {group}"]
     if feature is not None:
         place.append(f"{kind} {feature}")
-    return f"{', '.join(place)}: {problem}" if place else problem
+    return f"{', '.join(place)}: " if place else ""
 
 
 def first(bad) -> dict[str, int]:

@@ -12,7 +12,7 @@ from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import kinds_of
-from bayesgen.tables.survey import Survey, Wanted
+from bayesgen.tables.survey import Survey
 
 
 def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
@@ -55,9 +55,10 @@ def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tu
 
 
 def _learned(estimator, types: Survey) -> tuple[Schema, list[str]]:
-    """Schema of columns, and of which of them the categories are still to be found."""
-    probe = Wanted(types)
-    return estimator._learn_schema(probe), probe.wanted
+    """Return the schema of columns, and the columns whose categories are still to be looked up."""
+    schema = estimator._learn_schema(types)
+    unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
+    return schema, [column for block in unknown for column in block.columns]
 
 
 def _pass(source, needed, target, weight, wanted, progress) -> Survey:

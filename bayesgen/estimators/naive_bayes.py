@@ -26,8 +26,8 @@ from bayesgen.models import (
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_positive
+from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.schema import Block, Schema
-from bayesgen.tables.table import SPARSE_FAMILIES
 
 
 @registry.estimator

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from bayesgen.core.errors import Argument, InputTypeError, InputWarning
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.function import FunctionModel
@@ -26,7 +27,7 @@ _I = TypeVar("_I", bound=Inference)
 INFERENCES: dict[str, Callable[[], Inference]] = {}  # inferences by name; each registers itself in its file
 
 
-class SamplerWarning(UserWarning):
+class SamplerWarning(InputWarning):
     """Warns of draws that do not represent the posterior well; the message says what to do."""
 
 
@@ -132,9 +133,7 @@ class Exact:
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ExactPosterior:
         """Return the `ExactPosterior`; nothing is random."""
         if not is_conjugate(model):
-            raise TypeError(
-                f"{type(model).__name__} has no exact posterior: not every part is conjugate; "
-                "use inference='map' or 'nuts'"
-            )
+            problem = f"{type(model).__name__} has no exact posterior: not every part is conjugate; use "
+            raise InputTypeError(problem, Argument("inference", "map"), " or 'nuts'")
         statistics = summarise(model, data)
         return ExactPosterior(model.update(statistics), model, statistics)

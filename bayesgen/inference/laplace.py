@@ -22,6 +22,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from bayesgen.core import program
+from bayesgen.core.errors import Argument, InputTypeError
 from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.point import Mode, potential, search, sites
@@ -94,9 +95,11 @@ class Laplace:
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return one chain of independent draws; see the class for its ``run``."""
         if not model.smooth:
-            raise TypeError(
+            raise InputTypeError(
                 f"{type(model).__name__} with Laplace noise or a Laplace prior has no Laplace approximation: its "
-                "density is not twice differentiable; use inference='nuts', or 'map' for the mode alone"
+                "density is not twice differentiable; use ",
+                Argument("inference", "nuts"),
+                ", or 'map' for the mode alone",
             )
         if not model.proper:
             raise ValueError(
@@ -127,12 +130,12 @@ class Laplace:
             "pareto_k": k,
         }
         if k > _LARGEST_K:
-            warnings.warn(
+            warning = SamplerWarning(
                 f"Laplace: the Pareto k of the importance weights is {k:.2f}, above {_LARGEST_K:g}: the posterior is "
-                "too far from a Gaussian for the draws and the evidence to be relied upon; use inference='nuts'",
-                SamplerWarning,
-                stacklevel=3,
+                "too far from a Gaussian for the draws and the evidence to be relied upon; use ",
+                Argument("inference", "nuts"),
             )
+            warnings.warn(warning, stacklevel=3)
         chain = {site: v[None] for site, v in samples.items()}
         stats = {"lp": -energy[picked][None]}
         return ParameterDraws(model, chain, stats, distance_from_exact(model, statistics, chain), run)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.inspection.averaged import Averaged, averaged_terms
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.inspection.probabilities import log_odds, probability_interval
@@ -70,7 +70,8 @@ def _bayes_terms(classifier, rows):
 def _linear_terms(classifier, rows):
     """Return names and terms: the score at the mean of the rows of fit, then the change along each column."""
     if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.shared:
-        raise ValueError("explain() needs scores that are a sum over columns: naive Bayes, or shared=True")
+        problem = "explain() needs scores that are a sum over columns: naive Bayes, or "
+        raise InputError(problem, Argument("shared", True))
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
     centre = classifier.statistics_.leaves["gaussian"].pooled.mean
     if np.isnan(rows).any():

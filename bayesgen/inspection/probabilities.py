@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.errors import Argument, InputWarning
 from bayesgen.inspection.averaged import Averaged, averaged_draws
 from bayesgen.inspection.leave_one_out import tempered
 from bayesgen.numerics.checks import check_count, check_level, check_memory
@@ -112,7 +113,7 @@ LARGEST_K = 0.7  # and the shape of the tail above which it is
 MATTERS = 1e-3  # a class of less probability is left out: far from its rows few draws always carry the average
 
 
-class FewDrawsWarning(UserWarning):
+class FewDrawsWarning(InputWarning):
     """Class probabilities of some rows rest on few draws.
 
     Attributes
@@ -121,8 +122,8 @@ class FewDrawsWarning(UserWarning):
         True for these rows.
     """
 
-    def __init__(self, text: str, rows=()):
-        super().__init__(text)
+    def __init__(self, *parts: str | Argument, rows=()):
+        super().__init__(*parts)
         self.rows = rows
 
 
@@ -211,9 +212,10 @@ def warn_of_few_draws(joint, effective, exact: bool, stacklevel: int) -> None:
     """Warn of the number of rows that rest on few draws; ``exact`` is True if exact inference is another way."""
     few = fewest(joint, effective) < FEWEST
     if few.any():
-        cure = "use inference='exact', or more draws" if exact else "take more draws"
+        cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
         text = (
             f"the class probabilities of {few.sum()} of {len(few)} rows rest on fewer than {FEWEST} effective draws, "
-            f"and are rough: {cure}; inspection.draw_reliability tells which rows"
+            "and are rough: "
         )
-        warnings.warn(FewDrawsWarning(text, few), stacklevel=stacklevel)
+        warning = FewDrawsWarning(text, *cure, "; inspection.draw_reliability tells which rows", rows=few)
+        warnings.warn(warning, stacklevel=stacklevel)

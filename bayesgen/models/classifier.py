@@ -28,7 +28,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen.core.errors import DataError
+from bayesgen.core.errors import Argument, DataError, InputError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.class_program import ClassProgram, ClassStatistics
@@ -239,9 +239,11 @@ class ClassConditional(ClassProgram, Conjugate):
 def _require_labels(statistics) -> None:
     if isinstance(statistics, PartlyLabelled):
         doubt = "have no label" if statistics.told is None else "have a class that is not known, as labels may be wrong"
-        raise ValueError(
+        raise InputError(
             f"{len(statistics.base)} rows {doubt}: their posterior is a sum over all labellings, and neither it "
-            "nor the evidence has a closed form; use inference='map', 'ml' or 'nuts'"
+            "nor the evidence has a closed form; use ",
+            Argument("inference", "map"),
+            ", 'ml' or 'nuts'",
         )
 
 

@@ -16,12 +16,15 @@ from typing import Self
 import numpy as np
 
 from bayesgen.core import program
+from bayesgen.core.errors import Argument
 from bayesgen.core.program import static
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.special import namespace
+
+_LOG1P = Argument("features", "log1p", "('log1p')")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +41,10 @@ class LogGaussian(Gaussian):
     def check(self, x):
         """Return the rows, or raise where an entry has no logarithm."""
         x = super().check(x)
-        what = "is not above 0, so it has no logarithm; with zeros among the values take shift=1 ('log1p')"
+        what = ["is not above 0, so it has no logarithm; with zeros among the values take shift=1 ", _LOG1P]
         if self.shift:
-            what = f"is not above -{self.shift:g}, so it has no shifted logarithm"
-        require(x, lambda part: part > -self.shift, what)
+            what = [f"is not above -{self.shift:g}, so it has no shifted logarithm"]
+        require(x, lambda part: part > -self.shift, *what)
         return x
 
     def logarithm(self, x):

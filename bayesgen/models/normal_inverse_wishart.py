@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError
+from bayesgen.core.errors import Argument, DataError
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, conditional_student, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
@@ -166,8 +166,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Return the posterior, computed by steps from the prior so that offsets do not cancel."""
         if not self.has_closed_form(statistics):
             raise DataError(
-                "rows are partly missing: a full covariance then has no exact posterior; use inference='map' or "
-                "'nuts', or a diagonal or isotropic covariance",
+                "rows are partly missing: a full covariance then has no exact posterior; use ",
+                Argument("inference", "map"),
+                " or 'nuts', or a diagonal or isotropic covariance",
                 feature=statistics.gaps[0],
             )
         n, delta = statistics.n, statistics.mean - self.mean

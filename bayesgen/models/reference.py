@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import Argument, DataError, first
 from bayesgen.core.program import static
 from bayesgen.models.bernoulli import Bernoulli, BetaBernoulli
 from bayesgen.models.categorical import Categorical, DirichletCategorical, labels
@@ -151,8 +151,9 @@ class ReferenceVector(GaussianVector, ReferencePrior):
         """Return NIW(x̄, n, N - M, S): N and S over all rows, M the means that share the covariance."""
         if isinstance(statistics, PatternMoments):
             raise DataError(
-                "rows are partly missing: the reference prior has no exact posterior then; give a proper prior with "
-                "inference='map' or 'nuts', or a diagonal or isotropic covariance",
+                "rows are partly missing: the reference prior has no exact posterior then; give a proper prior with ",
+                Argument("inference", "map"),
+                " or 'nuts', or a diagonal or isotropic covariance",
                 feature=statistics.gaps[0],
             )
         n, scatter, dim = statistics.n, statistics.scatter, statistics.mean.shape[-1]

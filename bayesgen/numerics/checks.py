@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesgen.core.errors import DataError
+from bayesgen.core.errors import Argument, DataError
 from bayesgen.numerics.pieces import pieces
 
 LARGEST_COUNT = 2.0**53  # up to here float64 represents every whole number
@@ -140,7 +140,7 @@ def sparse_rows(x: Any, owner: str, taken: bool) -> sparse.csr_array:
     return rows
 
 
-def require(x, good, problem: str) -> None:
+def require(x, good, *problem: str | Argument) -> None:
     """Raise a `DataError` for the first entry that is neither ``good`` nor NaN, piece by piece of the rows."""
     values = x.data if sparse.issparse(x) else x
     for piece in pieces(len(values), math.prod(values.shape[1:]), 1 << 17, 1 << 17):
@@ -151,14 +151,15 @@ def require(x, good, problem: str) -> None:
         if right.all():
             continue
         if not sparse.issparse(x):
-            refuse_first(x[piece], ~right, problem, piece.start)
+            refuse_first(x[piece], ~right, *problem, start=piece.start)
         i = piece.start + int(right.argmin())
         row, place = int(np.searchsorted(x.indptr, i, "right")) - 1, int(x.indices[i])
-        raise DataError(f"value {values[i]:g} in row {row} {problem}", feature=place)
+        raise DataError(f"value {values[i]:g} in row {row} ", *problem, feature=place, row=row, value=values[i])
 
 
-def refuse_first(x, bad, problem: str, start: int = 0) -> None:
+def refuse_first(x, bad, *problem: str | Argument, start: int = 0) -> None:
     """Raise a `DataError` for the first entry where ``bad`` is true; ``x`` begins with row ``start``."""
     row, *place = np.argwhere(bad)[0]
     value = x[row, *place]
-    raise DataError(f"value {value:g} in row {start + row} {problem}", feature=place[-1] if place else None)
+    row, feature = int(start + row), place[-1] if place else None
+    raise DataError(f"value {value:g} in row {row} ", *problem, feature=feature, row=row, value=value)

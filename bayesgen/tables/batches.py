@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayesgen.core.errors import listed, named
+from bayesgen.core.errors import Informed, InputError, InputTypeError, listed, named
 from bayesgen.tables.survey import Survey, kind_of_type
 
 ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
@@ -24,12 +24,14 @@ ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
 
 @contextlib.contextmanager
 def told(place: str):
-    """What goes wrong inside is told with the name of the place."""
+    """Put the name of a place before the message of an error inside the block."""
     try:
         yield
     except (ValueError, OSError, TypeError, KeyError) as error:  # those of pyarrow derive from these
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{place}: {' '.join(str(error).split())}") from error
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        parts = error.parts if isinstance(error, Informed) else [" ".join(str(error).split())]
+        facts = {name: getattr(error, name, None) for name in ("column", "row", "value", "kind")}
+        raise kind(f"{place}: ", *parts, **facts) from error
 
 
 def _unmarked() -> str:

@@ -11,12 +11,12 @@ import numbers
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.utils import check_array
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
 from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.pieces import pieces
 
@@ -94,12 +94,14 @@ def array_of(X: Any) -> np.ndarray:
     return X
 
 
-def refuse(column, kind):
-    """Raise that a column holds what is neither a number nor a category."""
-    raise TypeError(  # in words that scikit-learn's checks ask for: "argument must be a string or a number"
+def refuse(column, kind) -> NoReturn:
+    """Raise an error for a column whose type is neither a number nor a category."""
+    raise InputTypeError(  # in words that scikit-learn's checks ask for: "argument must be a string or a number"
         f"column {column!r} holds {kind}, which no feature model takes; each entry of this argument must be a string, "
         "a number or a bool: convert the column, or drop it; "
-        f"naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'"
+        f"naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'",
+        column=column,
+        kind=str(kind),
     )
 
 
@@ -110,12 +112,12 @@ def _observed(values) -> np.ndarray:
     return values[~pd.isna(values)]
 
 
-def object_kind(values, column) -> str:
-    """What an array of objects holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
+def object_kind(values) -> str:
+    """Return the kind of an array of objects: "b" bools, "f" numbers, "O" labels, else the type that no model takes."""
     kinds = set(map(type, _observed(values)))
     for kind in kinds:
         if kind.__hash__ is None or (issubclass(kind, _REFUSED) and not issubclass(kind, float)):
-            refuse(column, f"{kind.__name__} values")
+            return f"{kind.__name__} values"
     if kinds and all(issubclass(k, bool | np.bool_) for k in kinds):
         return "b"
     return "f" if kinds and all(issubclass(k, _NUMBERS) for k in kinds) else "O"
@@ -133,12 +135,14 @@ def to_float(values, column) -> np.ndarray:
             raise ValueError
         result[~missing] = values[~missing].astype(float)
     except ValueError:
-        raise ValueError(
-            f"column {column!r} holds {text!r}, which is not a number; convert it or drop it, or take naive Bayes and "
-            "declare it categorical"
+        raise InputError(
+            f"column {column!r} holds {text!r}, which is not a number; convert it or drop it, or take naive Bayes and ",
+            Argument("features", "categorical", "declare it categorical"),
+            column=column,
+            value=text,
         ) from None
     except TypeError as error:
-        raise TypeError(f"column {column!r}: {error}") from None
+        raise InputTypeError(f"column {column!r}: {error}", column=column) from None
     return result
 
 
@@ -157,11 +161,14 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
     try:
         codes, found = pd.factorize(values)
     except TypeError as error:
-        raise TypeError(f"column {column!r} holds values that cannot be categories: {error}") from None
+        raise InputTypeError(
+            f"column {column!r} holds values that cannot be categories: {error}", column=column
+        ) from None
     distinct = np.asarray(found)
     if distinct.dtype.kind == "f":
         if np.isinf(distinct).any():
-            raise ValueError(f"column {column!r} holds an infinite value; give NaN where it is missing")
+            text = f"column {column!r} holds an infinite value; give NaN where it is missing"
+            raise InputError(text, column=column, value=np.inf)
         if (distinct == np.floor(distinct)).all():  # 1.0 beside a gap is the category 1; no int64 holds 1e19
             return codes, [int(v) if abs(v) <= LARGEST_COUNT else v for v in distinct.tolist()]
     return codes, distinct.tolist()

@@ -7,7 +7,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.table import Table
 
@@ -130,9 +130,11 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     position = {label: code for code, label in enumerate(classes.tolist())}
     new = [label for label in found.tolist() if label not in position]
     if new:
-        raise ValueError(
-            f"y holds the labels {listed(new)}, which are not among the classes {listed(classes)}: declare every class "
-            "as classes=, of partial_fit at its first call"
+        cure = "declare every class as classes=, of partial_fit at its first call"
+        raise InputError(
+            f"y holds the labels {listed(new)}, which are not among the classes {listed(classes)}: ",
+            Argument("classes", classes.tolist(), cure),
+            value=new,
         )
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 

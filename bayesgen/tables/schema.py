@@ -11,18 +11,25 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import counted, listed, several
+from bayesgen.core.errors import Argument, InputWarning, counted, listed, several
 from bayesgen.core.registry import saveable
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
-from bayesgen.tables.table import SPARSE_FAMILIES, Table
+from bayesgen.tables.description import SPARSE_FAMILIES, Columns
+from bayesgen.tables.table import Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
 FAMILIES = (*GAUSSIAN, "bernoulli", "categorical", "poisson", "multinomial")
 DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
+_DOUBTS = {
+    "dates": "holds dates as text, which would be categories",
+    "decimals": "holds numbers with a decimal comma as text, which pandas.read_csv(decimal=',') reads as numbers",
+    "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
+    "counts": "seems to number the rows, which says nothing of new rows",
+}
 
 
 @saveable
@@ -80,13 +87,14 @@ class Schema:
     dates: tuple[str, ...] = ()
 
     @classmethod
-    def learn(cls, table: Table, features) -> "Schema":
+    def learn(cls, table: Columns, features) -> "Schema":
         """Divide the columns into blocks.
 
         Parameters
         ----------
-        table : Table
-            The rows of fit.
+        table : Columns
+            A table with the rows of fit, or a survey of them. Where levels of a column are still to be looked up, the
+            categories of its block are None.
         features : "auto", a family's name, or a mapping
             A mapping goes from column (or tuple of columns: one block) to a leaf or a family's name; columns it does
             not name are "auto", and of "drop" are left out. "multinomial" is one bag of words: all columns, or those
@@ -190,23 +198,21 @@ def side_by_side(columns) -> np.ndarray:
 def _warn_of_unseen(new: dict[str, dict]) -> None:
     columns = [f"column {column!r}: {_times(values)}" for column, values in new.items()]
     total = sum(sum(values.values()) for values in new.values())
-    warnings.warn(
-        f"{counted(total, 'value')} taken as missing, of categories that were not there at fit: "
-        f"{several(columns, '; ')}. unseen='error' refuses them",
-        UserWarning,
-        stacklevel=5,
+    text = f"{counted(total, 'value')} taken as missing, of categories that were not there at fit: "
+    warning = InputWarning(
+        text + f"{several(columns, '; ')}. ", Argument("unseen", "error"), " refuses them", value=new
     )
+    warnings.warn(warning, stacklevel=5)
 
 
 def _warn_of_doubt(table, column) -> None:
     if doubt := table.doubt(column):
-        date = f", or features={{{column!r}: 'date'}} for the number of days" if "dates" in doubt else ""
-        warnings.warn(
-            f"column {column!r} {doubt}; drop it, or give features={{{column!r}: 'drop'}}{date} where the classifier "
-            "takes features",
-            UserWarning,
-            stacklevel=6,
+        date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
+        text = (
+            f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}; drop it, or give "
+            f"features={{{column!r}: 'drop'}}{date} where the classifier takes features"
         )
+        warnings.warn(InputWarning(text, column=column, kind=doubt.kind), stacklevel=6)
 
 
 def _times(values: dict) -> str:

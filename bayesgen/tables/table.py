@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.tables.columns import (
     FAMILY,
     Levels,
@@ -22,15 +22,12 @@ from bayesgen.tables.columns import (
     sorted_levels,
     to_float,
 )
-from bayesgen.tables.dates import written
-from bayesgen.tables.text import with_comma
+from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 
-_COUNTS = "seems to number the rows, which says nothing of new rows"
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
-SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 
 
-class Table:
+class Table(Columns):
     """Rows as users bring them, their columns by name; nothing is converted before it is asked for.
 
     Parameters
@@ -68,6 +65,9 @@ class Table:
             names = None
         else:
             self._frame, self.native, names = frame, frame.to_native(), frame.columns
+        self.sparse = sparse.issparse(self.native)
+        if self._frame is not None:
+            self.library = self._frame.implementation.value
         self.names: list[Any] | None = None if names is None else list(names)
         self.columns = numbered(self.native.shape[1]) if names is None else tuple(map(str, names))
         if names is not None and len(self.place) < len(self.columns):
@@ -76,23 +76,8 @@ class Table:
             what = "samples" if self.columns else "features"
             raise ValueError(f"X has 0 {what}: at least one row and one column are needed, got {self.native.shape}")
 
-    @functools.cached_property
-    def place(self) -> dict[str, int]:
-        """Position of each column."""
-        return {name: j for j, name in enumerate(self.columns)}
-
     def __len__(self):
         return self.native.shape[0]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the rows are a sparse matrix."""
-        return sparse.issparse(self.native)
-
-    @property
-    def library(self) -> str:
-        """Whose DataFrame the rows are; of an array that of pandas, which rows with names become."""
-        return "pandas" if self._frame is None else self._frame.implementation.value
 
     def renamed(self, columns) -> "Table":
         """The same rows under other names of the columns, one for each."""
@@ -106,7 +91,7 @@ class Table:
             )
         result = copy.copy(self)
         result.columns, result._known = tuple(columns), {}
-        result.__dict__.pop("place", None)
+        vars(result).pop("place", None)
         return result
 
     def rows(self, chosen: np.ndarray) -> "Table":
@@ -119,8 +104,8 @@ class Table:
         assert self._frame is not None and self.names is not None
         return self._frame.get_column(self.names[self.place[column]])
 
-    def _dtype(self, column: str) -> str:
-        """What the column holds: "b" bools, "f" numbers, "O" labels; TypeError where no model takes it."""
+    def kind(self, column: str) -> str:
+        """Return "b" for bools, "f" for numbers, "O" for labels, else the name of the type, which no model takes."""
         if self._array is not None and self._array.dtype.kind != "O":
             return _KINDS.get(self._array.dtype.kind, "O")
         kind = self._known.get(column)
@@ -130,7 +115,7 @@ class Table:
 
     def _look(self, column: str) -> str:
         if self._frame is None:
-            return object_kind(self.labels(column), column)
+            return object_kind(self.labels(column))
         import narwhals as nw
 
         series = self._series(column)
@@ -140,48 +125,37 @@ class Table:
         if _nothing(series) or dtype in (nw.String, nw.Categorical, nw.Enum):
             return "O"
         if dtype != nw.Object:
-            refuse(column, dtype if dtype != nw.Unknown else series.to_native().dtype)
-        return object_kind(self.labels(column), column)
+            return str(dtype if dtype != nw.Unknown else series.to_native().dtype)
+        return object_kind(self.labels(column))
 
-    def family(self, column: str) -> str:
-        """Family that the column's type suggests."""
-        if self.sparse:
-            raise TypeError(
-                f"X is sparse, and its type does not tell its features: give features= one of {list(SPARSE_FAMILIES)}, "
-                "or a mapping from every column (or tuple of columns) to one"
-            )
-        return FAMILY[self._dtype(column)]
+    def _taken(self, column: str) -> str:
+        """Return the kind of a column, or raise where no model takes it."""
+        kind = self.kind(column)
+        if kind not in FAMILY:
+            refuse(column, kind)
+        return kind
 
-    def doubt(self, column: str) -> str:
-        """What a column of a DataFrame seems to be, where that is nothing to learn from as it is; else "".
-
-        A name of the row, which is text with hardly a value twice or whole numbers that count the rows; or a date that
-        is written as text. Ten rows do not tell.
-        """
+    def doubt(self, column: str) -> Verdict | None:
+        """Return the verdict on a column of a DataFrame that may be no feature, else None; ten rows do not tell."""
         if self.names is None or len(self) <= 10:
-            return ""
+            return None
         if self._frame is None:  # numbers of one type
             values = self._array[:, self.place[column]]
-            return _COUNTS if values.dtype.kind in "iu" and _counts(values) else ""
-        series, kind = self._series(column), self._dtype(column)
+            return of_whole(values) if values.dtype.kind in "iu" else None
+        series, kind = self._series(column), self._taken(column)
         if series.dtype.is_integer() and not series.null_count():
-            return _COUNTS if _counts(series.to_numpy()) else ""
+            return of_whole(series.to_numpy())
         if kind != "O" or hasattr(series.dtype, "categories") or hasattr(series.to_native(), "cat"):
-            return ""
-        distinct, seen = series.drop_nulls().unique(), len(self) - series.null_count()
-        if isinstance(distinct[0] if len(distinct) else None, str) and written(distinct):
-            return "holds dates as text, which would be categories"
-        if isinstance(distinct[0] if len(distinct) else None, str) and with_comma(distinct):
-            return "holds numbers with a decimal comma as text, which pandas.read_csv(decimal=',') reads as numbers"
-        if seen > 10 and len(distinct) >= 0.9 * seen:
-            return f"seems to name the rows, with {len(distinct)} distinct values in {seen} rows; names say nothing"
-        return ""
+            return None
+        seen = len(self) - series.null_count()
+        found = of_labels(series.drop_nulls().unique(), seen)
+        return None if found and found.kind == "names" and seen <= 10 else found
 
     def bools(self, columns) -> tuple[str, ...]:
         """Those of some columns that hold True and False, not 1 and 0."""
         if self._array is not None and self._array.dtype.kind != "O":
             return tuple(columns) if self._array.dtype.kind == "b" else ()
-        return tuple(c for c in columns if self._dtype(c) == "b")
+        return super().bools(columns)
 
     def common(self, features: str) -> str | None:
         """Family of every column, where it needs no look at each: of rows of one type, not whole numbers with names."""
@@ -206,7 +180,7 @@ class Table:
         return result
 
     def _number(self, column) -> np.ndarray:
-        if self._dtype(column) != "O" and self._frame is not None:
+        if self._taken(column) != "O" and self._frame is not None:
             import narwhals as nw
 
             series = self._series(column)
@@ -231,7 +205,7 @@ class Table:
 
     def _distinct(self, column: str) -> tuple[np.ndarray, list]:
         """Code of each value of a column, -1 where missing, and the distinct values; looked up once."""
-        self._dtype(column)
+        self._taken(column)
         if (column, "codes") not in self._known:
             self._known[column, "codes"] = factorize(self._coded(column), column)
         return self._known[column, "codes"]
@@ -248,7 +222,7 @@ class Table:
 
     def categories(self, column: str) -> tuple:
         """Declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
-        self._dtype(column)
+        self._taken(column)
         if self._frame is not None:
             series = self._series(column)
             if hasattr(series.dtype, "categories"):
@@ -280,7 +254,7 @@ class Table:
         return np.stack([self._codes(column, categories, new) for column in columns], axis=1)
 
     def _codes(self, column: str, categories: tuple, found: dict | None) -> np.ndarray:
-        self._dtype(column)
+        self._taken(column)
         position = {label: float(code) for code, label in enumerate(categories)}
         codes, distinct = self._distinct(column)
         new = [value not in position for value in distinct]
@@ -289,10 +263,15 @@ class Table:
             found[column] = {value: counts[code] for code, value in enumerate(distinct) if new[code]}
         elif any(new):
             row = int(np.argmax(np.append(new, False)[codes]))
-            raise ValueError(
+            raise InputError(
                 f"column {column!r}: {distinct[codes[row]]!r} in row {row} is not one of the categories "
                 f"{listed(categories)}; declare it at the first fit, by a pandas category or DirichletCategorical(1.0, "
-                "categories=[...]), or give unseen='missing' to predict as if it were missing"
+                "categories=[...]), or give ",
+                Argument("unseen", "missing"),
+                " to predict as if it were missing",
+                column=column,
+                row=row,
+                value=distinct[codes[row]],
             )
         return np.array([*(position.get(value, np.nan) for value in distinct), np.nan])[codes]
 
@@ -301,11 +280,6 @@ class Table:
 def numbered(count: int) -> tuple[str, ...]:
     """Names of columns that have none: x0, x1, ...; one tuple for as many of them."""
     return tuple([f"x{j}" for j in range(count)])
-
-
-def _counts(values: np.ndarray) -> bool:
-    """Whether whole numbers count the rows; the first hundred mostly tell that they do not."""
-    return all((some - some[0] == np.arange(len(some))).all() for some in (values[:100], values))
 
 
 def _plain(X) -> bool:
