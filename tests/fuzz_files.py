@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import bayesgen as bg
-from bayesgen.files import seal
+from bayesgen.files import disk
 
 COUNT, SECONDS, MEMORY = 10_000, 5, 1 << 30
 TABLE = Path(__file__).parents[1] / "docs" / "reliability" / "files.csv"
@@ -60,7 +60,7 @@ def damaged(content: bytes, rng) -> bytes:
 def resealed(content: bytes, rng) -> bytes:
     """A damaged copy whose seal fits the damage."""
     inner = damaged(content[:-56], rng)
-    return inner + seal.seal(inner)
+    return inner + disk.seal(inner)
 
 
 def predicted(estimator, rows):

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from test_fit_statistics import WEIGHT, Y, mixed
 
 import bayesgen as bg
-from bayesgen.files import checkpoint
+from bayesgen.files import storage
 from bayesgen.models import NormalInverseGamma
 from bayesgen.tables.rows import RowSchema
 
@@ -184,7 +184,7 @@ def test_other_settings_are_refused(files, path):
     refused(files, path, "the classifier's exponent= is another", NB(FAMILIES, exponent=0.5))
     prior = np.full(2000, 1.0)
     prior[1000] += 1e-12  # which no repr shows
-    digests = {checkpoint.digest(NormalInverseGamma(np.zeros(2000), 1.0, p, 1.0), "x") for p in (prior, prior.round(6))}
+    digests = {storage.digest(NormalInverseGamma(np.zeros(2000), 1.0, p, 1.0), "x") for p in (prior, prior.round(6))}
     assert len(digests) == 2
 
 
@@ -309,8 +309,8 @@ def test_fewer_tables_than_were_summed_are_refused(path):
 
 def crafted(path, **changes):
     """Write a checkpoint anew with other values; those of `None` are left out."""
-    values = checkpoint.read(path, {})
-    checkpoint.write(path, {name: value for name, value in (values | changes).items() if value is not None})
+    values = storage.read_checkpoint(path, {})
+    storage.write_checkpoint(path, {name: value for name, value in (values | changes).items() if value is not None})
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_crafted_sums_of_other_shapes_are_refused(files, path):
     from dataclasses import replace
 
     interrupted(NB(FAMILIES), files, path)
-    whole, total = path.read_bytes(), checkpoint.read(path, {})["total"]
+    whole, total = path.read_bytes(), storage.read_checkpoint(path, {})["total"]
     name = next(name for name, own in total.leaves.items() if type(own).__name__ == "Moments")
     moments = total.leaves[name]
     for other in (

@@ -17,7 +17,7 @@ import pytest
 from test_storage import FEATURES, GD, LINE, LOGIT, NB, forge, put, same, saved, table  # noqa: F401
 
 import bayesgen as bg
-from bayesgen.files import container, disk, seal
+from bayesgen.files import container, disk
 
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(30, 2)), np.arange(30) % 2
@@ -252,11 +252,11 @@ def test_what_a_crafted_file_says_is_checked(kind, saved):  # noqa: F811
 
 def craft(path, change):
     """Rewrite a file by HDF5 itself, and seal it anew."""
-    path.write_bytes(seal.unsealed(path))
+    path.write_bytes(disk.unsealed(path))
     with h5py.File(path, "a") as file:
         change(file)
     content = path.read_bytes()
-    path.write_bytes(content + seal.seal(content))
+    path.write_bytes(content + disk.seal(content))
 
 
 def replaced(**options):
@@ -300,7 +300,7 @@ def test_hdf5_is_asked_for_plain_arrays_only(change, words, untrusted, saved):  
 def test_an_array_larger_than_the_file_is_not_made(saved):  # noqa: F811
     """HDF5 would fill what was never written with zeros."""
     forge(saved, put("arrays", "classes_", value=["<i8", [3]]))
-    text = json.dumps(container.unpack(seal.unsealed(saved))[0]).encode()
+    text = json.dumps(container.unpack(disk.unsealed(saved))[0]).encode()
     size = 1 << 40
     changed = text.replace(b'"classes_": ["<i8", [3]]', b'"classes_": ["<i8", [%d]]' % size)
     assert changed != text
@@ -336,7 +336,7 @@ def test_a_length_that_is_not_that_of_the_file_is_told_before_it_is_read(tmp_pat
         bg.load(path)
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
-        file.write(seal.seal(b""))
+        file.write(disk.seal(b""))
     with pytest.raises(ValueError, match="1099511627776 bytes where 0 were written"):
         bg.load(path)
 

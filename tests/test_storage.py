@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesgen as bg
-from bayesgen.files import container, seal
+from bayesgen.files import container, disk
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,
@@ -244,12 +244,12 @@ def test_a_foreign_netcdf(tmp_path):
         bg.load(tmp_path / "none.nc")
 
 
-def forge(path, change=lambda specification: None, arrays=None, version=seal.VERSION):
+def forge(path, change=lambda specification: None, arrays=None, version=disk.VERSION):
     """Rewrite a file with another specification, and a seal that fits."""
-    specification, found = container.unpack(seal.unsealed(path))
+    specification, found = container.unpack(disk.unsealed(path))
     change(specification)
     content = container.pack(json.dumps(specification), found | (arrays or {}), {})
-    path.write_bytes(content + seal.seal(content, version))
+    path.write_bytes(content + disk.seal(content, version))
 
 
 def put(*keys, value):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.estimators import predictions
 from bayesgen.files import storage
-from bayesgen.files.seal import VERSION
+from bayesgen.files.disk import VERSION
 from bayesgen.inference import named
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
 from bayesgen.tables.schema import side_by_side

@@ -11,32 +11,48 @@ from bayesgen.averaging import columns
 from bayesgen.averaging.average import Average
 from bayesgen.core.registry import ours
 from bayesgen.core.statistics import Rows
-from bayesgen.files.required import is_labels, is_numbers, require
 from bayesgen.models import LogNormal
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.posterior.posterior import Posterior, log_mean_density
 from bayesgen.tables.schema import Schema
 
 
+def _require(right, problem: str) -> None:
+    """Raise a problem unless something is right."""
+    if not right:
+        raise ValueError(f"its parts do not fit each other: {problem}")
+
+
+def _is_labels(value, count: int) -> bool:
+    """Return True if a value is an array of ``count`` strings."""
+    return isinstance(value, np.ndarray) and value.shape == (count,) and all(isinstance(v, str) for v in value.tolist())
+
+
+def _is_numbers(value, shape=None) -> bool:
+    """Return True if a value is finite floats, of a shape where one is given."""
+    right = isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f"
+    return right and (shape is None or np.shape(value) == shape) and bool(np.isfinite(value).all())
+
+
 def _check_columns(estimator) -> int:
     """Check columns and classes; return the number of columns."""
     width = estimator.n_features_in_
-    require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
+    _require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
-        require(is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
+        _require(_is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
     if hasattr(estimator, "classes_"):
         labels = estimator.classes_
-        require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
-        require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
+        _require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
+        _require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
     return width
 
 
 def _check_posterior(estimator, models: tuple[type, ...]) -> None:
     """Check that model and posterior are of the estimator's kind."""
     model, posterior = estimator.model_, estimator.posterior_
-    require(isinstance(model, models), f"model_ is a {type(model).__name__}")
-    require(isinstance(posterior, Posterior), f"posterior_ is a {type(posterior).__name__}")
-    require(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
+    _require(isinstance(model, models), f"model_ is a {type(model).__name__}")
+    _require(isinstance(posterior, Posterior), f"posterior_ is a {type(posterior).__name__}")
+    _require(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
     if posterior.kind == "draws":
         _check_draws(posterior)
 
@@ -45,19 +61,19 @@ def _check_draws(posterior) -> None:
     """Chains and draws lead every array, of every site and statistic of the sampler."""
     fields = [value for value in vars(posterior).values() if isinstance(value, dict)]
     arrays = [array for field in fields for array in field.values() if isinstance(array, np.ndarray)]
-    require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
+    _require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
     for array in arrays:
-        require(array.ndim >= 2 and min(array.shape[:2]) > 0 and array.dtype.kind in "biuf", "the draws are none")
+        _require(array.ndim >= 2 and min(array.shape[:2]) > 0 and array.dtype.kind in "biuf", "the draws are none")
     if posterior.warmup is not None:
-        require(type(posterior.warmup.model) is type(posterior.model), "the warm-up is that of another model")
+        _require(type(posterior.warmup.model) is type(posterior.model), "the warm-up is that of another model")
         _check_draws(posterior.warmup)
 
 
 def _check_schema(schema, width) -> None:
-    require(isinstance(schema, Schema), f"schema_ is a {type(schema).__name__}")
+    _require(isinstance(schema, Schema), f"schema_ is a {type(schema).__name__}")
     taken = [column for block in schema.blocks for column in block.columns]
-    require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
-    require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
+    _require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
+    _require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
 
 
 def check_generative(estimator, models: tuple[type, ...]) -> None:
@@ -65,21 +81,21 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     width = _check_columns(estimator)
     _check_posterior(estimator, models)
     schema, model, posterior, exponent = estimator.schema_, estimator.model_, estimator.posterior_, estimator.exponent_
-    require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
+    _require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
     _check_schema(schema, width)
     labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
     for each in (model, posterior.model):
-        require(list(each.class_names) == labels, "the model has other classes than classes_")
-        require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
+        _require(list(each.class_names) == labels, "the model has other classes than classes_")
+        _require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
     if posterior.kind == "exact":
         for name, leaf in model.leaves.items():
             own, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
             # The limit of an improper prior is another class.
             same = own == learned if leaf.proper else own[1] == learned[1]
-            require(same, f"the shapes of prior and posterior of {name!r}")
+            _require(same, f"the shapes of prior and posterior of {name!r}")
     statistics = estimator.statistics_
-    require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
-    require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
+    _require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
+    _require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
     rows = schema.nothing()
     for block in schema.blocks:
         leaf = model.leaves[block.name]
@@ -101,22 +117,22 @@ def check_regression(estimator, models: tuple[type, ...]) -> None:
     _check_posterior(estimator, models)
     model, labels = estimator.model_, getattr(estimator, "classes_", None)
     for each in (model, estimator.posterior_.model):
-        require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
-        require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
+        _require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
+        _require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
     scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
     shapes = {"centre_": (width,), "scale_": (width,), "coef_": (*scores, width), "intercept_": scores}
     for name, shape in shapes.items():
-        require(is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
-    require((estimator.scale_ > 0).all(), "scale_ is not positive")
+        _require(_is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
+    _require((estimator.scale_ > 0).all(), "scale_ is not positive")
     row, statistics = np.zeros((1, width)), estimator.statistics_
-    require(isinstance(statistics, Rows | LineStatistics), f"statistics_ are {type(statistics).__name__}")
+    _require(isinstance(statistics, Rows | LineStatistics), f"statistics_ are {type(statistics).__name__}")
     if isinstance(statistics, LineStatistics):
-        require(is_numbers(statistics.n, ()), "statistics_ are of no number of rows")
-        require(is_numbers(statistics.mean, (width + 1,)), f"statistics_ have not {width} columns and a target")
-        require(is_numbers(statistics.factor, (width + 1, width + 1)), "statistics_ hold no factor of their columns")
+        _require(_is_numbers(statistics.n, ()), "statistics_ are of no number of rows")
+        _require(_is_numbers(statistics.mean, (width + 1,)), f"statistics_ have not {width} columns and a target")
+        _require(_is_numbers(statistics.factor, (width + 1, width + 1)), "statistics_ hold no factor of their columns")
     if labels is None:
         variance = estimator.variance_
-        require(isinstance(variance, float) and variance >= 0, "variance_ is no number >= 0")
+        _require(isinstance(variance, float) and variance >= 0, "variance_ is no number >= 0")
         _check_prediction(estimator.posterior_, (row, np.zeros(1)), (1,))
     else:
         _check_prediction(estimator.posterior_, row, (1, len(labels)))
@@ -130,29 +146,29 @@ def _check_prediction(posterior, row, shape) -> None:
             density = log_mean_density(model, first, model.check(row))
         else:
             density = posterior.log_predictive(row)
-    require(density.shape == shape, "the posterior predicts no such classes")
+    _require(density.shape == shape, "the posterior predicts no such classes")
 
 
 def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
     _check_schema(estimator.schema_, _check_columns(estimator))
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
-    require(isinstance(left_out, tuple) and {*left_out} <= {*columns.numbers(schema)}, "constant_ are no numbers")
-    require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
+    _require(isinstance(left_out, tuple) and {*left_out} <= {*columns.numbers(schema)}, "constant_ are no numbers")
+    _require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
     classes, dim, levels = len(estimator.classes_), len(columns.numbers(schema, left_out)), columns.levels(schema)
-    require(all(part.members for part in fitted.parts), "a part has no members")
+    _require(all(part.members for part in fitted.parts), "a part has no members")
     for part in fitted.parts:
         for problem, value, shape in part.claims(dim, tuple(levels), classes):
-            require(value if shape is None else is_numbers(value, shape), problem)
-    require(bool(fitted.taking("numbers")) == bool(dim), f"the members are not of {dim} numeric columns")
-    require(bool(fitted.taking("categories")) == bool(levels), f"the members are not of {len(levels)} categories")
+            _require(value if shape is None else _is_numbers(value, shape), problem)
+    _require(bool(fitted.taking("numbers")) == bool(dim), f"the members are not of {dim} numeric columns")
+    _require(bool(fitted.taking("categories")) == bool(levels), f"the members are not of {len(levels)} categories")
     for name in ("class_weight", "concentration"):
-        require(is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
-        require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")
+        _require(is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
+        _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")
     members = (len(fitted.members),)
     for name in ("exponents", "weights", "density_weights"):
         value = getattr(fitted, name)
-        require(is_numbers(value, members) and (value >= 0).all(), f"{name} are not {members[0]} numbers >= 0")
+        _require(_is_numbers(value, members) and (value >= 0).all(), f"{name} are not {members[0]} numbers >= 0")
     with np.errstate(all="ignore"):
         rows = np.concatenate([np.zeros((1, dim)), np.full((1, dim), np.nan)]), np.zeros((2, len(levels)), np.intp)
-        require(fitted.probability(*rows).shape == (2, classes), "the average predicts no such classes")
+        _require(fitted.probability(*rows).shape == (2, classes), "the average predicts no such classes")

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from bayesgen.core.statistics import Statistics
 from bayesgen.estimators.workers import added
-from bayesgen.files import disk
+from bayesgen.files import disk, storage
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.tables.batches import Job, Source
@@ -71,18 +71,16 @@ class Checkpoint:
         self._there = False  # whether the file is this fit's
         if self.path is None:
             return
-        from bayesgen.files import checkpoint
-
         settings = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _AFTER}
         self._of = {
             "estimator": type(estimator).__name__,
-            "settings": {name: checkpoint.digest(value, name) for name, value in settings.items()},
-            "arguments": {name: checkpoint.digest(value, name) for name, value in arguments.items()},
+            "settings": {name: storage.digest(value, name) for name, value in settings.items()},
+            "arguments": {name: storage.digest(value, name) for name, value in arguments.items()},
             "source": [[name, known] for name, known in source.identity()],
         }
         if disk.destination(self.path, source.paths) is None:
             return
-        found = checkpoint.read(self.path, _own_leaves(settings, arguments))
+        found = storage.read_checkpoint(self.path, _own_leaves(settings, arguments))
         self._refuse(found.keys() != _KEPT.keys(), "its parts are not those of a checkpoint")
         for name, kind in _KEPT.items():
             self._refuse(type(found[name]) is not kind, f"{name} is a {type(found[name]).__name__}")
@@ -146,10 +144,8 @@ class Checkpoint:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
 
     def _write(self) -> None:
-        from bayesgen.files import checkpoint
-
         sums = {field.name: getattr(self._sums, field.name) for field in fields(_Sums)}
-        checkpoint.write(self.path, {"of": self._of, "schema": self.schema, "classes": self.classes} | sums)
+        storage.write_checkpoint(self.path, {"of": self._of, "schema": self.schema, "classes": self.classes} | sums)
         self._written, self._there = time.monotonic(), True
 
     def _refuse(self, wrong: bool, why: str) -> None:

@@ -1,17 +1,22 @@
-"""Fitted estimators in a file: netCDF, with a version, that runs no code when it is read.
+"""Fitted estimators and checkpoints in files: netCDF, with a version, that runs no code when it is read.
 
-Arrays are variables of the file; what holds them together is one string of JSON, see `bayesgen.files.values`. A seal
-behind the netCDF tells a damaged file before anything reads it, see `bayesgen.files.seal`.
+Arrays are variables of the file; one string of JSON holds them together, see `bayesgen.files.values`. A seal behind the
+netCDF tells a damaged file before anything reads it, see `bayesgen.files.disk`. A checkpoint keeps what was read of a
+long source, for the next time.
 """
 
+import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import __version__, registry
-from bayesgen.files import container, disk, seal
+from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
+
+_STRANGE = (KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
 
 def save(estimator, path) -> None:
@@ -39,9 +44,9 @@ def save(estimator, path) -> None:
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
     text = json.dumps({"estimator": cls.__name__} | written | {"arrays": container.declared(writer.arrays)})
-    attributes = {"format": "bayesgen", "format_version": seal.VERSION, "library_version": __version__}
+    attributes = {"format": "bayesgen", "format_version": disk.VERSION, "library_version": __version__}
     content = container.pack(text, writer.arrays, attributes)
-    disk.write(path, (content, seal.seal(content)), _keeps_rows(estimator))
+    disk.write(path, (content, disk.seal(content)), _keeps_rows(estimator))
 
 
 def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
@@ -84,13 +89,13 @@ def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
     >>> again.predict([[3.0]])
     array(['b'], dtype='<U1')
     """
-    content = seal.unsealed(path)
+    content = disk.unsealed(path)
     try:
         specification, arrays = (container.unpack_apart if untrusted else container.unpack)(content)
         return _estimator(specification, arrays, {cls.__name__: cls for cls in leaves})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    except (KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError) as error:
+    except _STRANGE as error:
         raise ValueError(f"{path}: the file says what no estimator of bayesgen does: {error!r:.300}") from error
 
 
@@ -120,3 +125,50 @@ def _check_names(estimator, names) -> None:
 def _keeps_rows(estimator) -> bool:
     """Tell if the rows of the fit stand in the file."""
     return getattr(getattr(estimator, "statistics_", None), "keeps_rows", False)
+
+
+def write_checkpoint(path, values: dict[str, Any]) -> None:
+    """Write named values, at once and as a whole, for their owner only.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one of that name is replaced.
+    values : dict
+        Numbers, strings, arrays, and records of bayesgen.
+    """
+    writer = Writer(registry.may_be_saved)
+    written = {name: writer.write(value, name) for name, value in values.items()}
+    text = json.dumps({"values": written, "arrays": container.declared(writer.arrays)})
+    content = container.pack(text, writer.arrays, {"format": "bayesgen checkpoint", "format_version": disk.VERSION})
+    disk.write(path, (content, disk.seal(content)), private=True)
+
+
+def read_checkpoint(path, leaves: Mapping[str, type]) -> dict[str, Any]:
+    """Read the values that `write_checkpoint` wrote; raise a ValueError where the file is anything else.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    leaves : mapping from name to class
+        The user's own leaves, where the fit has any.
+    """
+    content = disk.unsealed(path)
+    try:
+        specification, arrays = container.unpack(content)
+        read = Reader(arrays, registry.classes(), leaves).read
+        return {name: read(value) for name, value in specification["values"].items()}
+    except (ValueError, *_STRANGE) as error:
+        raise ValueError(
+            f"{path}: this is no checkpoint of bayesgen: {error!s:.300}; delete it to begin anew"
+        ) from error
+
+
+def digest(value, place: str) -> str:
+    """Return the digest of a value as it would be written: equal for equal values, and for no others in practice."""
+    writer = Writer(registry.may_be_saved)
+    found = hashlib.sha256(json.dumps(writer.write(value, place)).encode())
+    for name, array in writer.arrays.items():
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+    return found.hexdigest()
