@@ -15,7 +15,7 @@ from bayesgen.cli.shell import one_line, said
 
 
 def _decided(found, estimator, loss, reject_cost, csv):
-    """Predictions with the action of least expected loss."""
+    """Add to predictions the action of least expected loss."""
     from bayesgen import decision
 
     if not hasattr(estimator, "classes_"):
@@ -27,7 +27,7 @@ def _decided(found, estimator, loss, reject_cost, csv):
 
 
 def _compression(path: Path) -> Any:
-    """How pandas compresses a file of that name; a file that is open has none that it could look at."""
+    """Return the compression for pandas by the name of a file, which an open file does not show."""
     how = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
     return {"method": "zip", "archive_name": path.stem} if path.suffix == ".zip" else how.get(path.suffix)
 
@@ -130,7 +130,7 @@ def explain(
 
 
 def _label(classifier, text: str | None):
-    """The class that a text names; None where there is no text."""
+    """Return the class that a text names; None where there is no text."""
     from bayesgen.core.errors import named
 
     classes = {str(known): known for known in classifier.classes_.tolist()}

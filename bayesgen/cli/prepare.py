@@ -1,6 +1,6 @@
-"""What a user says of the columns of a raw table, where their type does not tell it.
+"""Cleaning of a raw table: the user's roles of its columns, and the columns and classes that a classifier takes.
 
-From a raw table to columns and classes that a classifier takes, and an account of what was done to it.
+An account of what was done to the table comes with them.
 """
 
 from collections import defaultdict
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns by what they are.
+    """Columns by their roles.
 
     Attributes
     ----------
     drop : tuple of str
-        Those that are left out.
+        Columns that are left out.
     id : tuple of str
-        Those that name the rows: left out of the model, and carried into the predictions.
+        Columns that name the rows: left out of the model, and carried into the predictions.
     categorical, count, bernoulli, log, date : tuple of str
         Numbers that are categories; counts (Poisson); 0 or 1; positive and skewed numbers, described by their
         logarithm; dates to be used as numbers of days.
@@ -45,12 +45,12 @@ class Roles:
 
     @classmethod
     def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
-        """Roles from what was said on a command line: column names, with commas between where there are several.
+        """Read roles from a command line: column names, with commas between where there are several.
 
         Parameters
         ----------
         columns : iterable of str
-            Those of the table.
+            Columns of the table.
         given : mapping from role to iterable of str, or None
             A value that is the name of a column is that one, commas and all.
 
@@ -92,7 +92,7 @@ class Prepared:
     X, y, rows
         Columns (DataFrame), class labels, and the position in the table of every row that is left.
     notes : tuple of str
-        What was left out, and what was ambiguous.
+        Omissions and ambiguities.
     names : DataFrame
         The columns that name the rows, with no column where there are none.
     features : dict from column to str
@@ -128,9 +128,9 @@ def prepare(
     model : {"nb", "gda"}
         "gda" takes columns of numbers only, and rows without gaps only.
     gaps : mapping from column to Series, optional
-        How missing entries were spelled in a file, by row; they are counted by it.
+        Spelling of missing entries in a file, by row, by which they are counted.
     roles : Roles, optional
-        What the user says of the columns.
+        Roles of the columns that the user gave.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def prepare(
 
 
 def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
-    """A column as the user says that it is, and its family where the type does not tell it."""
+    """Return a column in the role that the user gave it, and its family where the type does not tell it."""
     import pandas as pd
 
     if column in roles.date:
@@ -215,7 +215,7 @@ def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
 
 
 def _skewed(values) -> bool:
-    """Whether numbers are skewed, and their logarithms much less so."""
+    """Return True if numbers are skewed, and their logarithms much less so."""
     if values.dtype.kind not in "iuf":
         return False
     seen = values.dropna().to_numpy(dtype=float)
@@ -232,7 +232,7 @@ def _third_moment(values) -> float:
 
 
 def _unusable(column, rows, model) -> str | None:
-    """Why a model cannot use a column, if it cannot."""
+    """Return the reason why a model cannot use a column; None if it can."""
     values = column.dropna()
     kinds = _kinds(values)
     if not kinds:
@@ -244,8 +244,8 @@ def _unusable(column, rows, model) -> str | None:
     verdict = None
     if kinds == {"str"} and not hasattr(column, "cat"):
         verdict = of_labels(values.unique(), len(values))
-    elif column.dtype.kind in "iu" and len(rows) > _FEW:
-        verdict = of_whole(values.to_numpy(), rows[column.notna().to_numpy()])
+    elif column.dtype.kind in "iu" and len(values) == len(rows) > _FEW:
+        verdict = of_whole(values.to_numpy(), rows)
     if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "decimals")):
         return f"constant, always {values.iloc[0]}"
     if verdict:
@@ -256,7 +256,7 @@ def _unusable(column, rows, model) -> str | None:
 
 
 def _typed(column) -> tuple[Any, str]:
-    """Return a usable column of one type, and what is doubtful about the type."""
+    """Return a usable column of one type, and a doubt about the type, "" for none."""
     import pandas as pd
 
     values = column.dropna()
@@ -277,7 +277,7 @@ def _typed(column) -> tuple[Any, str]:
 
 
 def _kinds(values) -> set[str]:
-    """Kinds of observed values: "number", "bool", "str", or the names of other types."""
+    """Return the kinds of observed values: "number", "bool", "str", or the names of other types."""
     if values.dtype.kind in "iufb" and len(values):
         return {"bool"} if values.dtype.kind == "b" else {"number"}
     names = {type(v).__name__ for v in values.tolist()}
@@ -285,7 +285,7 @@ def _kinds(values) -> set[str]:
 
 
 def _gap_words(values) -> str:
-    """What is doubtful of text: words such as NA, which some write for a gap, are categories in it."""
+    """Return a doubt about text: words such as NA, which some write for a gap, are categories in it."""
     found = [word for word in sorted(values.unique()) if word.strip().casefold() in GAP_WORDS]
     count = int(values.isin(found).sum())
     what = f"{listed(found)} in {counted(count, 'row')}, taken as text like any other; --missing makes it missing"
@@ -293,14 +293,14 @@ def _gap_words(values) -> str:
 
 
 def _spelled(gaps, columns, rows) -> str:
-    """How the gaps of some columns and rows were spelled, in brackets, where a file said so."""
+    """Count the spellings of gaps in some columns and rows, in brackets; "" where none is known."""
     found = [gaps[c] for c in columns if c in gaps] if gaps else []
     spelled = [word for series in found for word in series[series.index.isin(rows)]]
     return f" ({counts_of(spelled)})" if spelled else ""
 
 
 def _doubts_of_classes(target, y):
-    """Yield what is doubtful about classes that are text."""
+    """Yield doubts about classes that are text."""
     import pandas as pd
 
     if y.dtype.kind != "U":

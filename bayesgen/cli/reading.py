@@ -1,4 +1,4 @@
-"""What the commands read and where they write: tables, estimators, and outputs that must not replace inputs."""
+"""Inputs and outputs of the commands: tables, estimators, and files that must not replace inputs."""
 
 import glob
 import sys
@@ -12,19 +12,19 @@ Values = Sequence[str] | None  # of an option that may be given several times, o
 
 
 class Csv(NamedTuple):
-    """How a CSV file is written: what separates its columns, and what stands before the fraction of a number."""
+    """Format of a CSV file: the separator of its columns, and the sign before the fraction of a number."""
 
     sep: str = ","
     decimal: str = "."
 
 
 def split(values: Values) -> list[str]:
-    """What stands between commas, in all values of an option."""
+    """Split all values of an option at commas."""
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
 
 
 def inference(name: str):
-    """An inference by its name, with its default settings."""
+    """Return an inference by its name, with its default settings."""
     from bayesgen.inference import INFERENCES
 
     if name not in INFERENCES:
@@ -33,7 +33,7 @@ def inference(name: str):
 
 
 def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
-    """Raise where writing would replace what is read, by whatever name, or cannot be; asked before anything is read.
+    """Raise an error if writing would fail, or replace an input, by whatever name; called before anything is read.
 
     Inputs are files, built-in data sets, folders or patterns; None is nothing.
     """
@@ -62,7 +62,7 @@ def writing(output: Path):
 
 
 def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
-    """A file, a built-in data set, or the standard input, as it was read."""
+    """Read a file, a built-in data set, or the standard input."""
     from bayesgen.tables import files
 
     content = sys.stdin.buffer.read() if file == "-" else None
@@ -71,7 +71,7 @@ def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
 
 
 def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, roles: Mapping[str, Values]):
-    """The file as it was read, and what a classifier takes of it."""
+    """Return the file as it was read, and the columns and classes that a classifier takes."""
     from bayesgen.cli import prepare
     from bayesgen.cli.prepare import Roles
 
@@ -83,7 +83,7 @@ def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, role
 
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
-    """The file as it was read, the columns of the fit from it, text categories as text, and some ``others``."""
+    """Return the file as it was read, with some ``others``, and the columns of the fit, text categories as text."""
     from bayesgen.core.errors import named
     from bayesgen.tables import dates
     from bayesgen.tables.text import with_comma
@@ -116,14 +116,14 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
 
 
 def classes(classifier, column):
-    """Which rows have a class, an array of True and False, and the classes of these, as the classifier names them."""
+    """Return the mask of the rows that have a class, and their classes, as the classifier names them."""
     rows = column.notna().to_numpy()
     known = {str(label): label for label in classifier.classes_.tolist()}
     return rows, [known.get(label, label) for label in column[rows]]
 
 
 def losses(file: str | None, csv: Csv, classes: Sequence):
-    """What each action costs under each class, a DataFrame; without a file every mistake costs 1.
+    """Return the loss of each action under each class, a DataFrame; without a file every mistake costs 1.
 
     The file has the classes in its first column.
     """
@@ -143,7 +143,7 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
 
 
 def in_batches(file: str, output: Path) -> bool:
-    """Whether rows are read and predicted in batches: of many files, of a large one, or where Parquet is written."""
+    """Return True if rows are predicted in batches: from many files or a large one, or where Parquet is written."""
     from bayesgen.tables.files import PARQUET
 
     path = Path(file)

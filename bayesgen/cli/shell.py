@@ -103,7 +103,7 @@ def _option(argument: Argument) -> str:
 
 
 def command_line(context: typer.Context) -> str:
-    """The command with the arguments and options that were given, as a shell takes it."""
+    """Return the command with the arguments and options that were given, as a shell takes it."""
     words = ["bayesgen", str(context.info_name)]
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")

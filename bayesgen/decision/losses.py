@@ -8,7 +8,7 @@ stand. The Bayes decision is the action of least expected loss,
     a(x) = argmin_j  sum_i p(t = i | x) loss[i, j].
 
 The action may also be the report of a probability vector itself. `squared_loss` and `cross_entropy`
-are proper: their expectation is least when one reports what one believes, the posterior.
+are proper: their expectation is least for the report of one's belief, the posterior.
 
 Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong shape or value a
 ValueError, and the message names the argument.
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def zero_one(n_classes: int) -> Floats:
-    """Loss matrix (K, K) that counts mistakes: 0 on the diagonal, 1 elsewhere.
+    """Return the loss matrix (K, K) that counts mistakes: 0 on the diagonal, 1 elsewhere.
 
     >>> zero_one(2)
     array([[0., 1.],
@@ -109,7 +109,7 @@ def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None
 
 
 def _expected(y_proba, loss, labels):
-    """Expected losses (n, A), and the names of the actions, if any."""
+    """Return the expected losses (n, A), and the names of the actions, if any."""
     p = probabilities(y_proba)
     matrix, actions = aligned_loss(loss, column_classes(y_proba, labels), p.shape[1])
     return p @ matrix, actions
@@ -139,7 +139,7 @@ def decide(
     typicality : array_like, shape (n,), optional
         Tail probability of each row, ``bayesgen.inspection.typicality(classifier, X).overall``.
     none_of_these : float, optional
-        Level, between 0 and 1: a row of a lower typicality is said to be of none of the classes,
+        Level, between 0 and 1: a row of a lower typicality is of none of the classes,
         whatever its class probabilities. If the model is right, so is one in 1/level rows of the
         classes. `risk` knows no loss of such rows; leave them out of it.
     labels : sequence, shape (K,), optional
@@ -190,7 +190,7 @@ def decide(
 def act(
     y_proba: ArrayLike, loss: "pd.DataFrame", classes: Labels, *, reject_cost: float | None = None
 ) -> "pd.DataFrame":
-    """Take the action of least expected loss in every row as `decide`, and say what it is expected to cost.
+    """Take the action of least expected loss in every row as `decide`, and return it with that loss.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def act(
     Returns
     -------
     DataFrame
-        "action", a name or `ASK` ("ask") where asking costs less, and "expected_loss", what it is expected to cost.
+        "action", a name or `ASK` ("ask") where asking costs less, and its "expected_loss".
 
     Examples
     --------
@@ -228,7 +228,7 @@ def act(
 
 
 def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
-    """Which rows have a typicality below a level."""
+    """Return the mask of the rows whose typicality is below a level."""
     if typicality is None or level is None:
         raise ValueError("typicality and none_of_these go together: the tail probability of each row, and a level.")
     if hasattr(typicality, "overall"):
@@ -244,7 +244,7 @@ def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
 
 
 def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None) -> float:
-    """Probability of class 1 above which to decide for class 1, where there are two classes.
+    """Return the probability of class 1 above which to decide for class 1, where there are two classes.
 
     With p = p(t = 1 | x), p loss[1, 1] + (1 - p) loss[0, 1] < p loss[1, 0] + (1 - p) loss[0, 0] if
 
@@ -282,7 +282,7 @@ def risk(
     actions: Labels | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean realised loss, in the unit of `loss`: sum_n w_n loss[y_true_n, action_n] / sum_n w_n.
+    """Compute the mean realised loss, in the unit of `loss`: sum_n w_n loss[y_true_n, action_n] / sum_n w_n.
 
     Parameters
     ----------
@@ -319,17 +319,17 @@ def risk(
 
 
 def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
-    """Squared loss of reported probabilities q, sum_k (1[y_true = k] - q_k)^2, row by row.
+    """Compute the squared loss of reported probabilities q, sum_k (1[y_true = k] - q_k)^2, row by row.
 
     With belief p its expectation is sum_k p_k (1 - p_k) + |p - q|^2, least at q = p alone: under
-    squared loss the best report is the mean of what is unknown, here of 1[y_true = k].
+    squared loss the best report is the mean of the unknown, here of 1[y_true = k].
 
     Parameters
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
     y_proba : array_like, shape (n, K), or (n,) for two classes
-        Reported class probabilities, every row summing to 1; or those of the second class.
+        Reported class probabilities, every row summing to 1; or probabilities of the second class.
     labels : sequence, shape (K,), optional
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
 
@@ -348,7 +348,7 @@ def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None
 
 
 def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
-    """Logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
+    """Compute the logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
 
     With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence
     sum_k p_k log(p_k / q_k), which is zero at q = p alone. Reporting 0 for what happens costs

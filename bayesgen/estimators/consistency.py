@@ -163,7 +163,7 @@ def check_average(estimator) -> None:
     _require(bool(fitted.taking("numbers")) == bool(dim), f"the members are not of {dim} numeric columns")
     _require(bool(fitted.taking("categories")) == bool(levels), f"the members are not of {len(levels)} categories")
     for name in ("class_weight", "concentration"):
-        _require(is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
+        _require(_is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
         _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")
     members = (len(fitted.members),)
     for name in ("exponents", "weights", "density_weights"):

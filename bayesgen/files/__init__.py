@@ -1,1 +1,1 @@
-"""What saving and loading are made of: whole files, a seal against accidents, values that run no code."""
+"""Parts of saving and loading: whole files, a seal against accidents, values that run no code."""

@@ -27,12 +27,12 @@ _MEMORY, _SECONDS = 1 << 30, 20  # of a limited process, beside three times the 
 
 
 def declared(arrays: Mapping[str, np.ndarray]) -> dict[str, list]:
-    """Type and shape of arrays, as JSON has them."""
+    """Return type and shape of arrays, as JSON has them."""
     return {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
 
 
 def pack(text: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a netCDF file; the text is that of `checked`, with the arrays declared."""
+    """Return the bytes of a netCDF file; `checked` takes its text, which declares the arrays."""
     import h5netcdf
 
     content, letters = io.BytesIO(), np.frombuffer(text.encode("ascii"), "S1")
@@ -48,7 +48,7 @@ def pack(text: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, A
 
 
 def checked(text: bytes) -> dict:
-    """The JSON of a text, or a ValueError where it is too long, or no JSON object."""
+    """Read a text as JSON; raise a ValueError where it is too long, or no JSON object."""
     if len(text) > _BYTES or sum(map(text.count, (b",", b"[", b"{"))) > _VALUES:
         raise ValueError(f"the specification has more than {_BYTES >> 20} MiB, or {_VALUES} values")
     try:
@@ -65,17 +65,17 @@ def _refuse(word):
 
 
 def unpack(content: bytes) -> tuple[dict, dict[str, np.ndarray]]:
-    """What the text of a netCDF file in memory says, and its arrays, or a ValueError."""
+    """Return the specification and the arrays of a netCDF file in memory, or raise a ValueError."""
     return _unpack(content)[1:]
 
 
 def _unpack(content: bytes) -> tuple[bytes, dict, dict[str, np.ndarray]]:
-    """Text, what it says, and arrays."""
+    """Return the text, the specification that it holds, and the arrays."""
     import h5py
 
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
-            left, letters = len(content), _plain(file, TEXT)
+            left, letters = len(content), _dataset(file, TEXT)
             if letters.dtype != "S1" or len(letters.shape) != 1 or letters.shape[0] > min(left, _BYTES):
                 raise ValueError("its specification is no text")
             text, arrays = _values(letters).tobytes(), {}
@@ -85,7 +85,7 @@ def _unpack(content: bytes) -> tuple[bytes, dict, dict[str, np.ndarray]]:
                 if not math.prod(shape):
                     arrays[name] = np.empty(shape, dtype)
                     continue
-                found = _plain(file, name)
+                found = _dataset(file, name)
                 left -= dtype.itemsize * math.prod(shape)
                 if found.dtype != dtype or found.shape != shape or left < 0:
                     raise ValueError(f"the array {name} is not of the type and shape that the specification declares")
@@ -96,7 +96,7 @@ def _unpack(content: bytes) -> tuple[bytes, dict, dict[str, np.ndarray]]:
 
 
 def _declaration(name, declaration) -> tuple[np.dtype, tuple[int, ...]]:
-    """Type and shape that JSON declares, or a ValueError where they are none of ours."""
+    """Return the type and shape that JSON declares, or raise a ValueError where they are none of ours."""
     kind, shape = declaration if isinstance(declaration, list) and len(declaration) == 2 else (None, None)
     right = isinstance(kind, str) and re.fullmatch(r"[<>|][biuf]\d{1,2}", kind) and re.fullmatch(r"\w+", name)
     if not right or not isinstance(shape, list) or len(shape) > 32:
@@ -106,8 +106,8 @@ def _declaration(name, declaration) -> tuple[np.dtype, tuple[int, ...]]:
     return np.dtype(kind), tuple(shape)
 
 
-def _plain(file, name: str) -> Any:
-    """A dataset that stands in the file itself, in one piece as it is; of HDF5's own kind, which answers fast."""
+def _dataset(file, name: str) -> Any:
+    """Return a dataset that stands in the file itself, in one piece; as HDF5's own object, which is fast."""
     from h5py import h5d, h5l  # pyright: ignore[reportAttributeAccessIssue]  # compiled, without stubs
 
     place, found = name.encode(), None
@@ -121,7 +121,7 @@ def _plain(file, name: str) -> Any:
 
 
 def _values(dataset) -> np.ndarray:
-    """The values of a dataset."""
+    """Return the values of a dataset."""
     from h5py import h5s
 
     result = np.empty(dataset.shape, dataset.dtype)

@@ -35,7 +35,7 @@ _KINDS = {
 
 
 def regular(path) -> os.stat_result | None:
-    """What is known of the regular file at a path, through links; None where nothing is there.
+    """Return the status of the regular file at a path, through links; None where nothing is there.
 
     Raises
     ------
@@ -53,9 +53,9 @@ def regular(path) -> os.stat_result | None:
 
 
 def destination(path, inputs: Iterable = ()) -> os.stat_result | None:
-    """What is known of the file that writing to a path would replace; None where the name is free.
+    """Return the status of the file that writing to a path would replace; None where the name is free.
 
-    Asked before any work, it refuses what writing would refuse after it.
+    Called before any work, it refuses the paths that writing would refuse after it.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.R
     inputs : iterable of paths
         The files that the block reads: none of them is replaced.
     private : bool
-        Whether a new file is for its owner only (0600), rather than as the umask has it.
+        True if a new file is for its owner only (0600), rather than as the umask has it.
     """
     with _staged(path, inputs, private) as staged:
         yield staged.file
@@ -117,7 +117,7 @@ def write(path, parts: Iterable[bytes], private: bool = False) -> None:
     parts : iterable of bytes
         The content.
     private : bool
-        Whether a new file is for its owner only.
+        True if a new file is for its owner only.
     """
     with writing(path, private=private) as file:
         for part in parts:
@@ -132,7 +132,7 @@ def write_together(contents: Mapping[Path, bytes | None]) -> None:
     Parameters
     ----------
     contents : mapping from path to bytes
-        What to put where; a file whose content is None goes, where there is one.
+        Content of each file; a file whose content is None is removed, where there is one.
     """
     with contextlib.ExitStack() as cleaning, contextlib.ExitStack() as undoing:
         moves: list[tuple[Path, Path, Path | None]] = []
@@ -171,7 +171,7 @@ def _back(aside: Path, target: Path) -> None:
 
 @dataclass(frozen=True)
 class _Staged:
-    """The next content of a path in a file beside it, and what is known of the file that it replaces."""
+    """The next content of a path in a file beside it, and the status of the file that it replaces."""
 
     file: io.RawIOBase
     unfinished: Path
@@ -221,7 +221,7 @@ class _Whole(io.FileIO):
 
 @contextlib.contextmanager
 def _named(path):
-    """Errors of the system name the file that the user knows, which a full disk does not."""
+    """Put the file that the user knows into errors of the system; a full disk names none."""
     try:
         yield
     except OSError as error:
@@ -239,7 +239,7 @@ def _create(folder: Path, mode: int) -> tuple[Path, int]:
 
 
 def _unique(folder: Path) -> Path:
-    """A name for a file on its way, no longer for a long name of the file that it becomes."""
+    """Return a name for an unfinished file, of one length whatever the name of the finished one."""
     return folder / f".bayesgen-{secrets.token_hex(8)}.unfinished"
 
 

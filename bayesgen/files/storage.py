@@ -64,7 +64,7 @@ def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
     leaves : iterable of classes, optional
         Your own leaves, where the estimator has any.
     untrusted : bool, default False
-        Whether HDF5 reads the file in a process of its own, with limits: 1 GB of memory beside three times the file,
+        True to let HDF5 read the file in a process of its own, with limits: 1 GB of memory beside three times the file,
         20 s. That process has your rights all the same. It takes half a second more, on a POSIX system.
 
     Returns
@@ -100,7 +100,7 @@ def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
 
 
 def _estimator(specification, arrays, own):
-    """Make the estimator that a specification and its arrays describe, or raise what is wrong with them."""
+    """Make the estimator that a specification and its arrays describe, or raise an error."""
     read = Reader(arrays, registry.classes(), own).read
     estimator = registry.estimators()[specification["estimator"]]()
     parameters = {name: read(value) for name, value in specification["parameters"].items()}
@@ -114,7 +114,7 @@ def _estimator(specification, arrays, own):
 
 
 def _check_names(estimator, names) -> None:
-    """Raise where the attributes of a fitted estimator are not those that fitting sets."""
+    """Raise an error if the attributes of a fitted estimator are not those that fitting sets."""
     strange = sorted(set(names) - {*estimator._fitted_names, "feature_names_in_"})
     absent = [name for name in estimator._fitted_names if name not in names]
     if strange or absent:

@@ -22,12 +22,12 @@ _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of 
 
 
 class Writer:
-    """Turns values into what JSON can say; arrays are put aside under names that tell where they were.
+    """Writer of values as JSON; arrays are put aside under names that tell where they were.
 
     Parameters
     ----------
     known : callable
-        From a class to whether a file may name it.
+        From a class to True if a file may name it.
     """
 
     def __init__(self, known: Callable[[type], bool]):
@@ -35,7 +35,7 @@ class Writer:
         self._known, self._names = known, {}
 
     def write(self, value, place: str) -> Any:
-        """What stands for a value; everything but None, bool, int, str and finite float is a tagged object."""
+        """Return the JSON of a value; everything but None, bool, int, str and finite float is a tagged object."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool | int | str):
@@ -74,23 +74,23 @@ class Writer:
 
 
 class Reader:
-    """The way back from `Writer`; whatever is not as that writes it is a ValueError.
+    """Reader of the values that `Writer` wrote; anything else is a ValueError.
 
     Parameters
     ----------
     arrays : mapping from name to array
-        What was put aside.
+        Arrays that were put aside.
     known : mapping from name to class
         The classes of bayesgen that a file may name.
     own : mapping from name to class
-        Those of the reader.
+        Classes of the reader.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], own: Mapping[str, type]):
         self._arrays, self._known, self._own, self._names = arrays, known, own, {}
 
     def read(self, value, depth: int = 0) -> Any:
-        """The value that stands in the file."""
+        """Return the value that some JSON stands for."""
         if depth > _DEPTH:
             raise ValueError(f"values are nested more than {_DEPTH} deep")
         if not isinstance(value, dict):
@@ -152,7 +152,7 @@ _hints = functools.cache(get_type_hints)
 
 
 def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
-    """Raise where the fields of a class are not those it declares, by name, type or size."""
+    """Raise an error if fields are not as their class declares them, by name, type or size."""
     declared = {field.name: field for field in dataclasses.fields(cls)}
     if fields.keys() != declared.keys():
         raise ValueError(f"{cls.__name__} has the fields {list(declared)}, the file gives it {list(fields)!r:.200}")
@@ -176,7 +176,7 @@ def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
 
 
 def _fits(value, hint) -> bool:
-    """Whether a value is what a type hint says, as far as those of records go."""
+    """Return True if a value fits a type hint of a record."""
     origin, parts = get_origin(hint) or hint, get_args(hint)
     if hint is Any:
         return True

@@ -1,4 +1,4 @@
-"""What a source of batches is: it gives jobs, parts that can be read by themselves on any thread.
+"""Sources of batches: they give jobs, parts that can be read by themselves on any thread.
 
 Schemas of pyarrow: what the types of columns declare.
 
@@ -45,11 +45,11 @@ class Job:
     Attributes
     ----------
     place : str
-        What to call it: "a.parquet, row group 3".
+        Its name in messages: "a.parquet, row group 3".
     read : callable () -> iterator of batches
         Reads it.
     mark : callable () -> str
-        What tells whether it is still the same part, beside what the identity of the source says.
+        Returns a digest of the part, which changes with it, where the identity of the source does not tell.
     """
 
     place: str
@@ -63,9 +63,9 @@ class Source(abc.ABC):
     Attributes
     ----------
     again : bool
-        Whether it can be read more than once.
+        True if it can be read more than once.
     rows : int or None
-        How many rows it has, where that is known before they are read.
+        Number of rows, where it is known before they are read.
     paths : sequence of str
         The files of this machine that it reads.
     """
@@ -76,34 +76,34 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def jobs(self, columns: Sequence[str] | None = None) -> Iterator[Job]:
-        """Parts in their order; ``columns`` are all that need be read."""
+        """Yield the parts in order; only ``columns`` have to be read."""
 
     def types(self, target, weight) -> Survey | None:
-        """Kinds of the columns where types declare them; None where the rows must tell."""
+        """Return the kinds of the columns if types declare them, else None: the rows must be read."""
         return None
 
     def identity(self) -> list[tuple[str, dict[str, Any]]]:
-        """What tells whether it is still the same source: its files in order, with what is known of each."""
+        """Return the identity of the source: its files in order, with the facts known of each."""
         return []
 
     def declare(self, kinds: dict[str, str]) -> None:  # noqa: B027 - most sources have types
-        """Take what columns without a type hold, as in `Survey.kinds`."""
+        """Set the kinds of columns without a type, as in `Survey.kinds`."""
 
 
 def without_index(schema) -> list[str]:
-    """Columns of a schema of pyarrow, less those that pandas wrote for the index of a frame."""
+    """Return the columns of a schema of pyarrow, without the index that pandas wrote."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     return [name for name in schema.names if name not in index]
 
 
 def declared(schema, target, weight) -> Survey:
-    """Kinds of the columns, but for those of the classes and of the weights."""
+    """Return the kinds of the columns, without the columns of classes and weights."""
     columns = [name for name in without_index(schema) if name not in (target, weight)]
     return Survey({name: kind_of_type(schema.field(name).type) for name in columns})
 
 
 def check_like(schema, path, first) -> None:
-    """Raise where a file has other columns than the first, or one of another kind."""
+    """Raise an error if a file has other columns than the first, or one of another kind."""
     here, there = (set(without_index(s)) for s in (schema, first))
     if here != there:
         raise ValueError(
@@ -127,12 +127,12 @@ class Stream(Source):
         self._opened: Any = None  # a reading begun to see the types
 
     def types(self, target, weight):
-        """Kinds of the columns."""
+        """Return the kinds of the columns."""
         self._opened = self._opened or self._begin()
         return declared(self._opened.schema, target, weight)
 
     def jobs(self, columns=None):
-        """A record batch each."""
+        """Yield a job for each record batch."""
         stream, self._opened = self._opened or self._begin(), None
         names, row = without_index(stream.schema) if columns is None else list(columns), 0
         absent = [name for name in names if name not in stream.schema.names]
@@ -161,7 +161,7 @@ class Tables(Source):
         self.again = iter(tables) is not tables
 
     def types(self, target, weight):
-        """Kinds of the columns of the first rows, where there is no reading them twice."""
+        """Return the kinds of the columns in the first rows if the tables can be read only once, else None."""
         if self.again:
             return None
         tables, seen, found = iter(self._tables), [], None
@@ -175,13 +175,13 @@ class Tables(Source):
         return found
 
     def jobs(self, columns=None):
-        """A table each."""
+        """Yield a job for each table."""
         for number, table in enumerate(self._tables):
             yield Job(f"batch {number}", functools.partial(iter, (table,)), functools.partial(_mark, table))
 
 
 def _mark(batch) -> str:
-    """Digest of all that a batch holds."""
+    """Return the digest of the content of a batch."""
     import joblib
     import pyarrow as pa
 
@@ -217,7 +217,7 @@ class DaskParts(Source):
         self.parts = list(parts)
 
     def jobs(self, columns=None):
-        """A partition each, computed one by one: for predictions that are wanted here."""
+        """Yield a job for each partition, computed one by one: for predictions that are wanted here."""
         for number, part in enumerate(self.parts):
             yield Job(f"partition {number}", lambda part=part: iter((part.compute(),)))
 
@@ -247,7 +247,7 @@ def _added(add, values):
 
 
 def parts_of(data: Any) -> DaskParts | None:
-    """Partitions of a Dask DataFrame, of a tuple of Dask arrays (X, y), or of a list of delayed tables; else None."""
+    """Return the partitions of a Dask DataFrame, of Dask arrays (X, y), or of a list of delayed tables; else None."""
     if hasattr(data, "to_delayed") and hasattr(data, "map_partitions"):
         return DaskParts(data.to_delayed())
     if isinstance(data, tuple) and data and all(hasattr(a, "to_delayed") and hasattr(a, "chunks") for a in data):
@@ -258,7 +258,7 @@ def parts_of(data: Any) -> DaskParts | None:
 
 
 def _of_arrays(arrays) -> list[Any]:
-    """Delayed tuples of blocks of rows, cut alike."""
+    """Return delayed tuples of blocks of rows, cut alike."""
     from dask.delayed import delayed
 
     X, *others = arrays

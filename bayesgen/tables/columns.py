@@ -1,4 +1,4 @@
-"""Columns as users bring them: what makes a table of them, and what their values are.
+"""Columns as users bring them: how they form a table, and the kinds of their values.
 
 Categories of whole numbers that lie close together: looked up in a table instead of hashed.
 """
@@ -26,12 +26,12 @@ _REFUSED = (complex, datetime.date, datetime.time, datetime.timedelta, np.dateti
 
 
 def first_texts(values) -> list[str]:
-    """The first thousand distinct values of a column as text without blanks around it: enough to tell their kind."""
+    """Return the first thousand distinct values of a column as stripped text: enough to tell their kind."""
     return [str(value).strip() for value in itertools.islice(values, 1000)]
 
 
 def frame_of(X):
-    """A narwhals DataFrame, or None for what is no DataFrame; a single column is refused."""
+    """Return a narwhals DataFrame, or None if X is no DataFrame; refuse a single column."""
     if isinstance(X, np.ndarray | list | tuple):
         return None
     if hasattr(X, "to_pandas") and hasattr(X, "dims"):  # an xarray DataArray; its last coordinate names the columns
@@ -54,14 +54,14 @@ def frame_of(X):
 
 
 def check_distinct(names) -> None:
-    """Raise where two columns have one name, as it is written."""
+    """Raise an error if two columns have the same name, as it is written."""
     twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
     if twice:
         raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
 
 
 def block_of(X) -> np.ndarray | None:
-    """The rows of a pandas DataFrame whose columns are NumPy numbers of one type, mostly a view; else None."""
+    """Return the rows of a pandas DataFrame of NumPy numbers of one type, mostly as a view; else None."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(X, pandas.DataFrame) or not X.size or not X.columns.is_unique:
         return None
@@ -71,7 +71,7 @@ def block_of(X) -> np.ndarray | None:
 
 
 def array_of(X: Any) -> np.ndarray:
-    """A 2-D array, None or NaN where something is missing; numbers stay numbers beside strings."""
+    """Return a 2-D array, None or NaN where something is missing; numbers stay numbers beside strings."""
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and X.size:
         return X  # nothing of it is left to check
     if np.ma.isMaskedArray(X):
@@ -106,7 +106,7 @@ def refuse(column, kind) -> NoReturn:
 
 
 def _observed(values) -> np.ndarray:
-    """The values of an array of objects that are not missing."""
+    """Return the values of an array of objects that are not missing."""
     import pandas as pd
 
     return values[~pd.isna(values)]
@@ -124,7 +124,7 @@ def object_kind(values) -> str:
 
 
 def to_float(values, column) -> np.ndarray:
-    """Objects that are numbers, as floats."""
+    """Convert an array of objects to floats; raise an error where one is no number."""
     import pandas as pd
 
     missing = pd.isna(values)
@@ -147,7 +147,7 @@ def to_float(values, column) -> np.ndarray:
 
 
 def sorted_levels(levels) -> tuple:
-    """Distinct values sorted, those of one type beside each other where the types have no order among them."""
+    """Sort distinct values, grouped by type where the types have no order among them."""
     try:
         return tuple(sorted(levels))
     except TypeError:
@@ -155,7 +155,7 @@ def sorted_levels(levels) -> tuple:
 
 
 def factorize(values, column) -> tuple[np.ndarray, list]:
-    """Code of each value, -1 where missing, and the distinct values in the order of their codes."""
+    """Return the code of each value, -1 where missing, and the distinct values in the order of their codes."""
     import pandas as pd
 
     try:
@@ -175,7 +175,7 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
 
 
 def _over_rows(function, values):
-    """Reduce (n, D) over rows; of short ones that stand one behind the other 64 side by side, which is faster."""
+    """Reduce (n, D) over rows; contiguous rows are taken 64 at a time, which is faster."""
     if not values.flags.c_contiguous:
         return function.reduce(values, 0)
     whole = len(values) // 64 * 64
@@ -209,7 +209,7 @@ class Levels:
 
     @functools.cached_property
     def present(self) -> np.ndarray:
-        """Which cells hold a value; once every cell does, no further row is looked at."""
+        """Mask of the cells that hold a value; the search ends once every cell does."""
         present = np.zeros(int(self.width.sum()), bool)
         for _, cells in self._cells(np.arange(len(self.low))):
             present |= np.bincount(cells.ravel("K"), minlength=len(present)) > 0
@@ -218,17 +218,17 @@ class Levels:
         return present
 
     def categories(self, place: int) -> tuple:
-        """Distinct values of a column, in order."""
+        """Return the distinct values of a column, in order."""
         own = self.present[self.first[place] : self.first[place] + self.width[place]]
         low = int(self.low[place])  # one of Python, for the sum may lie beyond 2^63
         return tuple(low + cell for cell in np.flatnonzero(own).tolist())
 
     def _within(self, places, top: int) -> bool:
-        """Whether all values of some columns lie in 0, ..., top - 1."""
+        """Return True if all values of some columns lie in 0, ..., top - 1."""
         return bool((self.low[places] >= 0).all() and (self.low[places] + self.width[places] <= top).all())
 
     def codes(self, places, categories) -> np.ndarray | None:
-        """Code of each value, (n, columns), in few bytes; None where some value is no category."""
+        """Return the code of each value, (n, columns), in few bytes; None where some value is no category."""
         if categories == tuple(range(len(categories))) and self._within(places, len(categories)):
             return self.values if len(places) == self.values.shape[1] else self.values[:, places]
         table = np.full(int(self.width.sum()), len(categories), np.min_scalar_type(len(categories)))

@@ -15,7 +15,7 @@ _CALENDAR = 700_000  # days from 1970 to the last year that is told, 3886, and t
 
 
 def written(texts) -> bool:
-    """Whether every one of some texts is a date: 2024-01-31, 31.01.2024, 31/01/2024 or 01/31/2024, with a time or not.
+    """Return True if all texts are dates: 2024-01-31, 31.01.2024, 31/01/2024 or 01/31/2024, with a time or not.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def written(texts) -> bool:
 
 
 def days(values, column: str) -> np.ndarray:
-    """Days since 1970-01-01, (n,), with the time of the day as a fraction and NaN where missing.
+    """Return days since 1970-01-01, (n,), with the time of the day as a fraction and NaN where missing.
 
     Parameters
     ----------
     values : array, shape (n,)
         Dates, text, or numbers, which are such days already.
     column : str
-        What to call the column where it cannot be read.
+        Name of the column in messages.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def days(values, column: str) -> np.ndarray:
 
 
 def moments(days) -> np.ndarray:
-    """Days since 1970-01-01 as moments, datetime64[ms] (n,), in UTC: the way back of `days`.
+    """Convert days since 1970-01-01 to moments, datetime64[ms] (n,), in UTC: the inverse of `days`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def moments(days) -> np.ndarray:
 
 
 def told(day: float) -> str:
-    """A number of days since 1970-01-01 as it is told to a person: the date, with the time where there is one.
+    """Write a number of days since 1970-01-01 as a date, with the time where there is one.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def told(day: float) -> str:
 
 
 def _format(texts, column) -> dict:
-    """How pandas is to read the texts of one column."""
+    """Return the options with which pandas reads the texts of one column."""
     strange = next((text for text in texts if not (_ISO.match(text) or _LOCAL.match(text))), None)
     if strange is not None:
         raise ValueError(f"column {column!r} is to hold dates, and {strange!r} is none; write it as 2024-01-31")

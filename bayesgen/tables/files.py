@@ -21,20 +21,20 @@ PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")  # how their names end
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table, and how it was read.
+    """A table, and an account of how it was read.
 
     Attributes
     ----------
     table : DataFrame
         Its columns: numbers, bools, text as objects, declared categories.
     source : str
-        What to call it.
+        Its name in messages.
     path : Path
         The file.
     gaps : dict
-        By column, how each missing entry was spelled: a Series by row.
+        Spelling of each missing entry, by column: a Series by row.
     notes : tuple of str
-        What could not be kept.
+        Losses, such as categories that Parquet does not keep.
     """
 
     table: "pd.DataFrame"
@@ -62,16 +62,16 @@ def read(
     name : str
         A CSV or Parquet file, or a built-in data set.
     missing : collection of str
-        What is missing beside an empty field.
+        Words for a gap, beside an empty field.
     kinds : mapping from column to kind, optional
         "text"; "number"; "label": text unless a Parquet file declares its type; "category": the same, with numbers of
         a Parquet file made categories. Of columns left out the fields, or the Parquet types, tell.
     sep : str, default ","
-        What separates the fields of a line of CSV.
+        Separator of the fields in a line of CSV.
     decimal : {".", ","}
-        What stands before the fraction of a number in CSV.
+        Sign before the fraction of a number in CSV.
     content : bytes, optional
-        What stands in the file, where it is read already, as from the standard input.
+        Content of the file, where it is read already, as from the standard input.
 
     Raises
     ------
@@ -134,12 +134,12 @@ def _frame(columns, rows):
 
 
 def _csv(opened, sep: str) -> "list[tuple[str, Any]] | None":
-    """Name and fields of each column, all of them text; None where there is not even a header.
+    """Return the name and the fields of each column, all of them text; None where there is not even a header.
 
     ``opened()`` gives the file from its beginning. pandas would rename a column that is there twice, and take the first
     one for an index where rows are longer than the header, so the header is read as a row. Arrow reads what it can,
     eight times as fast, and pandas the rest: rows that are too short, a single column (where a blank line is a gap),
-    and what is wrong with a file.
+    and files with faults.
     """
     import pandas as pd
     import pyarrow as pa
@@ -182,7 +182,7 @@ def _header(name: str, place: int) -> str:
 
 
 def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]]:
-    """Columns of their types, and those declared as categories, with how many where the file says so."""
+    """Return the typed columns, and the columns declared as categories with their number where the file has it."""
     import pandas as pd
     import pyarrow as pa
     from pyarrow import parquet
@@ -210,7 +210,7 @@ _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt6
 
 
 def _typed(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
-    """A column of a Parquet file, and how its gaps were spelled."""
+    """Return a column of a Parquet file, and the spelling of its gaps."""
     import pandas as pd
 
     categories = isinstance(column.dtype, pd.CategoricalDtype)
@@ -245,7 +245,7 @@ def _is_number(word: str) -> bool:
 
 
 def _lost_levels(columns, declared):
-    """Yield what of the declared categories Parquet did not keep: of other types than text, those without a row."""
+    """Yield the declared categories that Parquet did not keep: without a row, and of other types than text."""
     for name, count in declared.items():
         levels = columns[name].cat.categories if name in columns and hasattr(columns[name], "cat") else []
         if count is not None and len(levels) < count:

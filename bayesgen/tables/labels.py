@@ -13,7 +13,7 @@ from bayesgen.tables.table import Table
 
 
 def existing(table: Table, y, weight):
-    """Rows that exist: those whose weight is not 0. What is written in the others is not read.
+    """Select the rows whose weight is not 0; the values of all others are never read.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def existing(table: Table, y, weight):
 
 
 def class_labels(y, name: str = "y") -> np.ndarray:
-    """Class labels as an array (n,), or raise what is wrong with them; ``name`` is that of the argument."""
+    """Return class labels as an array (n,), or raise an error that calls them ``name``."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
         return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
@@ -69,7 +69,7 @@ def class_labels(y, name: str = "y") -> np.ndarray:
 
 
 def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels of the rows that have one, and each row's place among them, -1 for no label; None where all have one.
+    """Return the labels that are known, and each row's place among them, -1 for no label; None where all have one.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _spread(y) -> np.ndarray:
-    """A pandas column of text or categories as an array, each label one object for all its rows."""
+    """Return a pandas column of text or categories as an array, in which equal labels are one object."""
     codes, distinct = y.factorize(use_na_sentinel=True)
     if (codes < 0).any() or not len(y):
         return y.to_numpy()
@@ -103,14 +103,14 @@ def _spread(y) -> np.ndarray:
 
 
 def declared_classes(classes) -> np.ndarray:
-    """Classes that a user declares, sorted and each once, or raise what is wrong with them."""
+    """Return the classes that a user declares, sorted and each once, or raise an error."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")  # of rows it would be odd, here it is meant
         return np.unique(class_labels(classes))
 
 
 def _check_kinds(y, name) -> None:
-    """Raise where labels are of a type that is neither text nor a number, and say how to make them text."""
+    """Raise an error if labels are neither text nor numbers, and say how to make them text."""
     for kind in dict.fromkeys(map(type, y.tolist())):
         if issubclass(kind, bytes):
             raise TypeError(
@@ -123,7 +123,7 @@ def _check_kinds(y, name) -> None:
 
 
 def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
-    """Classes, those found in ``y`` where none are declared, and the code of each label among them."""
+    """Return the classes, by default those found in ``y``, and the code of each label among them."""
     found, codes = _distinct(y)
     if classes is None:
         return found, codes
@@ -140,7 +140,7 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels in order, and the place of each label among them; small whole numbers are counted, not sorted."""
+    """Return the distinct labels in order, and the place of each label; small whole numbers are counted, not sorted."""
     if y.dtype.kind in "iu" and y.size and (top := int(y.max())) < 1 << 12 and y.min() >= 0:
         places = y.astype(np.intp, copy=False)
         present = np.bincount(places, minlength=top + 1) > 0
@@ -159,7 +159,7 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
-    """Do `_distinct` of text of fixed width, whose letters are whole numbers: faster than as objects."""
+    """Do `_distinct` for text of fixed width, whose letters are whole numbers: faster than as objects."""
     import pandas as pd
 
     width = y.dtype.itemsize

@@ -1,4 +1,4 @@
-"""Rows with class and weight in one table, as files and engines hold them, and what a worker needs to sum them."""
+"""Rows with class and weight in one table, as files and engines hold them, and their sums by workers."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ from bayesgen.tables.table import Table, numbered
 
 
 def fingerprint(schema: Schema, classes) -> str:
-    """What tells schemas apart: columns, the families and categories of their blocks, and classes, all in order."""
+    """Return a digest of a schema: columns, families and categories of their blocks, and classes, all in order."""
     count, parts = len(schema.columns), [repr(label) for label in np.asarray(classes).tolist()]
     digest = _of_names(count).copy() if schema.columns is numbered(count) else _digest(schema.columns)
     for block in schema.blocks:
@@ -38,7 +38,7 @@ def _digest(columns):
 
 @functools.lru_cache(8)
 def _of_names(count: int):
-    """The digest of so many columns without names: of a bag of words it takes as long as a sum of rows."""
+    """Return the digest of ``count`` columns without names; for a bag of words it takes as long as a sum of rows."""
     return _digest(numbered(count))
 
 
@@ -66,24 +66,24 @@ class RowSchema:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """What the statistics of this schema carry."""
+        """Digest that the statistics of this schema carry."""
         return fingerprint(self.schema, self.classes)
 
     @functools.cached_property
     def used(self) -> Schema:
-        """The schema without the columns that are left out, which are not read."""
+        """Schema without the columns that are left out, which are not read."""
         taken = {column for block in self.schema.blocks for column in block.columns}
         return replace(self.schema, columns=tuple(c for c in self.schema.columns if c in taken))
 
     def codes(self, labels) -> np.ndarray:
-        """Code of each label, (n,)."""
+        """Return the code of each label, (n,)."""
         distinct, places = distinct_labels(labels)
         if np.array_equal(distinct, self.classes):
             return places
         return class_codes(distinct, self.classes)[1][places]
 
     def statistics(self, batch) -> ClassStatistics | None:
-        """Statistics of a batch of rows; None where it has none."""
+        """Return the statistics of a batch of rows; None where it has no row."""
         schema = self.used if self.target is not None else self.schema
         X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
@@ -122,7 +122,7 @@ class RowSchema:
 
 
 def nothing(schema: RowSchema) -> ClassStatistics:
-    """Statistics of no row, which change no sum."""
+    """Return the statistics of no row, which change no sum."""
     count = len(schema.classes)
     blocks = {name: rows[:0] for name, rows in schema.schema.nothing().items()}
     rows = Grouping(np.zeros(0, np.intp), count, None, (count,))
@@ -130,7 +130,7 @@ def nothing(schema: RowSchema) -> ClassStatistics:
 
 
 def arrow_of(batch) -> Any:
-    """A pyarrow Table of a record batch or of a mapping of columns; None of what is neither."""
+    """Convert a record batch or a mapping of columns to a pyarrow Table; None for anything else."""
     import pyarrow as pa
 
     if isinstance(batch, pa.RecordBatch):
@@ -186,7 +186,7 @@ def split(batch, target: str | None, weight: str | None, columns=None):
 
 
 def columns_of(batch, columns, named: bool) -> Any:
-    """Some columns of a batch for an estimator: a table, or an array where its fit had no names; arrays as they are."""
+    """Select columns of a batch: as a table, or as an array where the fit had no names; arrays stay as they are."""
     table = arrow_of(batch)
     frame = frame_of(batch if table is None else table)
     if frame is None:
@@ -199,7 +199,7 @@ def columns_of(batch, columns, named: bool) -> Any:
 
 
 def _existing(X, y, weight):
-    """Rows of a tuple that exist."""
+    """Select the rows of a tuple whose weight is not 0."""
     if weight is None:
         return X, y, None
     weight = _weights(weight, len(y), "sample_weight")
@@ -214,7 +214,7 @@ def _weights(values, count: int, name: str) -> np.ndarray:
 
 
 def all_numbers(X) -> bool:
-    """Whether this is a table of pyarrow whose columns are numbers that one type of float or integer holds exactly."""
+    """Return True for a pyarrow Table whose numbers one type of float or integer holds exactly."""
     import pyarrow as pa
 
     if not isinstance(X, pa.Table) or not X.num_columns:
@@ -227,9 +227,9 @@ def all_numbers(X) -> bool:
 
 
 def in_order(X, order) -> np.ndarray:
-    """Rows of `all_numbers` in an order, a view (n, columns) of an array that has them column by column.
+    """Return the rows of a table of `all_numbers` in an order: a view (n, columns) of an array stored by column.
 
-    The next batch of the same thread overwrites it: what is summed must be summed before.
+    The next batch of the same thread overwrites it, so it must be summed before.
     """
     parts = [column.to_numpy() for column in X.columns]
     result = scratch("columns", (len(parts), len(order)), np.result_type(*parts))
@@ -242,7 +242,7 @@ def in_order(X, order) -> np.ndarray:
 
 
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels, checked, and the place of each row's label among them; text of pyarrow is never unpacked."""
+    """Return the distinct labels, checked, and the place of each row's label; text of pyarrow is never unpacked."""
     import pyarrow as pa
 
     if not isinstance(labels, pa.ChunkedArray | pa.Array) or labels.null_count:

@@ -1,4 +1,4 @@
-"""From a table to named blocks of numbers and back.
+"""Schemas: the way from a table to named blocks of numbers and back.
 
 A block is a set of columns of one family, handed to one leaf as an array (n, columns), or (n,) for a single column.
 """
@@ -44,7 +44,7 @@ class Block:
     columns : tuple of str
         Its columns, in order.
     single : bool
-        Whether the leaf takes (n,) rather than (n, columns).
+        True if the leaf takes (n,) rather than (n, columns).
     leaf : ExponentialFamily or str
         The leaf the user gave, or the family to make one of.
     categories : tuple or None
@@ -61,7 +61,7 @@ class Block:
 @saveable
 @dataclass(frozen=True)
 class Schema:
-    """What was learned of the columns at fit.
+    """Order, blocks and types of the columns, learned at fit.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class Schema:
     blocks : tuple of Block
         The blocks they form.
     bools : tuple of str
-        Those that held True and False, not 1 and 0.
+        Columns that held True and False, not 1 and 0.
     missing : tuple of str
-        What is missing in a file, beside an empty field.
+        Words for a gap in a file, beside an empty field.
     library : str
-        That of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
+        Library of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
     dates : tuple of str
         Columns of numbers that are days since 1970-01-01: read from dates, told and given back as dates.
     """
@@ -137,7 +137,7 @@ class Schema:
         return cls(table.columns, blocks, table.bools(bits), library=table.library, dates=dates)
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
-        """Rows as one array a block, NaN where missing; a category not known is an error, or missing with a warning."""
+        """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
         table, result = table.renamed(self.columns), {}
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         for block in self.blocks:
@@ -158,7 +158,7 @@ class Schema:
         return days(table.labels(column), column) if column in self.dates else table.numbers((column,))[:, 0]
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Columns by name from one array a block, codes as the categories they stand for: the way back of `read`.
+        """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.
 
         Columns that are left out are missing.
         """
@@ -177,19 +177,19 @@ class Schema:
         return moments(values) if column in self.dates else values
 
     def nothing(self) -> dict[str, np.ndarray]:
-        """One row with every entry missing."""
+        """Return one row with every entry missing."""
         return {b.name: np.full((1,) if b.single else (1, len(b.columns)), np.nan) for b in self.blocks}
 
 
 def _labels(categories: tuple) -> np.ndarray:
-    """Categories as an array that keeps their types: text stays beside numbers, and 2^53 + 1 beside 0.5."""
+    """Return categories as an array that keeps their types: text stays beside numbers, and 2^53 + 1 beside 0.5."""
     array, labels = np.asarray(categories), np.empty(len(categories), dtype=object)
     labels[:] = categories
     return array if array.tolist() == list(categories) else labels
 
 
 def side_by_side(columns) -> np.ndarray:
-    """Columns (n,) as one array (n, columns), of objects where text stands beside numbers, or where there are dates."""
+    """Join columns (n,) in an array (n, columns), of objects where there are dates, or text beside numbers."""
     columns = [c.astype(object) if c.dtype.kind == "M" else c for c in columns]
     kinds = {"text" if c.dtype.kind in "US" else c.dtype.kind if c.dtype.kind in "bO" else "number" for c in columns}
     return np.column_stack([c.astype(object) for c in columns] if len(kinds) > 1 else columns)
@@ -216,7 +216,7 @@ def _warn_of_doubt(table, column) -> None:
 
 
 def _times(values: dict) -> str:
-    """Labels, and how many rows hold each: ``['u', 'v'] in 3 rows``."""
+    """Return labels with the number of their rows: ``['u', 'v'] in 3 rows``."""
     return f"{listed(values)} in {counted(sum(values.values()), 'row')}"
 
 
@@ -231,7 +231,7 @@ def _check_sparse(chosen, features):
 
 
 def _column_names(key, table) -> tuple[str, ...]:
-    """Names of the columns of a key of ``features``; an integer that is no name is a position."""
+    """Return the names of the columns in a key of ``features``; an integer that is no name is a position."""
 
     def name(k):
         count = len(table.columns)

@@ -1,8 +1,8 @@
-"""CSV files, whose fields are text: what a column holds is known when all of it has been seen, or by a schema.
+"""CSV files, whose fields are text: a column's kind is known when all of it has been seen, or by a schema.
 
 Parquet files, whose columns have types, row group by row group.
 
-Which source reads what a user gave: paths, Arrow streams, lazy frames, collections of Dask, iterators of tables.
+`source_of` finds the source for paths, Arrow streams, lazy frames, collections of Dask and iterators of tables.
 """
 
 import functools
@@ -69,15 +69,15 @@ class CsvFiles(Source):
         return csv.ParseOptions(newlines_in_values=False), convert
 
     def identity(self):
-        """Size and time of each file, and a digest of its two ends."""
+        """Return size and time of each file, and a digest of its two ends."""
         return [_csv_identity(path) for path in self.paths]
 
     def declare(self, kinds):
-        """Take what columns hold: text, or numbers and bools."""
+        """Set the kinds of columns: text, or numbers and bools."""
         self.kinds |= kinds
 
     def types(self, target, weight):
-        """Kinds of the columns, by a pass over all fields where they are not known."""
+        """Return the kinds of the columns, by a pass over all fields where they are not known."""
         if not self.kinds.keys() >= set(self.columns):
             self.kinds = self._survey() | self.kinds
         return Survey({name: self.kinds[name] for name in self.columns if name not in (target, weight)})
@@ -93,7 +93,7 @@ class CsvFiles(Source):
         return kinds
 
     def jobs(self, columns=None):
-        """A block of a file each, with the columns of their types."""
+        """Yield a job for each block of a file, with typed columns."""
         for job in self._texts(list(columns) if columns is not None else self.columns):
             yield replace(job, read=functools.partial(self._typed, job))
 
@@ -112,7 +112,7 @@ class CsvFiles(Source):
             yield pd.DataFrame(columns)
 
     def _texts(self, columns) -> Iterator[Job]:
-        """Blocks as they stand in the files, every field as text."""
+        """Yield jobs for the blocks as they stand in the files, every field as text."""
         from pyarrow import csv
 
         for path in self.paths:
@@ -132,7 +132,7 @@ class CsvFiles(Source):
 
 
 def kinds_of(schema) -> dict[str, str]:
-    """What the columns of a schema hold: text where their categories are text and for dates, else numbers."""
+    """Return the kinds of the columns of a schema: "O" where categories are text and for dates, else "f"."""
     kinds = {}
     for block in schema.blocks:
         text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
@@ -174,15 +174,15 @@ class ParquetFiles(Source):
         self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
 
     def identity(self):
-        """Size and time of each file, and its footer, which says where each row group begins and what it holds."""
+        """Return size and time of each file, and its footer, which locates and describes each row group."""
         return [_parquet_identity(fragment) for fragment in self.fragments]
 
     def types(self, target, weight):
-        """Kinds of the columns."""
+        """Return the kinds of the columns."""
         return declared(self.schema, target, weight)
 
     def jobs(self, columns=None):
-        """A row group each."""
+        """Yield a job for each row group."""
         names = without_index(self.schema) if columns is None else list(columns)
         for fragment in self.fragments:
             for group in fragment.row_groups:
@@ -216,7 +216,7 @@ class ParquetFiles(Source):
 
 
 def _near(fragment) -> bool:
-    """Whether a file is one of this machine."""
+    """Return True if a file is on this machine."""
     from pyarrow import fs
 
     return isinstance(fragment.filesystem, fs.LocalFileSystem)
@@ -244,14 +244,14 @@ def _readable(file, group, column) -> bool:
 
 
 def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
-    """Return the batches of what a user gave.
+    """Return the source of batches for the data that a user gave.
 
     Parameters
     ----------
     data : path, glob, folder, or list of paths; object with ``__arrow_c_stream__``; polars LazyFrame; iterable
         See `fit_batches`.
     missing : sequence of str
-        What is missing in a CSV file, beside an empty field.
+        Words for a gap in a CSV file, beside an empty field.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
 
 
 def _of_lazy(frame):
-    """The batches of a LazyFrame as a reader of record batches."""
+    """Return the batches of a LazyFrame as a reader of record batches."""
     import pyarrow as pa
 
     schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
@@ -300,7 +300,7 @@ def _of_lazy(frame):
 
 
 def _files(names: list[str], missing) -> Source:
-    """Files of one format from paths, folders and globs."""
+    """Return the source for files of one format, from paths, folders and globs."""
     from pyarrow import dataset
 
     if len(names) == 1 and "://" in names[0]:
@@ -319,7 +319,7 @@ def _files(names: list[str], missing) -> Source:
 
 
 def _expanded(name: str) -> list[str]:
-    """Files of a path, a folder or a glob, in order."""
+    """Return the files of a path, a folder or a glob, in order."""
     if os.path.isdir(name):
         inside = [str(path) for path in sorted(Path(name).rglob("*")) if path.is_file() and path.name[0] not in "._"]
         found = [path for path in inside if path.lower().endswith(PARQUET)]

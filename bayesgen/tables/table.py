@@ -51,7 +51,7 @@ class Table(Columns):
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: kind of values, codes and distinct values
         if sparse.issparse(X):
-            rows = X if _plain(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
+            rows = X if _is_csr(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
             rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
             if not rows.has_canonical_format:  # an entry written in parts is their sum
                 rows = rows.copy()
@@ -80,7 +80,7 @@ class Table(Columns):
         return self.native.shape[0]
 
     def renamed(self, columns) -> "Table":
-        """The same rows under other names of the columns, one for each."""
+        """Return the same rows under other names of the columns, one for each."""
         if columns is self.columns or columns == self.columns:
             return self
         if len(columns) != len(self.columns):
@@ -95,7 +95,7 @@ class Table(Columns):
         return result
 
     def rows(self, chosen: np.ndarray) -> "Table":
-        """The rows where ``chosen`` (n,) is true."""
+        """Select the rows where ``chosen`` (n,) is true."""
         if self._frame is not None:
             return Table(self._frame[np.flatnonzero(chosen)].to_native())
         return Table(self.native[chosen])
@@ -152,13 +152,13 @@ class Table(Columns):
         return None if found and found.kind == "names" and seen <= 10 else found
 
     def bools(self, columns) -> tuple[str, ...]:
-        """Those of some columns that hold True and False, not 1 and 0."""
+        """Return the columns that hold True and False, not 1 and 0."""
         if self._array is not None and self._array.dtype.kind != "O":
             return tuple(columns) if self._array.dtype.kind == "b" else ()
         return super().bools(columns)
 
     def common(self, features: str) -> str | None:
-        """Family of every column, where it needs no look at each: of rows of one type, not whole numbers with names."""
+        """Return the family of every column for rows of one type, but for whole numbers with names; else None."""
         if self._array is None or (self.names is not None and self._array.dtype.kind not in "fb"):
             return None
         if features == "auto":
@@ -166,7 +166,7 @@ class Table(Columns):
         return features
 
     def numbers(self, columns) -> Any:
-        """Array (n, columns) of floats (or integers, or bools), NaN where missing; csr_array of a sparse matrix."""
+        """Return (n, columns) of floats (or integers, or bools), NaN where missing; a csr_array of sparse rows."""
         if self._array is not None and self._array.dtype.kind in "biuf":
             if columns is self.columns or columns == self.columns:
                 return self._array
@@ -189,7 +189,7 @@ class Table(Columns):
         return to_float(self.labels(column), column)
 
     def labels(self, column: str) -> np.ndarray:
-        """The column's values as they are: an array (n,), None, NaN or NA where missing."""
+        """Return the column's values unchanged: an array (n,), None, NaN or NA where missing."""
         if self.sparse:
             raise TypeError(f"X is sparse, and column {column!r} is categorical: give X.toarray()")
         if self._frame is None:
@@ -204,14 +204,14 @@ class Table(Columns):
         return series.to_numpy()
 
     def _distinct(self, column: str) -> tuple[np.ndarray, list]:
-        """Code of each value of a column, -1 where missing, and the distinct values; looked up once."""
+        """Return the code of each value of a column, -1 where missing, and the distinct values; looked up once."""
         self._taken(column)
         if (column, "codes") not in self._known:
             self._known[column, "codes"] = factorize(self._coded(column), column)
         return self._known[column, "codes"]
 
     def _coded(self, column: str) -> Any:
-        """The values of a column as they are coded fastest: text and categories of pandas as it has them."""
+        """Return the values of a column in the form that is coded fastest: text and categories as pandas has them."""
         if self._frame is not None and self._frame.implementation.is_pandas():
             import narwhals as nw
 
@@ -221,7 +221,7 @@ class Table(Columns):
         return self.labels(column)
 
     def categories(self, column: str) -> tuple:
-        """Declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
+        """Return the declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
         self._taken(column)
         if self._frame is not None:
             series = self._series(column)
@@ -235,14 +235,14 @@ class Table(Columns):
 
     @functools.cached_property
     def _levels(self) -> "Levels | None":
-        """How to look up the values of an array of whole numbers, where they lie close enough together."""
+        """Look-up table of an array of whole numbers that lie close together, else None."""
         if self._array is not None and self._array.dtype.kind in "iu" and not self.sparse:
             levels = Levels(self._array)
             return levels if levels.width.max() <= Levels.WIDEST else None
         return None
 
     def codes(self, columns: tuple[str, ...], categories: tuple, new: dict | None = None) -> np.ndarray:
-        """Position of each value among ``categories``, (n, columns), NaN where missing.
+        """Return the position of each value among ``categories``, (n, columns), NaN where missing.
 
         A value that is not among them is an error; or missing, where ``new`` is given: it then maps the column to such
         values and how many rows hold them.
@@ -278,17 +278,17 @@ class Table(Columns):
 
 @functools.lru_cache(8)
 def numbered(count: int) -> tuple[str, ...]:
-    """Names of columns that have none: x0, x1, ...; one tuple for as many of them."""
+    """Return names for columns that have none: x0, x1, ...; equal counts share one tuple."""
     return tuple([f"x{j}" for j in range(count)])
 
 
-def _plain(X) -> bool:
-    """Whether a sparse matrix is CSR of numbers already, of which nothing is left to check."""
+def _is_csr(X) -> bool:
+    """Return True if a sparse matrix is CSR of numbers already, so that nothing is left to check."""
     return X.format == "csr" and X.dtype.kind in "biuf" and X.ndim == 2 and min(X.shape) > 0
 
 
 def _nothing(series) -> bool:
-    """Whether a column is of a type that holds nothing but nulls."""
+    """Return True if a column is of a type that holds nothing but nulls."""
     import narwhals as nw
 
     return series.dtype == nw.Unknown and series.null_count() == len(series)

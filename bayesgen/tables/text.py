@@ -1,4 +1,4 @@
-"""What the text of a file says: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
+"""Kinds of the text in a file: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
 
 import re
 from collections import Counter
@@ -24,17 +24,17 @@ _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": Fal
 
 
 def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Series", "pd.Series"]:
-    """What a column of text holds, and how each of its gaps was spelled.
+    """Convert a column of text to its kind, and return it with the spelling of each gap.
 
     Parameters
     ----------
     fields : Series of str, or Arrow array of strings
         The fields as they stand in the file.
     missing : collection of str
-        What is missing beside an empty field.
+        Words for a gap, beside an empty field.
     kind : {"text", "number"}, optional
-        What the column is; by default numbers (or bools) where all fields are, and text where one is not. Beside
-        numbers NA, NaN, null and the like are gaps. Leading zeros are those of a code, unless ``kind`` is "number".
+        Kind of the column; by default numbers (or bools) where all fields are, and text where one is not. Beside
+        numbers NA, NaN, null and the like are gaps. Leading zeros tell a code, unless ``kind`` is "number".
     """
     import pyarrow as pa
 
@@ -45,27 +45,27 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Se
     some, word = _observed(whole.take(pa.array(few, pa.int64())), gone[few])
     parsed = _parsed(some, padded=True)
     if kind == "text" or (kind is None and len(some) and parsed is None):
-        return _texts(whole, gone), _spelled(whole, gone)
+        return _texts(whole, gone), _spellings(whole, gone)
     if parsed is not None and parsed.dtype.kind in "if" and not word:
-        plain = _plain(whole, gone, kind == "number", parsed.dtype.kind == "i")
+        plain = _fast_numbers(whole, gone, kind == "number", parsed.dtype.kind == "i")
         if plain is not None:
-            return _numbers(plain, gone), _spelled(whole, gone)
+            return _numbers(plain, gone), _spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
     gaps = _among(distinct, {"", *missing}) | _is_gap_word(distinct)
     parsed = _parsed(_functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
     if parsed is None:
-        return _texts(whole, gone), _spelled(whole, gone)
+        return _texts(whole, gone), _spellings(whole, gone)
     values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
     values[~gaps] = parsed
-    return _numbers(values.take(codes), gaps[codes]), _spelled(whole, gaps[codes])
+    return _numbers(values.take(codes), gaps[codes]), _spellings(whole, gaps[codes])
 
 
 _LOOK = 64  # fields looked at first, from all over the column: where one of them is text, the column is
 
 
-def _spelled(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
-    """How gaps were spelled, by row."""
+def _spellings(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+    """Return the spelling of gaps, by row."""
     import pandas as pd
     import pyarrow as pa
 
@@ -74,14 +74,14 @@ def _spelled(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
 
 
 def kind_of(fields, missing=()) -> str:
-    """What some fields of a column say it holds: "b" bools, "f" numbers, "O" text; "" where all may be gaps.
+    """Return the kind of some fields of a column: "b" bools, "f" numbers, "O" text; "" where all may be gaps.
 
     Parameters
     ----------
     fields : Array of str of pyarrow
         As they stand in the file.
     missing : collection of str
-        What is missing beside an empty field.
+        Words for a gap, beside an empty field.
     """
     import pyarrow as pa
 
@@ -95,7 +95,7 @@ def kind_of(fields, missing=()) -> str:
 
 
 def _texts(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
-    """Text, None where ``gone``, of the type that this pandas has for it."""
+    """Return text, None where ``gone``, of the type that this pandas has for it."""
     import pandas as pd
     import pyarrow as pa
 
@@ -105,7 +105,7 @@ def _texts(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
 
 
 def _numbers(values: np.ndarray, gone: np.ndarray) -> "pd.Series":
-    """Numbers or bools, missing where ``gone``; whole ones stay whole beside a gap."""
+    """Return numbers or bools, missing where ``gone``; whole ones stay whole beside a gap."""
     import pandas as pd
 
     if gone.any() and values.dtype.kind != "f":
@@ -114,8 +114,8 @@ def _numbers(values: np.ndarray, gone: np.ndarray) -> "pd.Series":
     return pd.Series(values)
 
 
-def _plain(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: bool) -> np.ndarray | None:
-    """All fields but those gone as integers, where ``whole``, or floats some of which have a fraction; else None.
+def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: bool) -> np.ndarray | None:
+    """Return the fields that are not ``gone`` as integers, if ``whole``, or as floats with some fraction; else None.
 
     It is the fast way, for fields that seem to be such: a cast that fails takes longer than all the rest.
     """
@@ -139,13 +139,13 @@ def _plain(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: bool) -> n
 
 
 def _ends(fields: "pa.Array") -> np.ndarray:
-    """Where fields begin and end in Arrow's buffer of letters, (n + 1,)."""
+    """Return the bounds of the fields in Arrow's buffer of letters, (n + 1,)."""
     ends = np.frombuffer(fields.buffers()[1], np.int64 if str(fields.type)[:5] == "large" else np.int32)
     return ends[fields.offset : fields.offset + len(fields) + 1].astype(np.intp)  # else each look-up would convert them
 
 
 def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
-    """Whether some field is a 0, behind a sign or not, and then one of some letters."""
+    """Return True if some field is a 0, behind a sign or not, and then one of some letters."""
     follows = np.zeros(256, bool)
     follows[list(followers)] = True
     ends = _ends(fields)
@@ -158,7 +158,7 @@ def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
 
 
 def _observed(fields: "pa.Array", gone: np.ndarray) -> tuple["pa.Array", bool]:
-    """The trimmed fields that are neither ``gone`` nor a word for a gap, and whether there was such a word."""
+    """Return the trimmed fields that are neither ``gone`` nor a word for a gap, and True if there was such a word."""
     import pyarrow as pa
 
     word = _is_gap_word(fields)
@@ -170,7 +170,7 @@ def _is_gap_word(fields: "pa.Array") -> np.ndarray:
 
 
 def numbers(fields: list[str]) -> list | None:
-    """The bools or numbers that text stands for, leading zeros or not; None where some is neither."""
+    """Return the bools or numbers that text stands for, leading zeros or not; None where some is neither."""
     import pyarrow as pa
 
     parsed = _parsed(pa.array(fields, pa.large_string()), padded=True)
@@ -178,7 +178,7 @@ def numbers(fields: list[str]) -> list | None:
 
 
 def with_comma(texts) -> bool:
-    """Whether every one of some texts is a number, and its fraction, where it has one, stands behind a comma.
+    """Return True if all texts are numbers, and some have a fraction, behind a comma.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def with_comma(texts) -> bool:
 
 
 def with_point(fields: "pa.Array | pd.Series") -> "pa.Array":
-    """Fields with a point before the fraction of each number, where a comma stood."""
+    """Replace the comma before the fraction of each number by a point."""
     import pyarrow as pa
 
     whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
@@ -203,7 +203,7 @@ def with_point(fields: "pa.Array | pd.Series") -> "pa.Array":
 
 
 def counts_of(spelled) -> str:
-    """How often gaps were spelled in which way: ``11 empty, 8 'NA'``."""
+    """Count the spellings of gaps: ``11 empty, 8 'NA'``."""
     counts = Counter(spelled).most_common()
     shown = [f"{n} {repr(field) if field else 'empty'}" for field, n in counts[:MOST]]
     rest = sum(n for _, n in counts[MOST:])
@@ -211,7 +211,7 @@ def counts_of(spelled) -> str:
 
 
 def _functions() -> Any:
-    """Arrow's functions of columns: it makes them while it is imported, so that no type checker knows their names."""
+    """Return Arrow's functions of columns: made while it is imported, so that no type checker knows them."""
     from pyarrow import compute
 
     return compute
@@ -227,7 +227,7 @@ def _among(fields: "pa.Array", words) -> np.ndarray:
 
 
 def _parsed(fields: "pa.Array", padded: bool) -> np.ndarray | None:
-    """Bools, integers or floats, each as near as its type comes; None where some field is text, or nothing tells."""
+    """Return bools, integers or floats, as near as their type comes; None where a field is text, or nothing tells."""
     import pyarrow as pa
 
     compute = _functions()

@@ -1,4 +1,4 @@
-"""What the commands print and write: lines and tables for the terminal, JSON, pictures, and a page of it all."""
+"""Output of the commands: lines and tables for the terminal, JSON, pictures, and a page of it all."""
 
 from bayesgen.cli.report.account import Account
 from bayesgen.cli.report.files import FILES, write

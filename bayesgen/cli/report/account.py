@@ -1,4 +1,4 @@
-"""All that a run of `bayesgen compare` found: for the page, for the files, and for programs."""
+"""Results of a run of `bayesgen compare`: for the page, for the files, and for programs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """What was read, what was compared, and what came of it.
+    """Input, settings and results of a comparison.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Account:
     models : ModelComparison or None
         Models beside each other, where they were asked for.
     worth : DataFrame, shape (n, columns)
-        What each column is worth to ``model`` under the exact posterior, on held-out rows.
+        Worth of each column to ``model`` under the exact posterior, on held-out rows.
     seed : int
         Of the folds and of NUTS.
     command : str
@@ -48,7 +48,7 @@ class Account:
     command: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; None in place of what is no number or infinite."""
+        """Return plain values, for JSON; None in place of NaN and infinite numbers."""
         labels, counts = np.unique(self.prepared.y, return_counts=True)
         columns = {column: family for family, own in families(self.schema).items() for column, _ in own}
         worth = {"importance": self.worth.mean(), "standard_error": self.worth.sem()}
@@ -75,7 +75,7 @@ class Account:
             found["models"] = self.models.table.to_dict(orient="index")
             found["best"], found["remarks"] = self.models.best, self.models.remarks
             found["notes"] += [vars(note) for note in self.models.notes]
-        return {name: _plain(own) for name, own in found.items()}
+        return {name: _as_json(own) for name, own in found.items()}
 
     def _inference(self, name: str) -> dict[str, Any]:
         scores, result = vars(self.result.scores(name)), self.result
@@ -85,11 +85,11 @@ class Account:
         return scores | {"seconds": result.seconds[name]} | most | few
 
 
-def _plain(value):
-    """Values as JSON has them."""
+def _as_json(value):
+    """Convert values to those that JSON has."""
     if isinstance(value, dict):
-        return {str(name): _plain(own) for name, own in value.items()}
+        return {str(name): _as_json(own) for name, own in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
+        return [_as_json(own) for own in value]
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not np.isfinite(value) else value

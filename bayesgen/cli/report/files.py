@@ -22,9 +22,9 @@ FILES = (
 
 
 def write(out, folder: Path, account: Account, whole) -> None:
-    """Write the page, its pictures, the predictions, and the posterior of all rows, that of ``whole``: all or nothing.
+    """Write the page, its pictures, the predictions, and the posterior of all rows (of ``whole``): all or nothing.
 
-    What an earlier run wrote and this one does not goes; where anything fails the files of the earlier run stay.
+    Files of an earlier run that this one does not write are removed; where anything fails they all stay.
     """
     drawn = pictures(account.result, account.models, account.worth)
     contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
@@ -41,7 +41,7 @@ def write(out, folder: Path, account: Account, whole) -> None:
 
 
 def predictions(account: Account):
-    """A row for each row used: its number, names, fold, truth, and what each inference and model said, a DataFrame."""
+    """Return a DataFrame with number, names, fold, truth and the predictions of each inference and model, by row."""
     import pandas as pd
 
     prepared, result = account.prepared, account.result

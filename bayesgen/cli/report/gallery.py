@@ -13,9 +13,9 @@ _PANELS = 12
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be seen: of which classifier and columns, and on which rows with their classes, if any.
+    """Subject of a picture: a classifier, its columns, and rows with their classes, if any.
 
-    ``loss`` is a DataFrame of what each action costs under each class.
+    ``loss`` is a DataFrame with the cost of each action under each class.
     """
 
     classifier: Any
@@ -81,7 +81,7 @@ def _regions(asked: Asked):
     return figure
 
 
-# What draws each, and whether it needs rows with their classes.
+# The function that draws each, and True if it needs rows with their classes.
 GALLERY: dict[str, tuple[Callable[[Asked], Any], bool]] = {
     "columns": (_columns, False),
     "members": (_members, False),

@@ -46,14 +46,14 @@ def _tag(name: str, *inside: str, **attributes: str) -> _Html:
 
 
 def page(account: Account, pictures: Mapping[str, Picture]) -> str:
-    """The page of a comparison, as HTML.
+    """Return the page of a comparison, as HTML.
 
     Parameters
     ----------
     account : Account
-        What was found.
+        Results of the comparison.
     pictures : mapping from name to Picture
-        What `bayesgen.cli.report.pictures.pictures` drew of it.
+        Pictures of it, see `bayesgen.cli.report.pictures.pictures`.
     """
     result, models, prepared = account.result, account.models, account.prepared
     model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in pictures.items()}
@@ -114,7 +114,7 @@ def _figure(picture: Picture) -> _Html:
 
 
 def _in_short(account: Account) -> list[str]:
-    """Sentences for a reader who reads nothing else."""
+    """Return sentences for a reader who reads nothing else."""
     result, models, worth = account.result, account.models, account.worth
     target, said = quoted(account.target), []
     if models is not None:
@@ -155,7 +155,7 @@ def _methods(account: Account) -> str:
 
 
 def _citation() -> str:
-    """How to cite, as CITATION.cff has it, plainly and for BibTeX."""
+    """Return the citation of CITATION.cff, plainly and for BibTeX."""
     about = metadata.metadata("bayesgen")
     author, title, version = about["Author"], f"bayesgen: {about['Summary']}", about["Version"]
     entry = (

@@ -10,7 +10,7 @@ from bayesgen.core.errors import several
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as PNG, what it is called, and what is seen in it, for those who do not see it."""
+    """A picture as PNG, its caption, and a description for those who do not see it."""
 
     png: bytes
     caption: str
@@ -18,7 +18,7 @@ class Picture:
 
 
 def pictures(result, models, worth) -> dict[str, Picture]:
-    """Pictures of a comparison by name; those of models and of columns where there are any."""
+    """Draw the pictures of a comparison, by name; of models and columns where there are any."""
     found = {"probabilities": _probabilities(result), "calibration": _calibration(result)}
     if models is not None:
         found["models"] = _models(models)
@@ -28,7 +28,7 @@ def pictures(result, models, worth) -> dict[str, Picture]:
 
 
 def draw_evidence(told):
-    """Draw what each value of a row does to the odds of a class."""
+    """Draw the effect of each value of a row on the odds of a class."""
     from bayesgen import plot
 
     figure = make_figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
@@ -42,7 +42,7 @@ def save_figure(figure, file, path: Path) -> None:
 
 
 def make_figure(width: float, height: float):
-    """A figure of this many inches that no window shows."""
+    """Return a figure of a width and height in inches, in no window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -58,7 +58,7 @@ def _png(figure) -> bytes:
 
 
 def panels(count: int):
-    """A figure and as many square panels, two in a row: they can be read on a telephone."""
+    """Return a figure and ``count`` square panels, two in a row: they can be read on a telephone."""
     rows, columns = -(-count // 2), min(count, 2)
     figure = make_figure(3.4 * columns + 0.4, 3.6 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -148,5 +148,5 @@ def _columns(worth) -> Picture:
 
 
 def _listed(values: Mapping) -> str:
-    """Names with their numbers, the first six."""
+    """Return names with their numbers, the first six."""
     return several(f"{name} {value:.4f}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""What the commands print: lines, and tables that no terminal is too narrow for."""
+"""Printing of the commands: lines, and tables that no terminal is too narrow for."""
 
 import io
 import sys
@@ -14,14 +14,14 @@ from bayesgen.plot import style as odds_words
 
 
 def escape() -> None:
-    """Make what the terminal's encoding lacks an escape, not an error."""
+    """Escape characters that the terminal's encoding lacks, in place of an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def consoles() -> tuple[Console, Console]:
-    """Standard output and standard error."""
+    """Return standard output and standard error."""
     return Console(), Console(stderr=True)
 
 
@@ -31,7 +31,7 @@ def say(out: Console, text: str, indent: int = 0) -> None:
 
 
 def tell_table(out: Console, read, target, prepared, schema) -> None:
-    """Print what was read: rows, classes, columns by family, and what was left out or is doubtful."""
+    """Print a summary of the table: rows, classes, columns by family, omissions and doubts."""
     first, *others = words.of_table(read, target, prepared, schema)
     say(out, first)
     for line in others:
@@ -39,7 +39,7 @@ def tell_table(out: Console, read, target, prepared, schema) -> None:
 
 
 def tell_gaps(out: Console, read, columns) -> None:
-    """Print what was taken as missing in the columns that are used."""
+    """Print the missing values in the columns that are used, counted by spelling."""
     from bayesgen.tables.text import counts_of
 
     spelled = [word for column in columns for word in read.gaps[column]]
@@ -57,20 +57,20 @@ def tell_result(out: Console, result, folds) -> None:
 
 
 def tell_models(out: Console, models) -> None:
-    """Print the scores of every model, the best first, and what was done for its sake."""
+    """Print the scores of every model, the best first, and the remarks on them."""
     _columns(out, "model", words.model_cells(models))
     for line in words.of_models(models):
         out.print(Text(line), overflow="fold")
 
 
 def tell_importance(out: Console, worth, model: str) -> None:
-    """Print which columns help a model."""
+    """Print the columns that help a model."""
     for line in words.of_columns(worth, model):
         out.print(Text(line), overflow="fold")
 
 
 def tell_evidence(out: Console, told) -> None:
-    """Print what each value of a row does to the odds of a class, the strongest first."""
+    """Print the effect of each value of a row on the odds of a class, the strongest first."""
     probability, interval = odds_words.probability(told.probability), odds_words.interval(told.interval)
     say(out, f"P({told.label}) = {probability}, 90 % interval {interval}")
     rows = {"prior": {"value": "", "log odds": f"{told.prior:+.2f}", "odds": odds_words.odds(told.prior)}}

@@ -11,7 +11,7 @@ MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covar
 
 
 def of_table(read, target, prepared, schema) -> list[str]:
-    """What was read: rows, classes, columns by family, and what was left out or is doubtful."""
+    """Summarise the table that was read: rows, classes, columns by family, omissions and doubts."""
     classes, counts = np.unique(prepared.y, return_counts=True)
     sizes = several(f"{quoted(c)} {n}" for c, n in zip(classes.tolist(), counts, strict=True))
     lines = [
@@ -25,7 +25,7 @@ def of_table(read, target, prepared, schema) -> list[str]:
 
 
 def families(schema) -> dict[str, list]:
-    """Family to its columns, each with its categories or None."""
+    """Return the columns of each family, each with its categories or None."""
     found = defaultdict(list)
     for block in schema.blocks:
         family = "categorical" if block.categories else block.leaf
@@ -35,12 +35,12 @@ def families(schema) -> dict[str, list]:
 
 
 def inference_cells(result) -> dict[str, dict[str, str]]:
-    """The scores of every inference, by heading."""
+    """Return the scores of every inference, by heading."""
     return {name: _scores(result, name) for name in result.probability}
 
 
 def of_inferences(result) -> Iterator[str]:
-    """What is to be known of the inferences' scores."""
+    """Yield remarks on the scores of the inferences."""
     from bayesgen.inspection.probabilities import FEWEST
 
     yield from _notes(result)
@@ -54,7 +54,7 @@ def of_inferences(result) -> Iterator[str]:
 
 
 def model_cells(models) -> dict[str, dict[str, str]]:
-    """The scores of every model, the best first, by heading."""
+    """Return the scores of every model, the best first, by heading."""
     rows = {}
     for name, row in models.table.iterrows():
         values = {
@@ -72,7 +72,7 @@ def model_cells(models) -> dict[str, dict[str, str]]:
 
 
 def of_models(models) -> Iterator[str]:
-    """What was done for the sake of models, and what is to be known of their scores."""
+    """Yield remarks on the models and their scores."""
     told = defaultdict(list)
     for name, remark in models.remarks.items():
         told[remark].append(name)
@@ -83,7 +83,7 @@ def of_models(models) -> Iterator[str]:
 
 
 def of_columns(worth, model: str) -> Iterator[str]:
-    """Which columns help a model clearly, by more than two standard errors."""
+    """Yield the columns that help a model clearly, by more than two standard errors."""
     if not len(worth):
         return
     mean, error = worth.mean(), worth.sem()
@@ -113,12 +113,12 @@ def _scores(result, name) -> dict[str, str]:
 
 
 def from_exact(result, name) -> np.ndarray:
-    """How far an inference's class probabilities are from the exact ones; empty where there is nothing to compare."""
+    """Return the distances of class probabilities from the exact ones; empty where there is nothing to compare."""
     return result.difference(name) if name != "exact" and "exact" in result.probability else np.empty(0)
 
 
 def _notes(result) -> Iterator[str]:
-    """Failures, then warnings, each text once with the inferences and folds it came from."""
+    """Yield failures, then warnings, each text once with the inferences and folds it came from."""
     places = defaultdict(lambda: defaultdict(list))
     for note in sorted(result.notes, key=lambda note: not note.failed):
         places[note.failed, note.text][note.inference].append(note.fold)
