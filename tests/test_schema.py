@@ -15,6 +15,7 @@ import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalInverseGamma
 from bayesgen.tables import files
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.survey import Survey
 from bayesgen.tables.table import Table
 
 Y = np.array(["a", "b"] * 4)
@@ -529,3 +530,22 @@ def test_what_names_or_numbers_the_rows_is_told(kind):
     told = " ".join(str(w.message) for w in caught)
     assert "column 'name' seems to name the rows" in told and "column 'row' seems to number the rows" in told
     assert "column 'day' holds dates as text" in told and "'date'} for the number of days" in told
+
+
+# -- one description of columns --------------------------------------------------------------------------------------
+
+
+def test_a_survey_of_pieces_describes_columns_as_the_table_does():
+    """So a schema is the same whether the rows came at once or piece by piece; what is not looked up yet is None."""
+    X = pd.DataFrame(
+        {"size": [1.5, 2.0, None, 4.0], "sure": [True, False] * 2, "colour": ["red", "blue", "green", "red"]}
+    )
+    rows, table = X.assign(kind=["a", "b"] * 2), Table(X)
+    first, second = (Survey.of(part, "kind", None, ["colour"]) for part in (rows[:2], rows[2:]))
+    assert first is not None and second is not None
+    survey, unread = first + second, Survey(dict.fromkeys(X, "O"))
+    for column in X:
+        assert (survey.kind(column), survey.family(column)) == (table.kind(column), table.family(column))
+    assert survey.categories("colour") == table.categories("colour") and unread.categories("colour") is None
+    assert Schema.learn(survey, "auto") == Schema.learn(table, "auto")
+    assert [block.categories for block in Schema.learn(unread, "auto").blocks] == [None]

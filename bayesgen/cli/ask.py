@@ -1,7 +1,4 @@
-"""`bayesgen predict`: classes and probabilities of new rows.
-
-`bayesgen explain`: what each column of one row says for a class.
-"""
+"""`bayesgen predict`: classes and probabilities of new rows. `bayesgen explain`: the evidence of one row, by column."""
 
 import json as as_json
 import warnings

@@ -1,7 +1,4 @@
-"""`bayesgen fit` and `bayesgen update`: learn from a table, and from more rows.
-
-`bayesgen merge`: saved models that learned apart, as one.
-"""
+"""`bayesgen fit`, `update` and `merge`: learn from a table, from more rows, and from models that learned apart."""
 
 import functools
 import operator

@@ -150,7 +150,7 @@ def prepare(
     notes, told = [], defaultdict(list)
     if len(rows) < len(table):
         lost = np.flatnonzero(table[target].isna())
-        notes.append(f"{counted(len(lost), 'row')} left out: no {quoted(target)}{_spelled(gaps, [target], lost)}")
+        notes.append(f"{counted(len(lost), 'row')} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
     X, y = table.iloc[rows].drop(columns=target), np.asarray(table[target].iloc[rows].tolist())
     if y.dtype.kind == "f":
         if (y % 1 != 0).any():
@@ -168,7 +168,7 @@ def prepare(
             X = X.drop(columns=column)
             told[f"left out: {why}"].append(column)
         else:
-            X[column], doubt = _typed(X[column])
+            X[column], doubt = _of_one_type(X[column])
             if doubt and column not in said:
                 told[f"ambiguous: {doubt}"].append(column)
             elif model == "nb" and column not in said and _skewed(X[column]):
@@ -179,11 +179,11 @@ def prepare(
 
     missing = X.isna().to_numpy()
     if missing.any() and model == "nb":
-        spelled = _spelled(gaps, X.columns, rows)
+        spelled = _spellings(gaps, X.columns, rows)
         notes.append(f"{counted(missing.sum(), 'missing value')} integrated out{spelled}")
     if missing.any() and model == "gda":
         whole = ~missing.any(1)
-        spelled = _spelled(gaps, X.columns, rows)
+        spelled = _spellings(gaps, X.columns, rows)
         notes.append(f"{counted((~whole).sum(), 'row')} left out: gda compares on rows without gaps{spelled}")
         X, y, rows, names = X[whole], y[whole], rows[whole], names[whole]
         _check_classes(target, y)
@@ -255,7 +255,7 @@ def _unusable(column, rows, model) -> str | None:
     return None
 
 
-def _typed(column) -> tuple[Any, str]:
+def _of_one_type(column) -> tuple[Any, str]:
     """Return a usable column of one type, and a doubt about the type, "" for none."""
     import pandas as pd
 
@@ -292,7 +292,7 @@ def _gap_words(values) -> str:
     return what if found else ""
 
 
-def _spelled(gaps, columns, rows) -> str:
+def _spellings(gaps, columns, rows) -> str:
     """Count the spellings of gaps in some columns and rows, in brackets; "" where none is known."""
     found = [gaps[c] for c in columns if c in gaps] if gaps else []
     spelled = [word for series in found for word in series[series.index.isin(rows)]]

@@ -93,7 +93,7 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     columns = list(schema.columns if schema else used)
     kinds = dict.fromkeys(used, "number") | dict.fromkeys(others, "text")
     for block in schema.blocks if schema else ():
-        if block.categories is not None and all(isinstance(category, str) for category in block.categories):
+        if block.textual:
             kinds |= dict.fromkeys(block.columns, "text")
     read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, csv)
     absent = [column for column in used if column not in read.table.columns]

@@ -1,6 +1,6 @@
-"""The arguments that several commands share, each described once.
+"""The arguments that several commands share, and the commands' errors and warnings.
 
-How the commands speak: errors as one line, warnings as lines, hints in the words of the command line.
+Errors are printed as one line, warnings as lines, and arguments that they advise as options of the command line.
 """
 
 import contextlib

@@ -1,10 +1,7 @@
-"""Sources of batches: they give jobs, parts that can be read by themselves on any thread.
+"""Sources of batches: their contract, and sources that are streams, iterators of tables, or Dask collections.
 
-Schemas of pyarrow: what the types of columns declare.
-
-Streams of record batches, and iterators of tables.
-
-Dask collections as a source: the workers of a cluster sum their partitions, and only sums travel, up a tree.
+A source gives jobs, parts that can be read by themselves on any thread. The partitions of a Dask collection are summed
+by the workers of its cluster, and only sums travel, up a tree.
 """
 
 import abc

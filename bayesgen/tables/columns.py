@@ -1,6 +1,6 @@
 """Columns as users bring them: how they form a table, and the kinds of their values.
 
-Categories of whole numbers that lie close together: looked up in a table instead of hashed.
+Categories of whole numbers that lie close together are looked up in a table instead of hashed.
 """
 
 import datetime

@@ -115,7 +115,7 @@ def read(
     for column, fields in table:
         kind = kinds.get(column)
         if parquet:
-            columns[column], gaps[column] = _typed(fields, column in declared, missing, kind)
+            columns[column], gaps[column] = _parquet_column(fields, column in declared, missing, kind)
         else:
             kind = "text" if kind in ("label", "category") else kind
             columns[column], gaps[column] = column_of(fields, missing, kind)
@@ -209,7 +209,7 @@ def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]
 _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")  # that keep 2^53 + 1 beside a gap
 
 
-def _typed(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
+def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
     """Return a column of a Parquet file, and the spelling of its gaps."""
     import pandas as pd
 

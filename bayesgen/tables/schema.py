@@ -57,6 +57,11 @@ class Block:
     leaf: ExponentialFamily | str
     categories: tuple | None = None
 
+    @property
+    def textual(self) -> bool:
+        """True if the categories are text."""
+        return self.categories is not None and all(isinstance(label, str) for label in self.categories)
+
 
 @saveable
 @dataclass(frozen=True)

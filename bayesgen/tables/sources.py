@@ -1,8 +1,7 @@
-"""CSV files, whose fields are text: a column's kind is known when all of it has been seen, or by a schema.
+"""Sources that are files, and the choice of a source for the data that a user gave.
 
-Parquet files, whose columns have types, row group by row group.
-
-`source_of` finds the source for paths, Arrow streams, lazy frames, collections of Dask and iterators of tables.
+The fields of CSV files are text: the kind of a column is known when all of it has been seen, or by a schema. Columns of
+Parquet files have types; they are read row group by row group.
 """
 
 import functools
@@ -135,8 +134,7 @@ def kinds_of(schema) -> dict[str, str]:
     """Return the kinds of the columns of a schema: "O" where categories are text and for dates, else "f"."""
     kinds = {}
     for block in schema.blocks:
-        text = block.categories is not None and all(isinstance(c, str) for c in block.categories)
-        kinds |= dict.fromkeys(block.columns, "O" if text else "f")
+        kinds |= dict.fromkeys(block.columns, "O" if block.textual else "f")
     return kinds | dict.fromkeys(schema.dates, "O")
 
 

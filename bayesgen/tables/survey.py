@@ -76,7 +76,7 @@ class Survey(Columns):
                     kind=theirs,
                 )
             kinds[column] = mine or theirs
-        levels = {c: _merged(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
+        levels = {c: _joined(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
         return Survey(kinds, levels, self.labels | other.labels, self.sparse)
 
     @property
@@ -116,12 +116,12 @@ def _levels(batch, table: Table, column: str) -> tuple:
     if pa.types.is_dictionary(values.type):
         found: tuple = ()
         for chunk in values.chunks:
-            found = _merged(found, tuple(v for v in chunk.dictionary.to_pylist() if v is not None))
+            found = _joined(found, tuple(v for v in chunk.dictionary.to_pylist() if v is not None))
         return found
     return table.categories(column)
 
 
-def _merged(a: tuple, b: tuple) -> tuple:
+def _joined(a: tuple, b: tuple) -> tuple:
     """Merge two tuples of levels: in their own order where one has all of the other's, else sorted."""
     if len(a) < len(b):
         a, b = b, a

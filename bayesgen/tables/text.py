@@ -45,26 +45,26 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Se
     some, word = _observed(whole.take(pa.array(few, pa.int64())), gone[few])
     parsed = _parsed(some, padded=True)
     if kind == "text" or (kind is None and len(some) and parsed is None):
-        return _texts(whole, gone), _spellings(whole, gone)
+        return _texts(whole, gone), _gap_spellings(whole, gone)
     if parsed is not None and parsed.dtype.kind in "if" and not word:
         plain = _fast_numbers(whole, gone, kind == "number", parsed.dtype.kind == "i")
         if plain is not None:
-            return _numbers(plain, gone), _spellings(whole, gone)
+            return _numbers(plain, gone), _gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
     gaps = _among(distinct, {"", *missing}) | _is_gap_word(distinct)
     parsed = _parsed(_functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
     if parsed is None:
-        return _texts(whole, gone), _spellings(whole, gone)
+        return _texts(whole, gone), _gap_spellings(whole, gone)
     values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
     values[~gaps] = parsed
-    return _numbers(values.take(codes), gaps[codes]), _spellings(whole, gaps[codes])
+    return _numbers(values.take(codes), gaps[codes]), _gap_spellings(whole, gaps[codes])
 
 
 _LOOK = 64  # fields looked at first, from all over the column: where one of them is text, the column is
 
 
-def _spellings(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+def _gap_spellings(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
     """Return the spelling of gaps, by row."""
     import pandas as pd
     import pyarrow as pa

@@ -51,14 +51,14 @@ def tell_result(out: Console, result, folds) -> None:
     """Print the scores of every inference, side by side where the terminal is wide enough, else below each other."""
     if result.folds < folds:
         say(out, f"{result.folds} folds, not {folds}: the smallest class has no more rows", indent=2)
-    _columns(out, "inference", words.inference_cells(result))
+    _print_rows(out, "inference", words.inference_cells(result))
     for line in words.of_inferences(result):
         out.print(Text(line), overflow="fold")
 
 
 def tell_models(out: Console, models) -> None:
     """Print the scores of every model, the best first, and the remarks on them."""
-    _columns(out, "model", words.model_cells(models))
+    _print_rows(out, "model", words.model_cells(models))
     for line in words.of_models(models):
         out.print(Text(line), overflow="fold")
 
@@ -80,12 +80,12 @@ def tell_evidence(out: Console, told) -> None:
             "log odds": f"{term:+.2f}",
             "odds": odds_words.factor(term),
         }
-    _columns(out, "column", rows)
+    _print_rows(out, "column", rows)
     total = told.prior + sum(told.terms.values())
     say(out, f"Together {total:+.2f}: odds of {odds_words.odds(total)}.")
 
 
-def _columns(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
+def _print_rows(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
     """Print rows of values by heading, side by side where the terminal is wide enough, else below each other."""
     table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     headings = list(next(iter(rows.values())))
