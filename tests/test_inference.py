@@ -7,18 +7,7 @@ import pytest
 from numpy.random import default_rng
 from scipy.integrate import quad_vec
 
-from bayesgen import (
-    MAP,
-    ML,
-    NUTS,
-    Exact,
-    ExactPosterior,
-    GaussianDiscriminantClassifier,
-    Laplace,
-    ParameterDraws,
-    PointEstimate,
-    fit,
-)
+from bayesgen import MAP, ML, NUTS, Exact, GaussianDiscriminantClassifier, Laplace, fit
 from bayesgen.inference import resolve
 from bayesgen.models import (
     BetaBernoulli,
@@ -28,7 +17,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
-from bayesgen.posterior import generator
+from bayesgen.posterior import ExactPosterior, ParameterDraws, PointEstimate, generator
 
 COIN = BetaBernoulli(2.0, 3.0)
 SHORT = NUTS(num_samples=40, num_warmup=50, num_chains=2)

@@ -18,8 +18,6 @@ from bayesgen.posterior.compiled import fresh, kept, shapes
 if TYPE_CHECKING:
     from xarray import DataTree
 
-    from bayesgen.posterior.posterior import ParameterDraws
-
 DEEPEST = 10  # most doublings of a trajectory: NumPyro's default, which `bayesgen.NUTS` keeps
 _DATA = ("observed_data", "constant_data")  # groups without chains and draws
 
@@ -32,10 +30,11 @@ class Variable(NamedTuple):
     attrs: Mapping[str, Any] = {}
 
 
+Draws = Any  # `bayesgen.posterior.ParameterDraws`, which imports this file
 Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 
 
-def tree(draws: "ParameterDraws", groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
+def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
     """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords, in the group ``name``.
 
     Parameters
@@ -109,7 +108,7 @@ def _stats(stats) -> dict[str, np.ndarray]:
 DRAWS = 1000  # number of draws of the prior
 
 
-def log_prior(model: Model, draws: "ParameterDraws", data=None) -> dict[str, np.ndarray]:
+def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     """Return log p(site) of each sampled site, for each draw, (chains, draws), which ArviZ's `psense` scales.
 
     It is the density in the sampled coordinates (for a covariance, its Cholesky factor); as for any program, a power of
@@ -162,7 +161,7 @@ def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size
     return {site: np.asarray(v)[None] for site, v in found.items() if site in sites}
 
 
-def add_prior(result, draws: "ParameterDraws", predictive: Groups | None = None, obs=None) -> None:
+def add_prior(result, draws: Draws, predictive: Groups | None = None, obs=None) -> None:
     """Put the groups "prior" and "prior_predictive" into a tree."""
     for group, own in tree(draws, predictive, "prior", obs).children.items():
         result[group] = own
@@ -185,7 +184,7 @@ def _run(kind, function, model, data, argument):
         return kept((kind, *shapes(*arguments)), lambda: program.build(function, *arguments, once=True))(*arguments)
 
 
-def data_groups(prior, data) -> tuple[Any, Callable[["ParameterDraws", np.random.Generator], Groups]]:
+def data_groups(prior, data) -> tuple[Any, Callable[[Draws, np.random.Generator], Groups]]:
     """Return the statistics of data without an estimator, and a function from draws to the groups that hold data.
 
     Parameters
