@@ -8,7 +8,6 @@ from mpmath import matrix, mp
 from scipy import stats
 
 from bayesgen import LinearRegressor
-from bayesgen.estimators import consistency
 from bayesgen.models import LinearRegression, LinearRegressionKnownVariance
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.models.moments import Moments
@@ -258,10 +257,10 @@ def test_student_t_of_a_great_many_rows():
 )
 def test_what_a_file_says_of_rows_fits_the_columns(change, message):
     model = LinearRegressor().fit(*near(1.0))
-    consistency.check(model)
+    model._check_parts()
     model.statistics_ = replace(model.statistics_, **change)
     with pytest.raises(ValueError, match=message):
-        consistency.check(model)
+        model._check_parts()
     model.statistics_ = Moments(np.array(1.0), np.zeros(4), np.zeros((4, 4)))
     with pytest.raises(ValueError, match="statistics_ are Moments"):
-        consistency.check(model)
+        model._check_parts()

@@ -14,6 +14,9 @@ import numpy as np
 
 from bayesgen.core.program import Record, static
 
+NOT_THERE = "the rows to forget are not among those of the fit"
+ROUNDED = 64 * float(np.finfo(float).eps)  # part of a weight or sum that is only the rounding error of a subtraction
+
 
 class Statistics(Record):
     """Sufficient statistics of some rows; ``a + b`` has the rows of both, ``a - b`` the rows of ``a`` without ``b``."""
@@ -30,6 +33,24 @@ class Statistics(Record):
 
     def __sub__(self, other) -> Self:
         return self._with(other, -1)
+
+    def without(self, part, signed: Any = False) -> Self:
+        """Return the statistics without the rows of ``part``: ``self - part``, checked.
+
+        Parameters
+        ----------
+        part : Statistics
+            Statistics of some of the rows.
+        signed : bool
+            True if plain sums may be negative; False if they are counts. For `ClassStatistics`: the names of the leaves
+            whose sums may be negative.
+
+        Raises
+        ------
+        ValueError
+            If the rows are seen not to be among these, or if the subtraction loses the digits of what is left.
+        """
+        return self - part
 
     def scaled(self, factor: float) -> Self:
         """Return the statistics with the weight of every row multiplied by ``factor``."""
@@ -68,6 +89,14 @@ class SumStatistics(Statistics):
         if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
+
+    def without(self, part, signed=False):
+        """Return the sums without those of ``part``; a rounding error in place of 0 becomes 0."""
+        left = self - part
+        sums = np.where(np.abs(left.sums) <= ROUNDED * np.abs(self.sums), 0.0, left.sums)
+        if not signed and (sums < 0).any():
+            raise ValueError(f"{NOT_THERE}: a count would be {sums.min():.3g}")
+        return SumStatistics(sums, left.base)
 
     def scaled(self, factor):
         """Return the sums times ``factor``."""

@@ -12,11 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
 from bayesgen.core.program import same
-from bayesgen.core.statistics import SumStatistics
 from bayesgen.estimators.base import Estimator
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.gaps import PatternMoments
-from bayesgen.models.moments import Moments
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.tables.rows import fingerprint
 
@@ -85,15 +82,6 @@ class Amendable(Estimator, abc.ABC):
         return self.total_weight_**2 / float(np.sum(self.statistics_.squares))
 
 
-_DIGITS = 1e-8  # relative error that forgetting may leave in a scatter
-_EPS = float(np.finfo(float).eps)
-_NOT_THERE = "the rows to forget are not among those of the fit"
-_LOST = (
-    "forgetting these rows would lose the digits of what is left: they hold nearly all of the spread of a column, or "
-    "are not among the rows of the fit; fit the rows that stay instead"
-)
-
-
 def merge(a, b):
     """Return a classifier that has learned from the rows of both; see `GenerativeClassifier.__add__`."""
     result = clone_of_both(a, b)
@@ -142,74 +130,11 @@ def _again(estimator, like, statistics: ClassStatistics):
 def forget(estimator, X, y, sample_weight=None):
     """Do `GenerativeClassifier.forget`."""
     part, whole = estimator._sum(X, y, sample_weight), _sums(estimator)
-    classes = _remaining(whole.classes, part.classes, True)
-    leaves: dict[str, Any] = {}
-    for name, leaf in estimator.model_.leaves.items():
-        before, gone = whole.leaves[name], part.leaves[name]
-        if isinstance(before, SumStatistics):
-            leaves[name] = _remaining(before, gone, leaf.density_kind != "density")
-        else:
-            leaves[name] = _settled(before, before - gone)
-            _check_digits(before, leaves[name])
-    squares = np.maximum(whole.squares - part.squares, 0.0)
-    if not classes.sums.any():
+    signed = {name for name, leaf in estimator.model_.leaves.items() if leaf.density_kind == "density"}
+    left = whole.without(part, signed)
+    if not left.classes.sums.any():
         raise ValueError("no row would be left; a classifier that forgets all has nothing to stand on")
-    left = ClassStatistics(classes, leaves, squares, whole.schema, whole.decayed)
     return _again(estimator, estimator, left)
-
-
-def _remaining(whole: SumStatistics, part: SumStatistics, counts: bool) -> SumStatistics:
-    """Sums without those of some rows; what rounding leaves of nothing is nothing."""
-    left = whole - part
-    sums = np.where(np.abs(left.sums) <= 64 * _EPS * np.abs(whole.sums), 0.0, left.sums)
-    if counts and (sums < 0).any():
-        raise ValueError(f"{_NOT_THERE}: a count would be {sums.min():.3g}")
-    return SumStatistics(sums, left.base)
-
-
-def _settled(whole, left) -> Any:
-    """Moments in which a weight that rounding left of nothing is nothing, as are its mean and scatter."""
-    if isinstance(whole, PatternMoments):
-        before = whole.by_pattern()
-        return PatternMoments.of({p: _settled(before[p], part) for p, part in left.by_pattern().items()})
-    if not isinstance(whole, Moments):
-        return left
-    some = left.n > 64 * _EPS * whole.n
-    if (left.n < -64 * _EPS * whole.n).any():
-        raise ValueError(f"{_NOT_THERE}: the weight of a class would be {left.n.min():.3g}")
-    wide = some[..., None] if whole.vector else some
-    scatter = np.where(wide[..., None] if whole.vector else wide, left.scatter, 0.0)
-    return Moments(np.where(some, left.n, 0.0), np.where(wide, left.mean, 0.0), scatter)
-
-
-def _check_digits(whole, left) -> None:
-    """Raise where subtracting lost digits.
-
-    A scatter errs by some eps of that of the whole, and by what the distance of two means has of eps of their size.
-    That must be less than 1e-8 of the scatter that is left and the variance of one row, in every direction: on their
-    sum the posterior rests.
-    """
-    if isinstance(whole, PatternMoments):
-        variance, parts = left.pooled.variance, left.by_pattern()
-        pairs = [(before, parts[p]) for p, before in whole.by_pattern().items() if p in parts]
-    elif isinstance(whole, Moments):
-        variance, pairs = left.pooled.variance, [(whole, left)]
-    else:
-        return  # a user's own statistics subtract as they say
-    for before, after in pairs:
-        squares = np.diagonal(before.scatter, axis1=-2, axis2=-1) if before.vector else before.scatter
-        size = (before.n[..., None] if before.vector else before.n) * squares
-        doubt = 8 * _EPS * (squares + np.abs(before.mean) * np.sqrt(size))
-        if before.vector:
-            base = after.scatter + np.diag(variance)
-            unit = np.diagonal(base, axis1=-2, axis2=-1)
-            root = np.sqrt(np.maximum(unit, variance * _DIGITS))
-            least = np.linalg.eigvalsh(base / root[..., :, None] / root[..., None, :])[..., 0]
-            lost = (doubt / root**2).sum(-1) > _DIGITS * least
-        else:
-            lost = (doubt > _DIGITS * (after.scatter + variance)) | (after.scatter < -doubt)
-        if lost.any():
-            raise ValueError(_LOST)
 
 
 def decay(estimator, factor: float):

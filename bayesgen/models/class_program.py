@@ -58,6 +58,13 @@ class ClassStatistics(Statistics):
         classes, squares = combine(self.classes, other.classes), combine(self.squares, other.squares)
         return ClassStatistics(classes, leaves, squares, self.schema or other.schema, self.decayed or other.decayed)
 
+    def without(self, part, signed=()):
+        """Return the statistics without the rows of ``part``; ``signed`` names leaves whose sums may be negative."""
+        classes = self.classes.without(part.classes)
+        leaves = {name: own.without(part.leaves[name], name in signed) for name, own in self.leaves.items()}
+        squares = np.maximum(self.squares - part.squares, 0.0)
+        return ClassStatistics(classes, leaves, squares, self.schema, self.decayed)
+
     def scaled(self, factor):
         """Return the statistics with every row weighted ``factor`` times as before, marked as `decayed`."""
         leaves = {name: own.scaled(factor) for name, own in self.leaves.items()}

@@ -217,7 +217,7 @@ class LineStatistics(Statistics):
         if not other.n:
             return self
         if sign < 0:
-            return self._without(other)
+            return self.without(other)
         if not self.n:
             return other
         n, step, squares = self.n + other.n, other.mean - self.mean, np.asarray(self.squares + other.squares)
@@ -226,22 +226,25 @@ class LineStatistics(Statistics):
         decayed = self.decayed or other.decayed
         return LineStatistics(np.asarray(n), self.mean + other.n / n * step, _positive(factor), squares, decayed)
 
-    def _without(self, other):
-        n, step = np.asarray(self.n - other.n), other.mean - self.mean
+    def without(self, part, signed=False):
+        """Return the statistics without the rows of ``part``, or raise where more than 1e-8 may be lost."""
+        if not part.n:
+            return self
+        n, step = np.asarray(self.n - part.n), part.mean - self.mean
         if n < 0:
-            raise ValueError(f"{float(other.n):g} rows cannot be taken out of {float(self.n):g}")
+            raise ValueError(f"{float(part.n):g} rows cannot be taken out of {float(self.n):g}")
         if not n:
             return replace(self, n=n, mean=0 * self.mean, factor=0 * self.factor, squares=np.asarray(0.0))
-        squares = np.maximum(self.squares - other.squares, 0.0)
-        share = np.sqrt(self.n / n * other.n)
-        rows = np.vstack([other.factor, share * step])
+        squares = np.maximum(self.squares - part.squares, 0.0)
+        share = np.sqrt(self.n / n * part.n)
+        rows = np.vstack([part.factor, share * step])
         seen, factor = self.factor.any(0), np.zeros_like(self.factor)  # a constant column stays one
         if rows[:, ~seen].any():
             raise ValueError(_LOST)
         if seen.any():
             noise = share * _EPS * np.abs(self.mean[seen])
             factor[np.ix_(seen, seen)] = _take_out(np.linalg.qr(self.factor[:, seen], mode="r"), rows[:, seen], noise)
-        return LineStatistics(n, self.mean - other.n / n * step, factor, squares, self.decayed)
+        return LineStatistics(n, self.mean - part.n / n * step, factor, squares, self.decayed)
 
 
 def _reduce(factor, rows):

@@ -12,10 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesgen.core.errors import DataError
-from bayesgen.core.statistics import Statistics
+from bayesgen.core.statistics import NOT_THERE, ROUNDED, Statistics
 from bayesgen.numerics.sums import Grouping, mean_and_scatter
 
 _EPS = float(np.finfo(float).eps)
+_DIGITS = 1e-8  # largest relative error of a scatter after taking rows out
+_LOST = (
+    "forgetting these rows would lose the digits of what is left: they hold nearly all of the spread of a column, or "
+    "are not among the rows of the fit; fit the rows that stay instead"
+)
 
 
 class Pooled(NamedTuple):
@@ -93,6 +98,42 @@ class Moments(Statistics):
         scatter = self.scatter + sign * other.scatter + sign * between * square
         scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
         return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
+
+    def without(self, part, signed=False):
+        """Return the moments without the rows of ``part``, or raise where the scatter would lose its digits."""
+        left = (self - part).without_dust(self)
+        left.check_digits(self, left.pooled.variance)
+        return left
+
+    def without_dust(self, whole: "Moments") -> "Moments":
+        """Return these moments, ``whole`` less some rows, with 0 for a weight that is only a rounding error."""
+        some = self.n > ROUNDED * whole.n
+        if (self.n < -ROUNDED * whole.n).any():
+            raise ValueError(f"{NOT_THERE}: the weight of a class would be {self.n.min():.3g}")
+        wide = some[..., None] if self.vector else some
+        scatter = np.where(wide[..., None] if self.vector else wide, self.scatter, 0.0)
+        return Moments(np.where(some, self.n, 0.0), np.where(wide, self.mean, 0.0), scatter)
+
+    def check_digits(self, whole: "Moments", variance) -> None:
+        """Raise ValueError if these moments, ``whole`` less some rows, have lost digits.
+
+        The error of a scatter is some eps of the scatter of the whole, plus the error that eps of the means makes in
+        their distance. It must be less than 1e-8 of the scatter left plus the ``variance`` of one row (features...),
+        in every direction: the posterior rests on this sum.
+        """
+        squares = np.diagonal(whole.scatter, axis1=-2, axis2=-1) if whole.vector else whole.scatter
+        size = (whole.n[..., None] if whole.vector else whole.n) * squares
+        doubt = 8 * _EPS * (squares + np.abs(whole.mean) * np.sqrt(size))
+        if whole.vector:
+            base = self.scatter + np.diag(variance)
+            unit = np.diagonal(base, axis1=-2, axis2=-1)
+            root = np.sqrt(np.maximum(unit, variance * _DIGITS))
+            least = np.linalg.eigvalsh(base / root[..., :, None] / root[..., None, :])[..., 0]
+            lost = (doubt / root**2).sum(-1) > _DIGITS * least
+        else:
+            lost = (doubt > _DIGITS * (self.scatter + variance)) | (self.scatter < -doubt)
+        if lost.any():
+            raise ValueError(_LOST)
 
     def scaled(self, factor):
         """Scale weight and scatter in proportion; keep the mean."""

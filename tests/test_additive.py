@@ -65,6 +65,24 @@ def test_decay_is_a_weight_of_the_rows_before(case):
         equal(learned(case).decay(1.0), learned(case), case)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_statistics_without_some_rows_are_those_of_the_others(case):
+    whole, X = learned(case), CASES[case][1]
+    gone, left = (whole.summarise(rows(X, own), Y[own], WEIGHT[own]) for own in (GONE, KEPT))
+    signed = [name for name, leaf in whole.model_.leaves.items() if leaf.density_kind == "density"]
+    found = (gone + left).without(gone, signed)
+    np.testing.assert_allclose(found.classes.sums, left.classes.sums)
+    assert found.leaves.keys() == left.leaves.keys()
+    for name, own in left.leaves.items():
+        for field in ("sums", "n", "mean", "scatter"):
+            if hasattr(own, field):
+                np.testing.assert_allclose(
+                    *(getattr(s.leaves[name], field) for s in (found, left)), rtol=1e-9, atol=1e-9
+                )
+    with pytest.raises(ValueError, match="not among those of the fit"):
+        gone.without(left, signed)
+
+
 def refused(fitted, act, message, kind=ValueError):
     before = vars(fitted).copy()
     with pytest.raises(kind, match=message):
