@@ -405,7 +405,7 @@ class LineCoordinates(Coordinates):
     factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(positive=True)
     beta: Hyperparameter = hyperparameter(positive=True)
-    scaled: bool = static()
+    scaled: bool = static(kw_only=True)
 
     def latents(self, groups=None, name=""):
         """Sample z and u."""
