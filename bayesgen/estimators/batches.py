@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from bayesgen.estimators.resuming import Checkpoint
 from bayesgen.estimators.workers import added, bar, in_order
-from bayesgen.tables.batches import DaskParts, Job, Source, told
+from bayesgen.tables.batches import DaskParts, Job, Source, located
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema
 from bayesgen.tables.schema import Schema
@@ -66,7 +66,7 @@ def _pass(source, needed, target, weight, wanted, progress) -> Survey:
 
     def survey(job: Job):
         found = None
-        with told(job.place):
+        with located(job.place):
             for batch in job.read():
                 found = added(found, Survey.of(batch, target, weight, wanted))
         return job.place, found
@@ -90,7 +90,7 @@ def _total(source: Source, needed, survey) -> Survey | None:
 
 def _merged(a, b):
     """Merge two pairs of a place and a survey."""
-    with told(b[0]):
+    with located(b[0]):
         return b[0], added(a[1], b[1])
 
 
@@ -117,7 +117,7 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, miss
 
     def summed(job: Job):
         total, count = None, 0
-        with told(job.place):
+        with located(job.place):
             for batch in job.read():
                 total = added(total, rows.statistics(batch))
                 count += len(batch if target is not None else batch[1])

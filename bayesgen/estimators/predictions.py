@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.workers import bar, in_order
 from bayesgen.files import disk
-from bayesgen.tables.batches import DaskParts, Job, told
+from bayesgen.tables.batches import DaskParts, Job, located
 from bayesgen.tables.files import PARQUET
 from bayesgen.tables.rows import columns_of
 from bayesgen.tables.sources import kinds_of, source_of
@@ -28,7 +28,7 @@ def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
     source.declare(kinds_of(schema) if schema else dict.fromkeys(columns, "f"))
 
     def predicted(job: Job):
-        with told(job.place):
+        with located(job.place):
             found = [predictions(estimator, columns_of(batch, columns, named)) for batch in job.read() if len(batch)]
         return found
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bayesgen.numerics.checks import check_count
-from bayesgen.tables.batches import DaskParts, Job, Source, told
+from bayesgen.tables.batches import DaskParts, Job, Source, located
 
 
 def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | None = None) -> Iterator[Any]:
@@ -39,7 +39,7 @@ def total_of(source: Source, work, add, needed=None, progress=None, workers=None
 
     def worked(job: Job):
         total = None
-        with told(job.place):
+        with located(job.place):
             for batch in job.read():
                 total = add(total, work(batch))
         return total

@@ -196,7 +196,7 @@ def _plain(value, column: str, of_days):
     if pd.isna(value):
         return None
     if column in of_days:
-        return dates.told(dates.days(np.asarray([value]), column)[0])
+        return dates.as_date(dates.days(np.asarray([value]), column)[0])
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, bool | int | float) else str(value)
 

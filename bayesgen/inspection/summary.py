@@ -13,7 +13,7 @@ from bayesgen.core.program import short
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
-from bayesgen.tables.dates import told
+from bayesgen.tables.dates import as_date
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ def _with_deviation(mean: float, deviation: float, brackets: bool) -> str:
 def _date(mean: float, deviation: float, brackets: bool) -> str:
     """Write a mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
     days = f"{deviation:.2g} days" if deviation < 99.5 else f"{deviation:.0f} days"
-    return f"{told(round(mean))} ({days})" if brackets else f"{told(round(mean))} ± {days}"
+    return f"{as_date(round(mean))} ({days})" if brackets else f"{as_date(round(mean))} ± {days}"
 
 
 def _learned(classifier):

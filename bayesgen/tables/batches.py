@@ -20,7 +20,7 @@ ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
 
 
 @contextlib.contextmanager
-def told(place: str):
+def located(place: str):
     """Put the name of a place before the message of an error inside the block."""
     try:
         yield
@@ -164,7 +164,7 @@ class Tables(Source):
         tables, seen, found = iter(self._tables), [], None
         for table in tables:
             seen.append(table)
-            with told(f"batch {len(seen) - 1}"):
+            with located(f"batch {len(seen) - 1}"):
                 found = Survey.of(table, target, weight)
             if found is not None:
                 break
@@ -260,7 +260,7 @@ def _of_arrays(arrays) -> list[Any]:
 
     X, *others = arrays
     X = X.rechunk({1: -1})
-    with told("Dask arrays"):
+    with located("Dask arrays"):
         if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
             raise ValueError(f"expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
     columns = [X.to_delayed()[:, 0], *(a.rechunk((X.chunks[0],)).to_delayed() for a in others)]

@@ -11,7 +11,7 @@ _ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")
 _LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME}$")
 _NUMBERS = ("integer", "floating", "mixed-integer-float")  # what pandas calls them
 _FIRST, _LAST = np.array(["0001-01-01", "9999-12-31"], "datetime64[D]").astype(int)
-_CALENDAR = 700_000  # days from 1970 to the last year that is told, 3886, and to the first, 53
+_CALENDAR = 700_000  # days from 1970 to the last year that is written as a date, 3886, and to the first, 53
 
 
 def written(texts) -> bool:
@@ -91,17 +91,17 @@ def moments(days) -> np.ndarray:
     return np.where(known, milliseconds.astype("datetime64[ms]"), np.datetime64("NaT", "ms"))
 
 
-def told(day: float) -> str:
+def as_date(day: float) -> str:
     """Write a number of days since 1970-01-01 as a date, with the time where there is one.
 
     Parameters
     ----------
     day : float
-        Days, or NaN; beyond the years 53 to 3886 a number is told.
+        Days, or NaN; outside the years 53 to 3886 the number is written.
 
     Examples
     --------
-    >>> told(19753.0), told(19753.520833333332), told(float("nan"))
+    >>> as_date(19753.0), as_date(19753.520833333332), as_date(float("nan"))
     ('2024-01-31', '2024-01-31 12:30', 'missing')
     """
     if np.isnan(day):

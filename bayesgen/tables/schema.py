@@ -81,7 +81,7 @@ class Schema:
     library : str
         Library of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
     dates : tuple of str
-        Columns of numbers that are days since 1970-01-01: read from dates, told and given back as dates.
+        Columns of numbers that are days since 1970-01-01: read from dates, shown and given back as dates.
     """
 
     columns: tuple[str, ...]

@@ -26,8 +26,8 @@ from bayesgen.tables.batches import (
     Tables,
     check_like,
     declared,
+    located,
     parts_of,
-    told,
     without_index,
 )
 from bayesgen.tables.files import CSV, PARQUET
@@ -47,7 +47,7 @@ class CsvFiles(Source):
         self.paths, self.missing, first = list(paths), set(missing), None
         self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
         for path in self.paths:
-            with told(path):
+            with located(path):
                 with csv.open_csv(path, csv.ReadOptions(block_size=_BYTES), *self._options(None)) as reader:
                     schema = reader.schema
                 twice = [name for name in schema.names if schema.names.count(name) > 1]
@@ -84,7 +84,7 @@ class CsvFiles(Source):
     def _survey(self) -> dict[str, str]:
         kinds: dict[str, str] = dict.fromkeys(self.columns, "")
         for job in self._texts(self.columns):
-            with told(job.place):
+            with located(job.place):
                 for batch in job.read():
                     for name in self.columns:
                         found, before = kind_of(batch.column(name), self.missing), kinds[name]
@@ -116,11 +116,11 @@ class CsvFiles(Source):
 
         for path in self.paths:
             row = 0
-            with told(path):
+            with located(path):
                 reader = csv.open_csv(path, csv.ReadOptions(block_size=_BYTES), *self._options(columns))
             with reader:
                 while True:
-                    with told(f"{path}, after row {row}"):
+                    with located(f"{path}, after row {row}"):
                         batch = next(reader, None)
                     if batch is None:
                         break
@@ -139,7 +139,7 @@ def kinds_of(schema) -> dict[str, str]:
 
 
 def _csv_identity(path: str) -> tuple[str, dict[str, Any]]:
-    with told(path), open(path, "rb") as file:
+    with located(path), open(path, "rb") as file:
         found, digest = os.fstat(file.fileno()), hashlib.sha256(file.read(_END))
         file.seek(max(found.st_size - _END, 0))
         digest.update(file.read(_END))
@@ -162,7 +162,7 @@ class ParquetFiles(Source):
     def __init__(self, dataset):
         self.fragments, self.rows, first = [], 0, None
         for fragment in dataset.get_fragments():
-            with told(str(fragment.path)):
+            with located(str(fragment.path)):
                 schema, groups = fragment.physical_schema, fragment.row_groups
                 first = first or (fragment.path, schema)
                 check_like(schema, *first)
@@ -222,7 +222,7 @@ def _near(fragment) -> bool:
 
 def _parquet_identity(fragment) -> tuple[str, dict[str, Any]]:
     path = str(fragment.path)
-    with told(path):
+    with located(path):
         found = fragment.filesystem.get_file_info(path)
         with fragment.filesystem.open_input_file(path) as file:
             (length,) = struct.unpack("<I", file.read_at(4, found.size - 8))
@@ -308,7 +308,7 @@ def _files(names: list[str], missing) -> Source:
     if parquet and len(parquet) < len(found):
         raise ValueError(f"files of several formats: {named(found)}; give those of one")
     if parquet:
-        with told(parquet[0]):
+        with located(parquet[0]):
             base = names[0] if len(names) == 1 and os.path.isdir(names[0]) else None
             how: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
             files = dataset.dataset(parquet, **how)
