@@ -19,7 +19,7 @@ import bayesgen as bg
 from bayesgen.core import program
 from bayesgen.core.program import Record
 from bayesgen.core.statistics import Statistics
-from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
+from bayesgen.estimators.base import Estimator
 from bayesgen.inference.coordinates import LogOdds
 from bayesgen.models import BetaBernoulli
 from bayesgen.models.hyperparameters import Hyperparameters
@@ -43,15 +43,7 @@ def ours(classes) -> list[type]:
 
 # -- abstract or final -----------------------------------------------------------------------------------------------
 
-BASES = {
-    Record,
-    Hyperparameters,
-    Statistics,
-    Estimator,
-    Evidence,
-    ProbabilityDraws,
-    DecisionFunction,
-}  # what nobody makes an instance of
+BASES = {Record, Hyperparameters, Statistics, Estimator}  # what nobody makes an instance of
 
 CLASSES = ours([*program.records(), *below(Posterior), *below(Estimator)])
 
@@ -60,6 +52,12 @@ CLASSES = ours([*program.records(), *below(Posterior), *below(Estimator)])
 def test_no_class_inherits_from_one_that_has_instances(cls):
     concrete = [b.__name__ for b in ours(cls.__mro__[1:]) if b not in BASES and not inspect.isabstract(b)]
     assert not concrete, f"{cls.__name__} switches parts of {concrete} off or on: let them share an abstract class"
+
+
+@pytest.mark.parametrize("cls", [cls for cls in below(Estimator) if not inspect.isabstract(cls)])
+def test_an_estimator_is_read_in_at_most_four_classes(cls):
+    own = [base.__name__ for base in ours(cls.__mro__)]
+    assert len(own) <= 4, f"{cls.__name__} takes its methods from {own}"
 
 
 def test_the_walk_sees_the_package():

@@ -1,6 +1,8 @@
-"""What an estimator does whose statistics add: merge with others of its kind, and let old rows count less.
+"""Estimators whose statistics add: they learn on, merge, forget rows, and let old rows count less.
 
-Fitted estimators that merge, forget rows, and let old rows count less: all by the algebra of their statistics.
+The statistics of two sets of rows together are the sum of the statistics of each. So every operation here computes
+statistics and learns from them anew: a + b to merge or to learn from more rows, a - b to forget, a times a factor to
+decay. Hyperparameters are never scaled: weak priors follow the rows that are left.
 """
 
 import abc
@@ -13,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import listed
 from bayesgen.core.program import same
 from bayesgen.estimators.base import Estimator
-from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.unknown_labels import PartlyLabelled
-from bayesgen.tables.rows import fingerprint
 
 
-class Amendable(Estimator, abc.ABC):
-    """An estimator that adds to others, and decays; see `bayesgen.estimators.additive`."""
+class Additive(Estimator, abc.ABC):
+    """An estimator that needs no more of the rows than statistics that add.
+
+    Subclasses write ``_sums``, ``_sum_rows``, ``_learn_sums``, ``_check_columns`` and ``total_weight_``, and
+    ``partial_fit`` and ``fit_batches`` with the arguments of their kind.
+    """
 
     statistics_: Any
 
@@ -29,28 +32,84 @@ class Amendable(Estimator, abc.ABC):
         """Sum of the weights of all rows."""
 
     @abc.abstractmethod
-    def _merged(self, other) -> Any:
-        """Return a new estimator that has learned from the rows of both."""
+    def _sums(self) -> Any:
+        """Return the statistics of all rows so far, of the columns as given, or raise if the fit is not of sums."""
 
     @abc.abstractmethod
-    def _decayed(self, factor) -> None:
-        """Learn from the statistics times a factor, which is checked here."""
+    def _sum_rows(self, X, y, sample_weight) -> Any:
+        """Return the statistics of rows under the columns of the fit, to be added to `_sums`."""
+
+    @abc.abstractmethod
+    def _learn_sums(self, sums, like) -> None:
+        """Learn from statistics under the columns and classes of ``like``, a fitted estimator of this kind."""
+
+    @abc.abstractmethod
+    def _check_columns(self, other) -> None:
+        """Raise ValueError if another fitted estimator has other columns, categories or classes."""
+
+    def _signed(self) -> Any:
+        """Return the statistics that may be negative, as ``signed`` of `Statistics.without`."""
+        return False
 
     def __add__(self, other):
         """Return an estimator that has learned from the rows of both: of one kind, settings, columns and classes.
 
         Its weak priors follow all the rows, so it is what ``fit`` makes of them; ``sum(estimators)`` merges many.
         """
-        return self._merged(other) if type(self) is type(other) else NotImplemented
+        if type(self) is not type(other):
+            return NotImplemented
+        result = _clone_of_both(self, other)
+        sums = self._sums(), other._sums()
+        self._check_columns(other)
+        result._learn_sums(sums[0] + sums[1], self)
+        return result
 
     def __radd__(self, other):
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
+
+    def forget(self, X, y, sample_weight=None) -> Self:
+        """Learn as if some rows of the fit had never been there.
+
+        Statistics are those without the rows, scatters to 1e-8 of themselves and one row's variance. Where digits would
+        be lost, or the rows are seen not to be among those of the fit, it is refused and the fit kept. It cannot always
+        be seen that rows were not among them. Weak priors and what is standardised follow what is left; schema,
+        categories and classes stay. This is no promise of privacy: categories and saved files may hold traces of the
+        rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, as at the fit.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import LinearRegressor, NaiveBayesClassifier
+        >>> X, y = [[1.0], [1.4], [3.1], [2.9], [9.0]], ["a", "a", "b", "b", "b"]
+        >>> classifier = NaiveBayesClassifier().fit(X, y).forget(X[4:], y[4:])
+        >>> without = NaiveBayesClassifier().fit(X[:4], y[:4])
+        >>> bool(np.allclose(classifier.predict_proba(X), without.predict_proba(X)))
+        True
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.1, 4.9, 70.0]
+        >>> LinearRegressor().fit(X, y).forget(X[3:], y[3:]).predict([[3.0]]).round(1)
+        array([6.7])
+        """
+        check_is_fitted(self)
+        with self._whole():
+            left = self._sums().without(self._sum_rows(X, y, sample_weight), self._signed())
+            if not left.squares.any():
+                raise ValueError("no row would be left; an estimator that forgets all has nothing to stand on")
+            self._learn_sums(left, self)
+        return self
 
     def decay(self, factor: float) -> Self:
         """Let all rows so far count ``factor`` times what they did: before each new batch of a stream that drifts.
 
         Statistics are scaled, never hyperparameters, so the prior keeps its strength. `total_weight_` and
-        `effective_rows_` tell what is left. There is no evidence of rows that count in part.
+        `effective_rows_` measure what is left. Rows that count in part have no evidence.
 
         Parameters
         ----------
@@ -72,29 +131,20 @@ class Amendable(Estimator, abc.ABC):
         3.0
         """
         check_is_fitted(self)
+        if isinstance(factor, bool) or not isinstance(factor, int | float | np.number) or not 0 < factor <= 1:
+            raise ValueError(f"factor must be a number > 0 and <= 1, got {factor!r}")
         with self._whole():
-            self._decayed(factor)
+            self._learn_sums(self._sums().scaled(float(factor)), self)
         return self
 
     @property
     def effective_rows_(self) -> float:
-        """Kish's effective number of rows, (Σw)²/Σw²: how many rows of one weight say as much."""
+        """Kish's effective number of rows, (Σw)²/Σw²: the rows of one weight that are worth as much."""
         return self.total_weight_**2 / float(np.sum(self.statistics_.squares))
 
 
-def merge(a, b):
-    """Return a classifier that has learned from the rows of both; see `GenerativeClassifier.__add__`."""
-    result = clone_of_both(a, b)
-    if fingerprint(a.schema_, a.classes_) != fingerprint(b.schema_, b.classes_):
-        raise ValueError(
-            "these classifiers have different columns, categories or classes; declare them the same at the fit, by "
-            "schema= and classes= of fit_batches or classes= of partial_fit"
-        )
-    return _again(result, a, _sums(a) + _sums(b))
-
-
-def clone_of_both(a, b) -> Any:
-    """An unfitted estimator with the settings of two fitted ones; a ValueError where they differ."""
+def _clone_of_both(a, b) -> Any:
+    """Return an unfitted estimator with the settings of two fitted ones, or raise ValueError where they differ."""
     check_is_fitted(a)
     check_is_fitted(b)
     mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
@@ -104,47 +154,8 @@ def clone_of_both(a, b) -> Any:
     return clone(a)
 
 
-def _sums(estimator) -> ClassStatistics:
-    """The statistics of a classifier, which are sums, or an error."""
-    if isinstance(estimator.statistics_, PartlyLabelled):
-        raise ValueError(
-            "rows whose class is not known are kept, and have no sums that add: such a classifier neither merges, nor "
-            "forgets rows, nor lets them decay; fit all rows anew"
-        )
-    return estimator.statistics_
-
-
 def _alike(a, b) -> bool:
-    """Whether two values of a parameter are the same."""
+    """Return True if two values of a parameter are the same."""
     if type(a) is not type(b):
         return False
     return same(a, b) if hasattr(a, "__dict__") or isinstance(a, np.ndarray | dict) else bool(a == b)
-
-
-def _again(estimator, like, statistics: ClassStatistics):
-    """Fit an estimator to statistics under the schema of another."""
-    estimator._learn_sums(like.schema_, statistics, like.classes_, hasattr(like, "feature_names_in_"))
-    return estimator
-
-
-def forget(estimator, X, y, sample_weight=None):
-    """Do `GenerativeClassifier.forget`."""
-    part, whole = estimator._sum(X, y, sample_weight), _sums(estimator)
-    signed = {name for name, leaf in estimator.model_.leaves.items() if leaf.density_kind == "density"}
-    left = whole.without(part, signed)
-    if not left.classes.sums.any():
-        raise ValueError("no row would be left; a classifier that forgets all has nothing to stand on")
-    return _again(estimator, estimator, left)
-
-
-def decay(estimator, factor: float):
-    """Do `GenerativeClassifier.decay`."""
-    check_is_fitted(estimator)
-    return _again(estimator, estimator, _sums(estimator).scaled(checked_factor(factor)))
-
-
-def checked_factor(factor: float) -> float:
-    """The factor of a decay, checked."""
-    if isinstance(factor, bool) or not isinstance(factor, int | float | np.number) or not 0 < factor <= 1:
-        raise ValueError(f"factor must be a number > 0 and <= 1, got {factor!r}")
-    return float(factor)

@@ -14,7 +14,7 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
-from bayesgen.estimators.base import Estimator, ProbabilityDraws
+from bayesgen.estimators.base import Estimator
 from bayesgen.inspection.averaged import Averaged, member_posteriors, members
 from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count, check_flag
@@ -36,7 +36,7 @@ _ABSENT = {  # what other classifiers have, and why this one has not
 
 
 @registry.estimator
-class AveragedClassifier(ClassifierMixin, ProbabilityDraws, Averaged, Estimator):
+class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
 
     The members differ in what they take the classes to be: Gaussians with full, shared, diagonal or shared diagonal

@@ -1,17 +1,15 @@
-"""Settings within the parameters of an estimator: fields of inferences and priors, leaves of columns.
-
-What the estimators share: reading tables, fits that happen whole or not at all, saving.
-"""
+"""The base of the estimators: settings by path, tables, fits that happen whole or not at all, files, evidence."""
 
 import abc
 import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.estimators import predictions
@@ -24,7 +22,7 @@ from bayesgen.tables.table import Table
 
 
 def settings(value: Any) -> dict[str, Any]:
-    """What can be set within a value, by its path: ``num_samples`` of an inference, ``height__kappa`` of leaves."""
+    """Return the settings within a value by path: ``num_samples`` of an inference, ``height__kappa`` of leaves."""
     result = {}
     for name, part in _parts(value).items():
         result[name] = part
@@ -33,16 +31,16 @@ def settings(value: Any) -> dict[str, Any]:
 
 
 def changed(value: Any, changes: Mapping[str, Any], where: str) -> Any:
-    """The same value with some of its `settings` changed, all at once.
+    """Return the value with some of its `settings` changed, all at once.
 
     Parameters
     ----------
     value : record or mapping
-        What is changed; it stays as it is.
+        The value, which stays as it is.
     changes : mapping from path to value
         The new settings.
     where : str
-        What the value is called, for messages.
+        The name of the value in messages.
     """
     parts, new, inner = _parts(value), {}, {}
     for path, setting in changes.items():
@@ -60,7 +58,7 @@ def changed(value: Any, changes: Mapping[str, Any], where: str) -> Any:
 
 
 def _parts(value) -> dict[str, Any]:
-    """Fields of a record that its user gives (an estimator sets those by keyword alone), or values of a mapping."""
+    """Return the values of a mapping, or the fields that the user of a record gives (estimators set the others)."""
     if isinstance(value, Mapping):
         return {key: part for key, part in value.items() if isinstance(key, str)}
     if isinstance(value, type) or not dataclasses.is_dataclass(value):
@@ -71,21 +69,26 @@ def _parts(value) -> dict[str, Any]:
 _FORMAT = "_bayesgen_format"
 
 
+def _has_probabilities(estimator) -> bool:
+    """Return True for a classifier: a regression has no class probabilities."""
+    return hasattr(estimator, "predict_proba")
+
+
 class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
 
-    schema_: Any  # of those that give rows back
+    schema_: Any  # only of estimators that give rows back
     _fitted_names: ClassVar[tuple[str, ...]]  # the attributes that fitting sets, which a file holds
 
     @abc.abstractmethod
     def _check_parts(self) -> None:
-        """Raise where what was read from a file is not of one piece; see `bayesgen.estimators.consistency`."""
+        """Raise if parts read from a file do not fit each other; see `bayesgen.estimators.consistency`."""
 
     def save(self, path) -> None:
         """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
 
-        The file holds what ``fit`` left: parameters, statistics and posterior. Those of the classifiers without
-        sufficient statistics (logistic, probit) are the rows themselves.
+        The file holds parameters, statistics and posterior. The classifiers without sufficient statistics (logistic,
+        probit) keep the rows themselves.
 
         Parameters
         ----------
@@ -95,7 +98,7 @@ class Estimator(BaseEstimator, abc.ABC):
         storage.save(self, path)
 
     def get_params(self, deep: bool = True) -> dict:
-        """Parameters by name; with ``deep`` also settings within: ``inference__num_samples``, ``prior__kappa``."""
+        """Return parameters by name; with ``deep`` settings within: ``inference__num_samples``, ``prior__kappa``."""
         params = {name: getattr(self, name) for name in _parameters(type(self))}
         if deep:
             inner = {name: settings(named(value)) for name, value in params.items()}
@@ -141,9 +144,9 @@ class Estimator(BaseEstimator, abc.ABC):
             A Parquet or CSV file to write, by its suffix; it is there at once and as a whole when all is written, as by
             ``save``. A file of that name is replaced, if it is not one of those that are read.
         missing : sequence of str
-            What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
+            Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
         progress : bool, optional
-            Whether to show a bar with rows a second; by default where the standard error is a terminal.
+            True shows a bar with rows a second; by default where the standard error is a terminal.
         workers : int, optional
             Threads; default: all cores.
 
@@ -181,7 +184,7 @@ class Estimator(BaseEstimator, abc.ABC):
 
     @contextlib.contextmanager
     def _whole(self):
-        """Put everything back where what is inside fails: a failed fit leaves the fit before."""
+        """Restore all attributes if the block fails: a failed fit leaves the fit before."""
         before = vars(self).copy()
         try:
             yield
@@ -191,14 +194,14 @@ class Estimator(BaseEstimator, abc.ABC):
             raise
 
     def _table(self, X, reset: bool) -> Table:
-        """The rows as a `Table`; with ``reset`` its columns are those to expect from now on."""
+        """Return the rows as a `Table`; with ``reset`` its columns are expected from now on."""
         table = Table(X)
         if not self._knows(table, reset):
             validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
         return table
 
     def _knows(self, table, reset: bool) -> bool:
-        """Whether the columns are those of fit, or are learned here: what scikit-learn looks at twice, at a glance."""
+        """Return True if the columns are those of fit, or are learned here; scikit-learn checks the other cases."""
         names = table.names
         if names is not None and set(map(type, names)) != {str}:
             return False
@@ -211,42 +214,22 @@ class Estimator(BaseEstimator, abc.ABC):
         return known.tolist() == names
 
     def _expect(self, columns, named: bool) -> None:
-        """Keep how many columns there are and, where the rows had them, their names: those to expect from now on."""
+        """Expect these columns from now on: keep their number and, where the rows have them, their names."""
         self.n_features_in_ = len(columns)
         vars(self).pop("feature_names_in_", None)
         if named:
             self.feature_names_in_ = np.asarray(columns, dtype=object)
 
-    def _like_fit(self, columns):
-        """Columns by name as rows of the kind the fit took: a DataFrame where it had column names, else an array."""
-        if not hasattr(self, "feature_names_in_"):
-            return side_by_side(columns.values())
-        if (library := self.schema_.library) != "pandas":
-            import narwhals as nw
-
-            return nw.from_dict({name: c.tolist() for name, c in columns.items()}, backend=library).to_native()
-        import pandas as pd
-
-        return pd.DataFrame(columns)
-
-
-@functools.cache
-def _parameters(of: type[Estimator]) -> list[str]:
-    """Names of an estimator's parameters, which scikit-learn reads from the signature; clones ask for them often."""
-    return of._get_param_names()
-
-
-class Evidence:
-    """For every estimator of one model: how probable it makes the data."""
-
     @property
     def log_evidence_(self) -> float:
         """Log p(data | model), every constant kept: in closed form, or as ``inference="laplace"`` estimates it.
 
-        The data are the rows and their classes, as a sequence; of a regression the target given the columns, as they
+        The data are the rows and their classes, as a sequence; for a regression the target given the columns, as they
         are standardised. Priors that follow the data make it an empirical Bayes quantity.
         """
         check_is_fitted(self)
+        if "model_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no log_evidence_: it is not one model")
         model, statistics, posterior = (vars(self)[name] for name in ("model_", "statistics_", "posterior_"))
         if getattr(statistics, "decayed", False):
             raise AttributeError("log_evidence_ is that of whole rows, and some were made to count less by decay()")
@@ -261,10 +244,7 @@ class Evidence:
         estimated = "; inference='laplace' estimates it" if model.proper else ""
         raise AttributeError(f"log_evidence_ has no closed form here: {problem}{estimated}")
 
-
-class ProbabilityDraws:
-    """For every classifier: how sure it is of its probabilities."""
-
+    @available_if(_has_probabilities)
     def predict_proba_draws(self, X, size: int = 1000) -> np.ndarray:
         """Return class probabilities under single draws of the parameters, the uncertainty of the probability itself.
 
@@ -285,6 +265,7 @@ class ProbabilityDraws:
         """
         return probability_draws(self, X, size)
 
+    @available_if(_has_probabilities)
     def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
         """Return the central posterior interval of p(t = k | x, θ), for every row and class.
 
@@ -304,19 +285,20 @@ class ProbabilityDraws:
         """
         return probability_interval(self, X, level, size)
 
+    def _like_fit(self, columns):
+        """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""
+        if not hasattr(self, "feature_names_in_"):
+            return side_by_side(columns.values())
+        if (library := self.schema_.library) != "pandas":
+            import narwhals as nw
 
-class DecisionFunction:
-    """For classifiers that stand in the place of linear ones: scores, in scikit-learn's shapes."""
+            return nw.from_dict({name: c.tolist() for name, c in columns.items()}, backend=library).to_native()
+        import pandas as pd
 
-    def decision_function(self, X) -> np.ndarray:
-        """Scores whose largest is the predicted class: of two classes one, (n,), positive for the second; else (n, K).
+        return pd.DataFrame(columns)
 
-        They are what gives the averaged probability by the link: log odds of two classes, log probabilities of more,
-        and of a probit classifier Φ⁻¹(p). Of a point estimate with a linear score and two classes that is
-        intercept + x coefficients.
-        """
-        log_p = cast(Any, self).predict_log_proba(X)
-        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
 
-    def _score_of_two(self, log_p) -> np.ndarray:
-        return log_p[:, 1] - log_p[:, 0]
+@functools.cache
+def _parameters(of: type[Estimator]) -> list[str]:
+    """Return the names of an estimator's parameters, read from the signature; clones need them often."""
+    return of._get_param_names()

@@ -133,7 +133,7 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, miss
                 advance(count)
     if kept.total is None:
         raise ValueError("the source has no rows: at least one is needed")
-    estimator._learn_sums(rows.schema, kept.total, rows.classes, True if target is not None else None)
+    estimator._learn_statistics(rows.schema, kept.total, rows.classes, True if target is not None else None)
     kept.remove()
     return estimator
 

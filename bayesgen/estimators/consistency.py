@@ -80,7 +80,8 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     """Raise where the parts of a generative classifier do not fit each other; its model is one of ``models``."""
     width = _check_columns(estimator)
     _check_posterior(estimator, models)
-    schema, model, posterior, exponent = estimator.schema_, estimator.model_, estimator.posterior_, estimator.exponent_
+    schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
+    exponent = getattr(estimator, "exponent_", 1.0)
     _require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
     _check_schema(schema, width)
     labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
@@ -101,7 +102,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
         leaf = model.leaves[block.name]
         if ours(type(leaf)):  # to a user's own, 0 may be nothing that can be; 0 has no logarithm
             rows[block.name] = np.full_like(rows[block.name], isinstance(leaf, LogNormal))
-    _check_prediction(posterior, estimator._shape(rows), (1, len(labels)))
+    _check_prediction(posterior, estimator._as_model_takes(rows), (1, len(labels)))
 
 
 def _shapes(leaf, groups=()) -> tuple:

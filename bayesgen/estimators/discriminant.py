@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
-from bayesgen.estimators.base import DecisionFunction
 from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.estimators.generative_settings import class_prior
 from bayesgen.inference import Exact, Inference, named
 from bayesgen.inspection import prior_by_loo
 from bayesgen.inspection.boundary import mean_scores
@@ -21,7 +21,7 @@ from bayesgen.tables.schema import Block, Schema
 
 
 @registry.estimator
-class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
+class GaussianDiscriminantClassifier(GenerativeClassifier):
     """Bayesian Gaussian discriminant analysis, with missing entries at prediction.
 
     Parameters
@@ -123,6 +123,14 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
         parts = mean_scores(self.posterior_, seed=self.random_state)
         return [part[1:] - part[:1] if len(part) == 2 else part for part in parts]
 
+    def decision_function(self, X) -> np.ndarray:
+        """Return scores whose largest is the predicted class, in the shapes of scikit-learn's linear classifiers.
+
+        For two classes the log odds of the second, (n,); else log probabilities, (n, K).
+        """
+        log_p = self.predict_log_proba(X)
+        return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         exact = isinstance(named(self.inference), Exact)  # of gaps under a full covariance there is no exact posterior
@@ -142,7 +150,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
         return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),), library=table.library)
 
-    def _shape(self, blocks):
+    def _as_model_takes(self, blocks):
         return blocks["gaussian"]
 
     @property
@@ -151,7 +159,7 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
 
     @property
     def _by_rows(self):
-        """Whether rows left out choose the strength of the prior."""
+        """True if leave-one-out chooses the strength of the prior."""
         return isinstance(self.prior, str) and self.prior == "loo"
 
     def _template(self, schema):
@@ -162,10 +170,10 @@ class GaussianDiscriminantClassifier(DecisionFunction, GenerativeClassifier):
             prior = own.reference_leaf(bool(self.shared))
         elif self._weak:
             prior = own.template(bool(self.shared))
-        classes = self._class_prior()
+        classes = class_prior(self)
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})
 
-    def _strengthened(self, template, statistics, table, codes, weight):
+    def _choose_prior(self, template, statistics, table, codes, weight):
         if not self._by_rows:
             return template
         own = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))

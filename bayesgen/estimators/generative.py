@@ -1,39 +1,49 @@
 """The generative classifiers: read the table, sum its statistics, run an inference, ask the posterior."""
 
-import warnings
-from collections.abc import Collection
+import abc
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
-from bayesgen.estimators import consistency
-from bayesgen.estimators.base import Evidence, ProbabilityDraws
-from bayesgen.estimators.incremental import Incremental, chosen_by_loo
-from bayesgen.inference import MAP, ML, Inference, Laplace, resolve
+from bayesgen.estimators import batches, consistency
+from bayesgen.estimators.additive import Additive
+from bayesgen.estimators.generative_settings import (
+    DOUBTED,
+    check_statistics,
+    confusion_prior,
+    known_classes,
+    sums_suffice,
+    warn_of_constant_columns,
+)
+from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.explain import explain
 from bayesgen.inspection.labelling import warn_of_harm
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out, tempered
 from bayesgen.inspection.probabilities import warn_of_few_draws, warn_of_lost
 from bayesgen.inspection.summary import Summary
-from bayesgen.models import ClassConditional, DirichletCategorical, KnownCategorical, LabelNoise
+from bayesgen.models import ClassConditional, LabelNoise
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior, generator
-from bayesgen.tables.labels import class_codes, existing, some_labels
-from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import GAUSSIAN
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels
+from bayesgen.tables.rows import RowSchema, fingerprint
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.sources import source_of
+from bayesgen.tables.table import numbered
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
-_SMALLEST = 1e-150  # what is smaller has squares that lose digits, or all of them
 
 
 def _of(weight, rows):
@@ -53,13 +63,17 @@ def _largest(values):
     return best
 
 
-class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremental):
-    """Shared by the estimators: a class prior, a schema, statistics free of any prior, and a posterior."""
+class GenerativeClassifier(ClassifierMixin, Additive):
+    """Base of the generative classifiers: a class prior, a schema, statistics free of any prior, and a posterior."""
 
     class_concentration: ArrayLike
     priors: ArrayLike | None
     inference: str | Inference
     random_state: Any
+    unlabelled: Any
+    label_noise: LabelNoise | None
+    classes_: np.ndarray
+    schema_: Schema
     model_: ClassConditional
     posterior_: Posterior
     _fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")
@@ -100,15 +114,15 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
             labelled, weights = (table.rows(known), _of(weight, known)) if partly else (table, weight)
             template, statistics = self._summarise(schema, labelled, codes, weights)
-            template = self._strengthened(template, statistics, labelled, codes, weights)
+            template = self._choose_prior(template, statistics, labelled, codes, weights)
             if self.label_noise is not None:
-                template = replace(template, confusion=self._confusion())
+                template = replace(template, confusion=confusion_prior(self))
                 told = np.full(len(known), -1)
                 told[known] = codes
-                rows = self._shape(schema.read(table))
+                rows = self._as_model_takes(schema.read(table))
                 statistics = PartlyLabelled.of(template, statistics, rows, weight, told)
             elif partly:
-                rows = self._shape(schema.read(table.rows(~known)))
+                rows = self._as_model_takes(schema.read(table.rows(~known)))
                 statistics = PartlyLabelled.of(template, statistics, rows, _of(weight, ~known))
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight)
@@ -117,65 +131,274 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             warn_of_harm(self, X, y)
         return self
 
+    @available_if(sums_suffice)
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+        """Learn from more rows: pieces of the data, in any order, teach what the whole would.
+
+        The statistics of the rows add; prior ("weak" ones follow all the rows so far) and posterior are computed anew,
+        which under ML, MAP and exact costs the same after a million rows as after ten. NUTS samples again.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            NaN, None or NA where missing. Categories are those of the first call, with the unused ones of a pandas
+            category; or declare them by a leaf.
+        y : array, shape (n,)
+            Class labels.
+        classes : array, shape (K,), optional
+            Every class label there will be; needed at the first call.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> classifier = NaiveBayesClassifier().partial_fit([[1.0], [1.4]], ["a", "a"], classes=["a", "b"])
+        >>> classifier.partial_fit([[3.1], [2.9]], ["b", "b"]).predict([[3.0]])
+        array(['b'], dtype='<U1')
+        """
+        with self._whole():
+            first = not hasattr(self, "statistics_")
+            table, y, weight = existing(self._table(X, reset=first), class_labels(y), sample_weight)
+            if first and classes is None:
+                raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
+            if first:
+                self.classes_ = declared_classes(classes)
+            elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
+            _, codes = class_codes(y, self.classes_)
+            schema = self._learn_schema(table) if first else self.schema_
+            template, statistics = self._summarise(schema, table, codes, weight)
+            self._learn(schema, template, statistics if first else self.statistics_ + statistics)
+            self._temper()
+        return self
+
+    def fit_statistics(self, schema: Schema, statistics: ClassStatistics | Literal[0], classes) -> Self:
+        """Learn from statistics that were summed elsewhere: over files, processes or machines.
+
+        Parameters
+        ----------
+        schema : Schema
+            Of the tables that were summed.
+        statistics : ClassStatistics
+            Their sum; `row_schema` sums a piece, and pieces add by ``sum(list_of_statistics)``.
+        classes : array, shape (K,)
+            Class labels, in the order of their codes.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+        >>> whole = NaiveBayesClassifier().fit(X, y)
+        >>> rows = NaiveBayesClassifier().row_schema([(X, y)])
+        >>> halves = [rows.sum((X[:2], y[:2])), rows.sum((X[2:], y[2:]))]
+        >>> again = NaiveBayesClassifier().fit_statistics(rows.schema, sum(halves), rows.classes)
+        >>> bool(np.allclose(again.predict_proba(X), whole.predict_proba(X)))
+        True
+        """
+        if self.label_noise is not None:
+            raise ValueError(DOUBTED)
+        with self._whole():
+            self._learn_statistics(schema, statistics, classes)
+        return self
+
+    @available_if(sums_suffice)
+    def fit_batches(
+        self,
+        source,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        schema: Schema | None = None,
+        classes=None,
+        missing: Sequence[str] = (),
+        checkpoint=None,
+        progress: bool | None = None,
+        workers: int | None = None,
+    ) -> Self:
+        """Learn from rows that come in batches, however many: from files, a stream, a query, an iterator.
+
+        The answer is that of ``fit`` on all rows at once. Memory holds a few batches. The rows are read once where
+        schema and classes are declared or the types of the columns tell all; else a pass before it reads the columns
+        of categories and classes. Where something goes wrong the estimator stays as it was.
+
+        Parameters
+        ----------
+        source : path, Arrow stream, LazyFrame, iterable, or Dask collection
+            The path of a Parquet or CSV file, a folder, a glob, or a list of paths; anything with
+            ``__arrow_c_stream__``, such as tables of pyarrow, pandas and polars, and relations of DuckDB; a polars
+            LazyFrame; an iterable of tables, or of tuples (X, y) or (X, y, weight). An iterator is read once, so it
+            takes declared classes, and a schema where columns are categories. Of Dask a DataFrame, or a list of
+            delayed tables: then the workers of the cluster sum their partitions.
+        target : str
+            Column of the classes; None where the source gives tuples.
+        sample_weight : str, optional
+            Column of row weights >= 0.
+        schema : Schema, optional
+            Of columns and categories, such as ``schema_`` of an earlier fit; columns it does not name are not read.
+        classes : array, shape (K,), optional
+            Every class label there will be.
+        missing : sequence of str
+            What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
+        checkpoint : path, optional
+            File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
+            same source and arguments goes on from there. Where anything is not the same that changes a sum (a setting,
+            an argument, the list of files, a file's size, time, footer or ends, a batch of a source without files) the
+            checkpoint is refused. It is removed at the end.
+        progress : bool, optional
+            Whether to show a bar with rows a second; by default where the standard error is a terminal.
+        workers : int, optional
+            Threads that sum; default: all cores.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming file and row group (or rows) and column, where one cannot be read, is not of the schema, or holds a
+            class or category that was not declared.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> table = pa.table({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+        >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
+        array(['b'], dtype='<U1')
+        """
+        rows, how = source_of(source, missing), (missing, checkpoint, progress, workers)
+        with self._whole():
+            return batches.fit_batches(self, rows, target, sample_weight, schema, classes, *how)
+
+    def row_schema(
+        self,
+        source,
+        target: str | None = None,
+        *,
+        sample_weight: str | None = None,
+        schema=None,
+        classes=None,
+        missing: Sequence[str] = (),
+    ) -> RowSchema:
+        """Return what a worker needs to sum batches of a source: columns, categories, classes, model.
+
+        The estimator stays as it is. The arguments are the same as for `fit_batches`; nothing is read if schema and
+        classes are declared.
+
+        Returns
+        -------
+        RowSchema
+            A record that can be pickled. Its method ``sum`` gives the statistics of a batch; its attributes ``schema``
+            and ``classes`` are the arguments of `fit_statistics`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> table = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+        >>> rows = NaiveBayesClassifier().row_schema(table, "kind")
+        >>> total = rows.sum(table[:3]) + rows.sum(table[3:])
+        >>> NaiveBayesClassifier().fit_statistics(rows.schema, total, rows.classes).predict(pd.DataFrame({"x": [3.0]}))
+        array(['b'], dtype='<U1')
+        """
+        return batches.row_schema(self, source_of(source, missing), target, sample_weight, schema, classes)
+
+    @property
+    def total_weight_(self) -> float:
+        """Sum of the weights of all rows."""
+        check_is_fitted(self)
+        return float(self.statistics_.classes.sums.sum())
+
+    def _sums(self):
+        if isinstance(self.statistics_, PartlyLabelled):
+            raise ValueError(
+                "rows whose class is not known are kept, and have no sums that add: such a classifier neither merges, "
+                "nor forgets rows, nor lets them decay; fit all rows anew"
+            )
+        return self.statistics_
+
+    def _sum_rows(self, X, y, sample_weight):
+        table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
+        _, codes = class_codes(y, self.classes_)
+        return self._summarise(self.schema_, table, codes, weight)[1]
+
+    def _signed(self):
+        return {name for name, leaf in self.model_.leaves.items() if leaf.density_kind == "density"}
+
+    def _check_columns(self, other):
+        if fingerprint(self.schema_, self.classes_) != fingerprint(other.schema_, other.classes_):
+            raise ValueError(
+                "these classifiers have different columns, categories or classes; declare them the same at the fit, by "
+                "schema= and classes= of fit_batches or classes= of partial_fit"
+            )
+
+    def _learn_sums(self, sums, like):
+        self._learn_statistics(like.schema_, sums, like.classes_, hasattr(like, "feature_names_in_"))
+
     def _summarise(self, schema, table, codes, weight):
-        """The model without its weak priors, and statistics of some rows."""
+        """Return the model without its weak priors, and the statistics of some rows."""
         template = self._template(schema)
         rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
-        statistics = template.sum_rows(template.blocks(self._shape(schema.read(table))), rows)
+        statistics = template.sum_rows(template.blocks(self._as_model_takes(schema.read(table))), rows)
         return template, statistics.under(fingerprint(schema, self.classes_))
 
     def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)
         model = template.settled(statistics)
-        self._warn_constant(schema, statistics)
+        if self._weak:
+            warn_of_constant_columns(schema, statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
-    # What the two classifiers differ in, beside schema and model: which rows the model takes, and whether the strength
-    # of priors, or an exponent of the features, is learned from rows.
+    def _learn_statistics(self, schema, statistics, classes, named: bool | None = None) -> None:
+        """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""
+        self.classes_ = declared_classes(classes)
+        if not np.array_equal(self.classes_, np.asarray(classes)):
+            raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
+        template = self._template(schema)
+        check_statistics(schema, statistics, self.classes_, template)
+        unnamed = schema.columns == numbered(len(schema.columns))
+        self._expect(schema.columns, not unnamed if named is None else named)
+        self._learn(schema, template, statistics)
+        self._temper()
 
-    exponent_ = 1.0
+    # The two classifiers differ in schema and model, in the rows that the model takes, and in what rows choose: the
+    # strength of priors, or an exponent of the features.
 
-    def _strengthened(self, template, statistics, table, codes, weight):
-        """The model with priors whose strength the rows of fit choose, where one is asked for."""
+    _weak = True  # False if no Gaussian column has a prior that follows the data
+
+    @abc.abstractmethod
+    def _learn_schema(self, table) -> Schema:
+        """Divide the columns of a table into blocks."""
+
+    @abc.abstractmethod
+    def _template(self, schema) -> ClassConditional:
+        """Return the model; priors that follow the data are left to come, see `WeakPrior`."""
+
+    def _known(self, priors):
+        """Return known class probabilities, checked."""
+        return known_classes(priors, self.classes_)
+
+    def _choose_prior(self, template, statistics, table, codes, weight) -> ClassConditional:
+        """Return the model with priors of the strength that the rows of fit choose, where this is a setting."""
         return template
 
     def _temper(self, *rows) -> None:
         """Learn the exponent of the features from the rows of fit, where there are any."""
 
-    def _shape(self, blocks):
+    def _as_model_takes(self, blocks) -> Any:
+        """Return the blocks of rows in the form that the model takes."""
         return blocks
-
-    def _class_prior(self):
-        labels = self.classes_.tolist()
-        if self.priors is not None:
-            return self._known(self.priors)
-        try:
-            return DirichletCategorical(self.class_concentration, labels)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"class_concentration: {error}") from None
-
-    def _confusion(self) -> DirichletCategorical:
-        """The prior of the confusion matrix."""
-        if not isinstance(self.label_noise, LabelNoise):
-            raise TypeError(f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {self.label_noise!r}")
-        for name in chosen_by_loo(self):
-            raise ValueError(f"{name}='loo' is chosen by labels that must be right: give a value, or no label_noise")
-        if isinstance(resolve(self.inference), Laplace):
-            raise ValueError(
-                "inference='laplace' begins its search at the prior, and may find a mode with the classes exchanged: "
-                "with label_noise use 'map', which begins at the labels"
-            )
-        return self.label_noise.confusion(self.classes_.tolist())
-
-    def _known(self, priors):
-        labels = self.classes_.tolist()
-        if np.shape(priors) != (len(labels),):
-            raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
-        try:
-            return KnownCategorical(priors, labels)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"priors: {error}") from None
 
     def _check_parts(self):
         consistency.check_generative(self, self._models)
@@ -183,7 +406,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
     def _read(self, X):
         if "posterior_" not in vars(self):
             check_is_fitted(self)
-        return self._shape(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
+        return self._as_model_takes(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
         """Log probability of each class, (n, K); see `predict_proba`."""
@@ -221,9 +444,10 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
         joint, effective = posterior.log_predictive_with_effective(rows)
         if effective is not None:
             warn_of_few_draws(joint, effective, posterior.model.conjugate, 4)
-        if self.exponent_ != 1:
-            prior = posterior.log_predictive(self._shape(self.schema_.nothing()))
-            joint = tempered(joint, prior, self.exponent_)
+        exponent = getattr(self, "exponent_", 1.0)
+        if exponent != 1:
+            prior = posterior.log_predictive(self._as_model_takes(self.schema_.nothing()))
+            joint = tempered(joint, prior, exponent)
         count = 0
         for piece in pieces(*joint.shape):  # that stay in the cache
             part = joint[piece]
@@ -231,7 +455,7 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             if not top.min() > -np.inf:
                 lost = np.isneginf(top)
                 count += int(lost.sum())
-                part[lost] = posterior.log_predictive(self._shape(self.schema_.nothing()))
+                part[lost] = posterior.log_predictive(self._as_model_takes(self.schema_.nothing()))
                 top = part.max(1)
             part -= top[:, None]
         if count:
@@ -403,32 +627,6 @@ class GenerativeClassifier(ClassifierMixin, Evidence, ProbabilityDraws, Incremen
             "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
         """
         return to_arviz(self, X, y, columns, draws, groups)
-
-    def _warn_constant(self, schema, statistics):
-        for block in schema.blocks:
-            if block.leaf not in GAUSSIAN or not self._weak:
-                continue
-            pooled = statistics.leaves[block.name].pooled
-            if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
-                continue
-            flags = np.ravel(pooled.constant)
-            size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
-            tiny = (flags & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
-            if tiny.any():
-                raise ValueError(
-                    f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
-                    "their digits in float64; give them in smaller units"
-                )
-            constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
-            if constant:
-                warnings.warn(
-                    f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "
-                    "prior takes the variance 1",
-                    UserWarning,
-                    stacklevel=4,
-                )
-
-    _weak = True  # whether Gaussian columns have priors that follow the data
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

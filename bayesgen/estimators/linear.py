@@ -1,8 +1,7 @@
-"""What the discriminative estimators share: standardise, run an inference, tell coefficients on the columns' own scale.
+"""Estimators of a target given its columns by a linear score, and the logistic and probit classifiers among them.
 
-They model p(y | x) and have nothing to say of x: a missing value is an error, and there is no density of a row.
-
-`LogisticClassifier` and `ProbitClassifier`: p(t | x) by a linear score of the columns.
+They standardise the columns, run an inference, and report coefficients on the columns' own scale. They model p(y | x)
+and not x: a missing value is an error, and a row has no density.
 """
 
 import abc
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core import registry
 from bayesgen.core.errors import listed
 from bayesgen.estimators import consistency, newton_batches
-from bayesgen.estimators.base import DecisionFunction, Estimator, Evidence, ProbabilityDraws
+from bayesgen.estimators.base import Estimator
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import chosen, row_groups, row_labels
 from bayesgen.models.linear_classifier import LinearClassifier
@@ -32,8 +31,8 @@ from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
 
 
-class Discriminative(Evidence, Estimator):
-    """Shared by the estimators: reading, standardising, and undoing it."""
+class LinearEstimator(Estimator):
+    """The base of the estimators of a target given its columns: they standardise columns and undo it."""
 
     prior_scale: float
     intercept_scale: float
@@ -70,11 +69,11 @@ class Discriminative(Evidence, Estimator):
         table, y, weight = existing(self._table(X, reset=reset), y, sample_weight)
         return table.columns, complete(self._numbers(table), table.columns), y, weight
 
-    intercept = True
+    _through_zero = False  # True: the score has no intercept
 
     def _centre_and_scale(self, x, weight):
         mean, deviation = centre_and_scale(x, weight)
-        return (mean, deviation) if self.intercept else about_zero(mean, deviation * (x != x[0]).any(0))
+        return about_zero(mean, deviation * (x != x[0]).any(0)) if self._through_zero else (mean, deviation)
 
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):
@@ -157,8 +156,8 @@ class Discriminative(Evidence, Estimator):
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
-class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, Discriminative):
-    """Shared by the classifiers."""
+class _LinearClassifier(ClassifierMixin, LinearEstimator):
+    """The base of the logistic and the probit classifier."""
 
     def fit(self, X, y, sample_weight=None, classes=None):
         """Learn from rows and their classes.
@@ -275,8 +274,20 @@ class _LinearClassifier(ClassifierMixin, DecisionFunction, ProbabilityDraws, Dis
         """Probability of each class, (n, K), columns in the order of ``classes_``."""
         return np.exp(self.predict_log_proba(X))
 
+    def decision_function(self, X) -> np.ndarray:
+        """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
+
+        They give the averaged probability by the link: log odds of two classes, log probabilities of more, and Φ⁻¹(p)
+        of a probit classifier. For a point estimate and two classes this is intercept + x coefficients.
+        """
+        log_p = self.predict_log_proba(X)
+        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
+
+    def _score_of_two(self, log_p) -> np.ndarray:
+        return log_p[:, 1] - log_p[:, 0]
+
     def predict(self, X) -> np.ndarray:
-        """Most probable class of each row; ties go to the first."""
+        """Return the most probable class of each row; ties go to the first."""
         best = self.predict_log_proba(X).argmax(1)
         return self.classes_[best]
 
@@ -329,7 +340,7 @@ class LogisticClassifier(_LinearClassifier):
            [0.117, 0.883]])
     """
 
-    _fitted_names = (*Discriminative._fitted_names, "classes_")
+    _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (LogisticRegression,)
 
     def __init__(
@@ -390,7 +401,7 @@ class ProbitClassifier(_LinearClassifier):
            [0.036, 0.964]])
     """
 
-    _fitted_names = (*Discriminative._fitted_names, "classes_")
+    _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (ProbitRegression,)
 
     def __init__(self, prior_scale=2.5, intercept_scale=2.5, standardize=True, inference="nuts", random_state=None):

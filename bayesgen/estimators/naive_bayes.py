@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from bayesgen.core import registry
 from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.estimators.generative_settings import class_prior
 from bayesgen.inference import Inference
 from bayesgen.inspection.leave_one_out import best_exponent
 from bayesgen.models import (
@@ -143,7 +144,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
 
     def _template(self, schema):
         leaves = {block.name: _leaf(block, self.prior) for block in schema.blocks}
-        return NaiveBayes(self._class_prior(), leaves, columns={b.name: b.columns for b in schema.blocks})
+        return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def _temper(self, *rows):
         if self.exponent != "loo":
@@ -166,7 +167,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
 
 
 def _leaf(block: Block, prior: str) -> ExponentialFamily:
-    """The leaf of a block of columns: the user's own, or that of their family."""
+    """Return the leaf of a block of columns: the user's own, or the one of their family."""
     leaf: Any = block.leaf  # what is no leaf, the model refuses by name
     shape = () if block.single else (len(block.columns),)
     if isinstance(leaf, str):
@@ -181,7 +182,7 @@ def _leaf(block: Block, prior: str) -> ExponentialFamily:
 
 
 def _counted(alpha: float):
-    """Leaves of coins, dice and bags of words by family, under a prior that counts ``alpha`` of each outcome."""
+    """Return leaves of coins, dice and bags of words by family, with ``alpha`` prior counts of each outcome."""
     return {
         "bernoulli": lambda block, shape: BetaBernoulli(np.full(shape, alpha), alpha),
         "categorical": lambda block, shape: DirichletCategorical(

@@ -21,7 +21,7 @@ from bayesgen.tables.table import Table
 
 @dataclass(frozen=True)
 class _Columns:
-    """What a first pass finds: names of columns, which hold 0 and 1 alone, labels of classes, and the rows' factor."""
+    """Findings of a first pass: names of columns, which hold 0 and 1 alone, labels of classes, and the rows' factor."""
 
     names: tuple[str, ...]
     bits: np.ndarray
@@ -35,15 +35,15 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Rows of a source as arrays: names of the columns to take, of the target and of the weight."""
+class BatchColumns:
+    """The columns to take from each batch as arrays: the target, the weight and the others by name."""
 
     target: str | None
     weight: str | None
     names: tuple[str, ...] | None = None
 
     def rows(self, batch) -> tuple[tuple[str, ...], np.ndarray, Any, np.ndarray]:
-        """Names, numbers (n, D), target and weights (n,) of a batch."""
+        """Return names, numbers (n, D), target and weights (n,) of a batch."""
         X, y, weight = split(batch, self.target, self.weight, self.names)
         if not len(y):
             return self.names or (), np.zeros((0, 0)), y, np.zeros(0)
@@ -55,11 +55,11 @@ class Reader:
         return names, x, y, np.ones(len(x)) if weight is None else weight
 
 
-def survey(source: Source, reader: Reader, classes: bool, progress, workers) -> _Columns:
-    """Names of columns, classes or none, and the factor of all rows, in one pass; without classes of the target too."""
+def survey(source: Source, taken: BatchColumns, classes: bool, progress, workers) -> _Columns:
+    """Return columns, classes and the factor of all rows, in one pass; without classes the factor has the target."""
 
     def work(batch):
-        names, x, y, w = reader.rows(batch)
+        names, x, y, w = taken.rows(batch)
         if not len(x):
             return None
         labels = frozenset(distinct_labels(y)[0].tolist()) if classes else frozenset()
@@ -85,7 +85,7 @@ def _numbers(y) -> np.ndarray:
 
 
 def standardised(estimator, line: LineStatistics, unscaled: Any = False) -> LineStatistics:
-    """Set ``centre_`` and ``scale_`` from the factor of all rows; returns the factor of the standardised ones.
+    """Set ``centre_`` and ``scale_`` from the factor of all rows; return the factor of the standardised ones.
 
     Columns that are ``unscaled`` keep the scale 1.
     """
@@ -93,7 +93,7 @@ def standardised(estimator, line: LineStatistics, unscaled: Any = False) -> Line
     centre, scale = np.zeros(width), np.ones(width)
     if estimator.standardize:
         centre, deviation = line.mean[:-1], np.sqrt((line.factor[:, :-1] ** 2).sum(0) / line.n)
-        if estimator.intercept:
+        if not estimator._through_zero:
             seen = deviation > 8 * np.finfo(float).eps * np.abs(centre)
             scale = np.where(seen & ~np.asarray(unscaled), deviation, 1.0)
         else:
@@ -103,17 +103,14 @@ def standardised(estimator, line: LineStatistics, unscaled: Any = False) -> Line
     return replace(line, mean=(line.mean - np.append(centre, 0.0)) / divide, factor=line.factor / divide)
 
 
-def fit_line(
-    estimator, data, target, sample_weight, missing, progress, workers
-) -> tuple[tuple[str, ...], LineStatistics]:
-    """Names of the columns, and the statistics of a line's rows."""
-    found = survey(source_of(data, missing), Reader(target, sample_weight), False, progress, workers)
-    estimator._expect(found.names, target is not None)
+def sum_line(data, target, sample_weight, missing, progress, workers) -> tuple[tuple[str, ...], LineStatistics]:
+    """Return the names of the columns, and the statistics of a line's rows."""
+    found = survey(source_of(data, missing), BatchColumns(target, sample_weight), False, progress, workers)
     return found.names, found.line
 
 
 def fit_classes(estimator, data, target, sample_weight, classes, missing, progress, workers):
-    """Model and posterior of a linear classifier, by passes over the rows: one to begin with, and one a Newton step."""
+    """Return inference, labels, columns and rows of a linear classifier; each Newton step is a pass over the rows."""
     inference = resolve(estimator.inference)
     if not isinstance(inference, ML | MAP):
         raise ValueError(
@@ -125,16 +122,16 @@ def fit_classes(estimator, data, target, sample_weight, classes, missing, progre
         raise ValueError(
             "this source is read once, and Newton's method reads the rows at each step; give files, or a list"
         )
-    found = survey(source, Reader(target, sample_weight), True, progress, workers)
+    found = survey(source, BatchColumns(target, sample_weight), True, progress, workers)
     labels = declared_classes(list(found.labels) if classes is None else classes)
     standardised(estimator, found.line, found.bits)  # a 0 or 1 keeps its log odds ratio, as in fit
-    reader, centre, scale = Reader(target, sample_weight, found.names), estimator.centre_, estimator.scale_
+    taken, centre, scale = BatchColumns(target, sample_weight, found.names), estimator.centre_, estimator.scale_
     if target is None:
-        reader = Reader(None, None)
+        taken = BatchColumns(None, None)
 
     def read(function, add):
         def work(batch):
-            _, x, y, w = reader.rows(batch)
+            _, x, y, w = taken.rows(batch)
             if not len(x):
                 return None
             distinct, places = distinct_labels(y)
@@ -148,5 +145,5 @@ def fit_classes(estimator, data, target, sample_weight, classes, missing, progre
 
 
 def no_rows(width: int) -> Rows:
-    """Rows of none: what is kept of rows that stay where they are."""
+    """Return no rows, to be kept in place of rows that stay where they are."""
     return Rows({"x": np.zeros((0, width)), "t": np.zeros(0, np.intp), "weight": np.zeros(0)})

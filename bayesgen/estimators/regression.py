@@ -1,9 +1,5 @@
-"""What a linear regression learns from sums of rows: batches, more rows, merging, forgetting and decay.
+"""The estimator of linear regression: a line and its noise, learned from rows, or from sums of rows in batches."""
 
-`LinearRegressor`: a line and its noise.
-"""
-
-import abc
 import warnings
 from dataclasses import replace
 from typing import Any, Self
@@ -16,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
-from bayesgen.estimators import additive, newton_batches
-from bayesgen.estimators.additive import Amendable
-from bayesgen.estimators.linear import Discriminative
+from bayesgen.estimators import newton_batches
+from bayesgen.estimators.additive import Additive
+from bayesgen.estimators.linear import LinearEstimator
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
@@ -28,154 +24,8 @@ from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
 
 
-class SummedLine(Amendable):
-    """The statistics of a line with Gaussian noise add and subtract, so that a fitted regression does too.
-
-    All of it takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small. A regression that was fitted
-    to standardised rows learns from those of the columns as given, and standardises anew.
-    """
-
-    noise: Any
-    prior: Any
-    model_: Any
-    statistics_: LineStatistics
-    centre_: np.ndarray
-    scale_: np.ndarray
-
-    @abc.abstractmethod
-    def fit(self, X, y, sample_weight=None) -> Self:
-        """Learn from rows and their target."""
-
-    @abc.abstractmethod
-    def _check_settings(self) -> None:
-        """Raise what is wrong with the settings."""
-
-    @abc.abstractmethod
-    def _sum(self, X, y, sample_weight) -> LineStatistics:
-        """Statistics of rows with the columns of the fit, as they are given."""
-
-    @abc.abstractmethod
-    def _settle(self, columns, line: LineStatistics) -> None:
-        """Learn from standardised statistics."""
-
-    def fit_batches(
-        self, source, target=None, *, sample_weight=None, missing=(), progress: bool | None = None, workers=None
-    ):
-        """Learn from rows that come in batches, however many, in one pass: the answer is that of ``fit`` on all rows.
-
-        It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small.
-
-        Parameters
-        ----------
-        source, target, sample_weight, missing, progress, workers
-            As for `NaiveBayesClassifier.fit_batches`; all columns beside target and weight are numbers.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from bayesgen import LinearRegressor
-        >>> rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.1, 4.9, 7.0]})
-        >>> LinearRegressor().fit_batches([rows[:2], rows[2:]], "y").predict(pd.DataFrame({"x": [4.0]})).round(1)
-        array([8.8])
-        """
-        with self._whole():
-            self._check_settings()
-            self._check_sums()
-            self._learn_sums(*newton_batches.fit_line(self, source, target, sample_weight, missing, progress, workers))
-        return self
-
-    @available_if(lambda self: self.noise == self.prior == "normal")
-    def partial_fit(self, X, y, sample_weight=None) -> Self:
-        """Learn from further rows: the answer is that of ``fit`` on these and all before.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for ``fit``.
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "posterior_"):
-            return self.fit(X, y, sample_weight)
-        with self._whole():
-            self._learn_sums(self.model_.columns, self._given() + self._sum(X, y, sample_weight))
-        return self
-
-    def _merged(self, other):
-        result: Any = additive.clone_of_both(self, other)
-        self._check_sums()
-        if self.model_.columns != other.model_.columns:
-            raise ValueError(
-                f"these regressions have different columns: {listed(self.model_.columns)} and "
-                f"{listed(other.model_.columns)}"
-            )
-        result._expect(self.model_.columns, hasattr(self, "feature_names_in_"))
-        result._learn_sums(self.model_.columns, self._given() + other._given())
-        return result
-
-    def _decayed(self, factor) -> None:
-        self._check_sums()
-        self._learn_sums(self.model_.columns, self._given().scaled(additive.checked_factor(factor)))
-
-    def forget(self, X, y, sample_weight=None) -> Self:
-        """Learn as if some rows of the fit had never been there, to 1e-8; refused where that would lose digits.
-
-        What is standardised and the priors follow the rows that are left. That rows were among those of the fit cannot
-        always be seen. This is no promise of privacy.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows, as at the fit.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from bayesgen import LinearRegressor
-        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.1, 4.9, 70.0]
-        >>> LinearRegressor().fit(X, y).forget(X[3:], y[3:]).predict([[3.0]]).round(1)
-        array([6.7])
-        """
-        check_is_fitted(self)
-        with self._whole():
-            self._check_sums()
-            left = self._given() - self._sum(X, y, sample_weight)
-            if not left.n:
-                raise ValueError("no row would be left; a regression that forgets all has nothing to stand on")
-            self._learn_sums(self.model_.columns, left)
-        return self
-
-    @property
-    def total_weight_(self) -> float:
-        """Sum of the weights of all rows."""
-        check_is_fitted(self)
-        self._check_sums()
-        return float(self.statistics_.n)
-
-    def _check_sums(self):
-        if not self.noise == self.prior == "normal":
-            raise ValueError("Laplace noise or prior has no small statistics: give all rows to fit")
-
-    def _given(self) -> LineStatistics:
-        """Statistics of the columns as they were given."""
-        line, scale, centre = self.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
-        return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)
-
-    def _learn_sums(self, columns, given: LineStatistics) -> None:
-        self._settle(columns, newton_batches.standardised(self, given))
-
-
 def scale_of_noise(variance, mean, intercept: bool, stacklevel: int) -> float:
-    """Variance of y, about 0 without an intercept, for the prior of the noise; 1, with a warning, where it is 0."""
+    """Return the variance of y, about 0 without an intercept, for the noise's prior; 1, with a warning, if it is 0."""
     if not intercept:
         variance, mean = variance + mean**2, 0.0
     if variance > (8 * np.finfo(float).eps * np.abs(mean)) ** 2:
@@ -185,7 +35,7 @@ def scale_of_noise(variance, mean, intercept: bool, stacklevel: int) -> float:
 
 
 @registry.estimator
-class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
+class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     """Bayesian linear regression: exact under the normal-inverse-gamma prior, or robust, or a lasso.
 
     Standardised columns z = (x - mean)/sd, with the weighted population sd, have coefficients
@@ -242,7 +92,8 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
     array([1.25])
     """
 
-    _fitted_names = (*Discriminative._fitted_names, "variance_")
+    statistics_: Any  # LineStatistics, or Rows under Laplace noise or prior
+    _fitted_names = (*LinearEstimator._fitted_names, "variance_")
     _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
 
     def __init__(
@@ -287,13 +138,74 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
             self._fit(X, y, sample_weight)
         return self
 
+    def fit_batches(
+        self, source, target=None, *, sample_weight=None, missing=(), progress: bool | None = None, workers=None
+    ):
+        """Learn from rows that come in batches, however many, in one pass: the answer is that of ``fit`` on all rows.
+
+        It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small.
+
+        Parameters
+        ----------
+        source, target, sample_weight, missing, progress, workers
+            As for `NaiveBayesClassifier.fit_batches`; all columns beside target and weight are numbers.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from bayesgen import LinearRegressor
+        >>> rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.1, 4.9, 7.0]})
+        >>> LinearRegressor().fit_batches([rows[:2], rows[2:]], "y").predict(pd.DataFrame({"x": [4.0]})).round(1)
+        array([8.8])
+        """
+        with self._whole():
+            self._check_settings()
+            self._check_sums()
+            columns, line = newton_batches.sum_line(source, target, sample_weight, missing, progress, workers)
+            self._learn_line(line, columns, target is not None, 4)
+        return self
+
+    @available_if(lambda self: self.noise == self.prior == "normal")
+    def partial_fit(self, X, y, sample_weight=None) -> Self:
+        """Learn from further rows: the answer is that of ``fit`` on these and all before.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight)
+        with self._whole():
+            self._learn_sums(self._sums() + self._sum_rows(X, y, sample_weight), self)
+        return self
+
+    @property
+    def total_weight_(self) -> float:
+        """Sum of the weights of all rows."""
+        check_is_fitted(self)
+        self._check_sums()
+        return float(self.statistics_.n)
+
+    @property
+    def _through_zero(self):  # type: ignore[override]
+        return not self.intercept
+
     def _check_settings(self):
         super()._check_settings()
         check_flag("intercept", self.intercept)
         check_flag("scale_with_noise", self.scale_with_noise)
 
     def _line(self, columns, location, beta):
-        """Model of normal noise and coefficients."""
+        """Return the model of normal noise and coefficients."""
         scales, mean = np.full(len(columns), float(self.prior_scale)), np.zeros(len(columns))
         if self.intercept:
             scales, mean = np.append(self.intercept_scale, scales), np.append(location, mean)
@@ -305,7 +217,7 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
         self.variance_ = float(sites["variance"])
 
     def _target(self, y):
-        """The target as floats, checked."""
+        """Return the target as floats, checked."""
         if np.ma.is_masked(y):
             raise ValueError("y has masked entries; drop these rows")
         y = column_or_1d(y, warn=True)
@@ -318,14 +230,34 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
                 raise ValueError(f"y must hold numbers: {error}") from None
         return check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
 
-    def _sum(self, X, y, sample_weight):
+    def _check_sums(self):
+        if not self.noise == self.prior == "normal":
+            raise ValueError("Laplace noise or prior has no small statistics: give all rows to fit")
+
+    def _sums(self) -> LineStatistics:
+        """Return the statistics of the columns as they were given."""
+        self._check_sums()
+        line, scale, centre = self.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
+        return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)
+
+    def _sum_rows(self, X, y, sample_weight):
         _, x, y, weight = self._existing(X, self._target(y), sample_weight, reset=False)
         return LineStatistics.of(x, y, np.ones(len(y)) if weight is None else weight)
 
-    def _settle(self, columns, line):
-        """Learn from standardised statistics."""
+    def _check_columns(self, other):
+        mine, theirs = self.model_.columns, other.model_.columns
+        if mine != theirs:
+            raise ValueError(f"these regressions have different columns: {listed(mine)} and {listed(theirs)}")
+
+    def _learn_sums(self, sums, like):
+        self._learn_line(sums, like.model_.columns, hasattr(like, "feature_names_in_"), 5)
+
+    def _learn_line(self, given: LineStatistics, columns, named: bool, stacklevel: int):
+        """Standardise the statistics of columns as given, and learn from them."""
+        self._expect(columns, named)
+        line = newton_batches.standardised(self, given)
         variance = (line.factor[:, -1] ** 2).sum() / line.n
-        beta = scale_of_noise(variance, line.mean[-1], self.intercept, 5)
+        beta = scale_of_noise(variance, line.mean[-1], self.intercept, stacklevel)
         self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line
         self.posterior_ = resolve(self.inference)(self.model_, line, seed=self.random_state)
         self._tell(self._undo(self.posterior_.mean()))
@@ -350,7 +282,7 @@ class LinearRegressor(RegressorMixin, Discriminative, SummedLine):
         self._tell(self._learn(inference, model, z, y, weight))
 
     def predict(self, X, return_std=False):
-        """Mean of the predictive of each row, (n,); with ``return_std`` also its standard deviation, noise included."""
+        """Return the predictive mean of each row, (n,); with ``return_std`` also its sd, noise included."""
         z = self._read(X)
         mean, variance = self.posterior_.predictive_moments(z)
         return (mean, np.sqrt(variance)) if return_std else mean

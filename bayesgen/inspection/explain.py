@@ -63,7 +63,7 @@ def _bayes_terms(classifier, rows):
             parts = {c: np.where(places == j, own, np.nan) for j, c in enumerate(block.columns)}
         names += parts
         own = (posterior.log_predictive(blank | {block.name: part}) for part in parts.values())
-        terms += [classifier.exponent_ * (joint - prior) for joint in own]
+        terms += [getattr(classifier, "exponent_", 1.0) * (joint - prior) for joint in own]
     return names, terms
 
 

@@ -140,7 +140,7 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
         raise ValueError(f"{purpose}: it needs inference='exact'")
     table, y, weight = existing(classifier._table(X, reset=False), class_labels(y), sample_weight)
     _, codes = class_codes(y, classifier.classes_)
-    return classifier._shape(classifier.schema_.read(table)), codes, weight
+    return classifier._as_model_takes(classifier.schema_.read(table)), codes, weight
 
 
 def check_rows(classifier, whole, given) -> None:
@@ -303,7 +303,8 @@ def best_exponent(classifier, X, y, sample_weight=None) -> float:
     purpose = "an exponent is chosen by exact leave-one-out"
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, purpose)
     weight = np.ones(len(codes)) if weight is None else weight
-    template, nothing = classifier._template(classifier.schema_), classifier._shape(classifier.schema_.nothing())
+    template = classifier._template(classifier.schema_)
+    nothing = classifier._as_model_takes(classifier.schema_.nothing())
 
     def summed(own, weight=weight):
         return template.statistics(select_rows(rows, own), codes[own], weight[own])

@@ -130,13 +130,11 @@ def _saved(now, then, weight, losses):
 def _of_single(joint, rows, losses, result):
     classifier, components = joint.classifier, Components(joint, _DRAWS)
     refuse_totals(joint, "next_measurement()", rows)
-    prior = joint.log_prior[:, None]
+    prior, exponent = joint.log_prior[:, None], getattr(classifier, "exponent_", 1.0)
     width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
 
     def log_probability(log_joint):
-        return log_softmax(
-            tempered(log_joint, prior.reshape(-1, *[1] * (log_joint.ndim - 1)), classifier.exponent_), axis=0
-        )
+        return log_softmax(tempered(log_joint, prior.reshape(-1, *[1] * (log_joint.ndim - 1)), exponent), axis=0)
 
     for piece in pieces(len(result), width, 2 * CELLS):
         part = select_rows(rows, piece)

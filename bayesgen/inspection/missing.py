@@ -72,7 +72,8 @@ class SingleJoint(Joint):
     def __init__(self, classifier):
         self.classifier, even = classifier, np.full(len(classifier.classes_), 1 / len(classifier.classes_))
         self.posterior = classifier.posterior_.with_class_prior(classifier._known(even))
-        self.log_prior = classifier.posterior_.log_predictive(classifier._shape(classifier.schema_.nothing()))[0]
+        nothing = classifier._as_model_takes(classifier.schema_.nothing())
+        self.log_prior = classifier.posterior_.log_predictive(nothing)[0]
 
     def read(self, X):
         """Rows by leaf; sparse ones are made dense."""
@@ -83,7 +84,7 @@ class SingleJoint(Joint):
 
     def log_density(self, rows):
         """Return the log density of the posterior predictive."""
-        return self.posterior.log_predictive(self.classifier._shape(rows)) + np.log(len(self.log_prior))
+        return self.posterior.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
 
     def draw(self, count, rng):
         """Draw rows leaf by leaf."""
@@ -197,7 +198,7 @@ class Components:
     def log_weight(self, rows: Rows) -> np.ndarray:
         """Log p(x, t = k | θ) of rows under every component, (S, K, n)."""
         if self.params is None:
-            return self.model.log_predictive(self.classifier._shape(rows)).T[None]
+            return self.model.log_predictive(self.classifier._as_model_takes(rows)).T[None]
         return self.model.log_likelihood_rows(self.params, rows)
 
     def is_number(self, block: str) -> bool:

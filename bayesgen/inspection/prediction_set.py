@@ -178,7 +178,7 @@ def _full(classifier, X, X_known, y_known, by_class):
     width = len(classifier.classes_) * sum(a[0].size for s in rest.values() for a in _arrays(s).values())
     result = np.empty((count_rows(template.blocks(unknown)), len(classifier.classes_)))
     for i, k in np.ndindex(*result.shape):
-        candidate = _Candidate(template, whole, _take(new, [i]), k, classifier.exponent_)
+        candidate = _Candidate(template, whole, _take(new, [i]), k, getattr(classifier, "exponent_", 1.0))
         compared = np.flatnonzero(codes == k) if by_class else np.arange(len(codes))
         stranger = 0
         for piece in pieces(len(compared), width, _CELLS):

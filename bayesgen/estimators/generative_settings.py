@@ -1,0 +1,114 @@
+"""Settings of a generative classifier, checked: priors of classes, labels and columns, and given statistics."""
+
+import warnings
+
+import numpy as np
+
+from bayesgen.core.errors import listed
+from bayesgen.inference import Laplace, resolve
+from bayesgen.models import DirichletCategorical, KnownCategorical, LabelNoise
+from bayesgen.models.class_program import ClassStatistics
+from bayesgen.tables.rows import fingerprint
+from bayesgen.tables.schema import GAUSSIAN
+
+DOUBTED = "rows whose label may be wrong have no sums that add: give all of them to fit"
+_SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
+
+
+def chosen_by_loo(classifier) -> list[str]:
+    """Return the names of the parameters that leave-one-out chooses."""
+    return [name for name in ("exponent", "prior") if isinstance(v := getattr(classifier, name, 1), str) and v == "loo"]
+
+
+def sums_suffice(classifier) -> bool:
+    """Return True if a fit needs statistics alone; else raise AttributeError: there is no ``partial_fit``."""
+    for name in chosen_by_loo(classifier):
+        raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
+    if classifier.label_noise is not None:
+        raise AttributeError(DOUBTED)
+    if classifier.unlabelled != "error":
+        raise AttributeError("rows without a label have no sums that add: give all rows to fit, or unlabelled='error'")
+    return True
+
+
+def class_prior(classifier) -> DirichletCategorical | KnownCategorical:
+    """Return the prior of the classes that ``priors`` or ``class_concentration`` gives."""
+    if classifier.priors is not None:
+        return known_classes(classifier.priors, classifier.classes_)
+    try:
+        return DirichletCategorical(classifier.class_concentration, classifier.classes_.tolist())
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"class_concentration: {error}") from None
+
+
+def known_classes(priors, classes) -> KnownCategorical:
+    """Return the known class probabilities ``priors``, one for each of ``classes``, or raise."""
+    labels = classes.tolist()
+    if np.shape(priors) != (len(labels),):
+        raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
+    try:
+        return KnownCategorical(priors, labels)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"priors: {error}") from None
+
+
+def confusion_prior(classifier) -> DirichletCategorical:
+    """Return the prior of the confusion matrix that ``label_noise`` gives, or raise where it cannot be learned."""
+    if not isinstance(classifier.label_noise, LabelNoise):
+        raise TypeError(
+            f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {classifier.label_noise!r}"
+        )
+    for name in chosen_by_loo(classifier):
+        raise ValueError(f"{name}='loo' is chosen by labels that must be right: give a value, or no label_noise")
+    if isinstance(resolve(classifier.inference), Laplace):
+        raise ValueError(
+            "inference='laplace' begins its search at the prior, and may find a mode with the classes exchanged: "
+            "with label_noise use 'map', which begins at the labels"
+        )
+    return classifier.label_noise.confusion(classifier.classes_.tolist())
+
+
+def check_statistics(schema, statistics, classes, template) -> None:
+    """Raise if statistics summed elsewhere are not of this schema, these classes and the template's leaves."""
+    if not isinstance(statistics, ClassStatistics):
+        raise TypeError(
+            f"statistics must come from row_schema(...).sum(batch), or be a sum of such; got {statistics!r:.100}"
+        )
+    if statistics.leaves.keys() != template.leaves.keys():
+        raise ValueError(
+            f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
+            "they are of different tables"
+        )
+    if len(statistics.classes.sums) != len(classes):
+        raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(classes)}")
+    if statistics.schema not in ("", fingerprint(schema, classes)):
+        raise ValueError(
+            "statistics were summed under another schema: columns, categories or classes are not the same, or "
+            "come in another order"
+        )
+
+
+def warn_of_constant_columns(schema, statistics) -> None:
+    """Warn of Gaussian columns that are constant, under weak priors; raise where squares of values lose digits."""
+    for block in schema.blocks:
+        if block.leaf not in GAUSSIAN:
+            continue
+        pooled = statistics.leaves[block.name].pooled
+        if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
+            continue
+        flags = np.ravel(pooled.constant)
+        size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
+        tiny = (flags & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
+        if tiny.any():
+            raise ValueError(
+                f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
+                "their digits in float64; give them in smaller units"
+            )
+        constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
+        if constant:
+            warnings.warn(
+                f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "
+                "prior takes the variance 1",
+                UserWarning,
+                stacklevel=4,
+            )
