@@ -50,6 +50,7 @@ def main():
         "fit": lambda: classifier.fit(X, y),
         "predict_proba": lambda: classifier.predict_proba(X),
     }.items():
+        function()  # the second call counts: what the first one keeps is there
         calls, changes = count(function)
         print(f"{name}: {calls} calls, {changes} changes of file")
 

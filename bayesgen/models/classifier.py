@@ -292,6 +292,8 @@ class NaiveBayes(ClassConditional):
             raise TypeError(
                 f"NaiveBayes takes rows as a mapping from feature to array, got {type(x).__name__}"
             ) from None
+        if type(x) is dict and names == [*self.features]:
+            return x
         absent = [name for name in self.features if name not in names]
         if absent:
             raise ValueError(f"x lacks the features {absent}; it has {names}")

@@ -66,8 +66,9 @@ class Gaussian(ExponentialFamily):
 
     def _tie(self, increments):
         """Sum over the tied axes, kept with length 1: all increments of one variance."""
-        axes = tuple({"class": 0, "feature": -1}[name] for name in self.tied)
-        return increments.sum(axes, keepdims=True) if axes else increments
+        if not self.tied:
+            return increments
+        return increments.sum(tuple({"class": 0, "feature": -1}[name] for name in self.tied), keepdims=True)
 
     def dims(self, site, *, grouped=False):
         """Return the names of the axes of a parameter."""
@@ -267,20 +268,20 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         if not self._concrete:
             return super().log_predictive(x)
         x = self._shaped(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
         if x.shape[1:] not in self._prepared:
+            groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
             normaliser, width = self._normaliser
             parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
             power = parts[1] + 0.5
             alike, many = (power == power[:, :1]).all(), (power > _LARGE).any()
-            self._prepared[x.shape[1:]] = (*parts, parts[3].sum(1), power, bool(alike), bool(many))
-        mean, alpha, width, constant, whole, power, alike, many = self._prepared[x.shape[1:]]
+            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, bool(alike), bool(many))
+        groups, mean, alpha, width, constant, whole, power, alike, many = self._prepared[x.shape[1:]]
         joint = "feature" in self.tied
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
-        def density(columns, k, seen=None):
+        def density(columns, room, k, seen=None):
             """Return log densities of columns (D, n); with a mask ``seen`` of their entries, squares may overflow."""
-            z = np.subtract(columns, mean[k][:, None], out=scratch("centred", columns.shape))
+            z = np.subtract(columns, mean[k][:, None], out=room)
             z *= width[k][:, None]
             if seen is not None:
                 z[~seen] = 0.0
@@ -303,12 +304,13 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
                     return result.T.reshape(len(x), *groups)
             for piece in pieces(len(rows), mean.shape[1]):
                 columns = as_columns(rows[piece])
+                room = scratch("centred", columns.shape)
                 for k in range(len(mean)):
-                    result[k, piece] = density(columns, k)
+                    result[k, piece] = density(columns, room, k)
                 if not finite(result[:, piece]):  # some entry is missing, infinite, or very far
                     self.check(rows[piece].reshape(-1, *x.shape[1:]))
                     for k in range(len(mean)):
-                        result[k, piece] = density(columns, k, ~np.isnan(columns))
+                        result[k, piece] = density(columns, room, k, ~np.isnan(columns))
         return result.T.reshape(len(x), *groups)
 
     def student(self, x, params=None):

@@ -75,13 +75,17 @@ class Hyperparameters(Record):
     def _revised(self, **values) -> Self:
         """Return the same record with other hyperparameters, `_unchecked` too."""
         result, own = object.__new__(type(self)), vars(self)
-        vars(result).update({name: own[name] for name in _defaults(type(self))}, **values)
+        names = _defaults(type(self))
+        vars(result).update(zip(names, map(own.__getitem__, names), strict=True), **values)
         return result
 
     @property
     def _concrete(self) -> bool:
         """True if every hyperparameter is a NumPy array."""
-        return namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
+        known = vars(self).get("_concrete")
+        if known is None:
+            known = vars(self)["_concrete"] = namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
+        return known
 
     @property
     def batch_shape(self) -> tuple[int, ...]:

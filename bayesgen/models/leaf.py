@@ -202,8 +202,13 @@ class ExponentialFamily(LeafProgram):
         x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
         shape: Any = x.shape
         features = shape[1 : x.ndim - self.event_dim]
-        own = self.batch_shape[len(self.batch_shape) - len(features) :]
-        if len(own) == len(features) and any(a not in (1, b) for a, b in zip(own, features, strict=True)):
+        own = self.batch_shape
+        own = own[len(own) - len(features) :]
+        if (
+            own != features
+            and len(own) == len(features)
+            and any(a not in (1, b) for a, b in zip(own, features, strict=True))
+        ):
             raise DataError(f"rows have {features} features where the model has {own}")
         return x
 

@@ -221,7 +221,8 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
         _require_finite(squares.sum(0).reshape(features))
     if vector:
         return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, *scatter.shape[1:]))
-    return Moments(*(a.reshape(lead + features) for a in (n, mean, scatter)))
+    shape = lead + features
+    return Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
 
 
 def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:

@@ -51,10 +51,10 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) ->
 
 
 def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
-    """Yield slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
+    """Return slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
     step = max(16, min(rows, cells // max(width, 1)))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
+    starts = range(0, count, step)
+    return map(slice, starts, (*starts[1:], count))
 
 
 def as_columns(rows) -> np.ndarray:

@@ -22,13 +22,13 @@ from bayesgen.tables.table import Table, numbered
 
 def fingerprint(schema: Schema, classes) -> str:
     """Return a digest of a schema: columns, families and categories of their blocks, and classes, all in order."""
-    count, parts = len(schema.columns), [repr(label) for label in np.asarray(classes).tolist()]
+    count, parts = len(schema.columns), [*map(repr, np.asarray(classes).tolist())]
     digest = _of_names(count).copy() if schema.columns is numbered(count) else _digest(schema.columns)
     for block in schema.blocks:
         leaf = block.leaf if isinstance(block.leaf, str) else type(block.leaf).__name__
         columns = "" if block.columns == schema.columns else "\x1f".join(block.columns)
         parts += [block.name, columns, leaf, repr(block.single), repr(block.categories)]
-    digest.update("".join("\x1e" + part for part in parts).encode())
+    digest.update("\x1e".join(["", *parts]).encode())
     return digest.hexdigest()[:16]
 
 

@@ -70,9 +70,9 @@ class Table(Columns):
             self.library = self._frame.implementation.value
         self.names: list[Any] | None = None if names is None else list(names)
         self.columns = numbered(self.native.shape[1]) if names is None else tuple(map(str, names))
-        if names is not None and len(self.place) < len(self.columns):
+        if names is not None and len(set(self.columns)) < len(self.columns):
             check_distinct(self.columns)
-        if not self.columns or not len(self):
+        if not self.columns or not self.native.shape[0]:
             what = "samples" if self.columns else "features"
             raise ValueError(f"X has 0 {what}: at least one row and one column are needed, got {self.native.shape}")
 
