@@ -143,7 +143,7 @@ def _split(classifier, X, X_known, y_known, by_class):
 
 def _refuse_rows_of_fit(classifier, X, y) -> None:
     try:
-        check_rows(classifier, classifier.statistics_, classifier._sum(X, y))
+        check_rows(classifier, classifier.statistics_, classifier._sum_rows(X, y, None))
     except ValueError:
         return
     raise ValueError(
