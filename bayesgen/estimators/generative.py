@@ -517,7 +517,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return Summary.of(self)
 
     def _repr_mimebundle_(self, **kwargs):
-        """What a notebook shows: the settings, and once fitted what was learned."""
+        """Return the notebook view: the settings, and once fitted the summary."""
         shown = super()._repr_mimebundle_(**kwargs)
         if "text/html" in shown and hasattr(self, "posterior_"):
             shown["text/html"] += self.summary()._repr_html_()

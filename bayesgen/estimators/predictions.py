@@ -1,4 +1,4 @@
-"""What an estimator says of rows, as a table: of rows in memory, and of those in batches, written to a file or not."""
+"""Predictions as a table: for rows in memory, and for rows in batches, written to a file or not."""
 
 import contextlib
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
 
 
 def predictions(estimator, X):
-    """What an estimator says of rows: class and probabilities, or mean and standard deviation, as a DataFrame."""
+    """Return class and probabilities of rows, or mean and standard deviation, as a DataFrame."""
     import pandas as pd
 
     if not hasattr(estimator, "predict_proba"):
@@ -58,14 +58,14 @@ def predictions(estimator, X):
 
 
 def _of_partition(frame, estimator, columns, named):
-    """Predictions of a partition of a Dask DataFrame, with its index."""
+    """Return the predictions of a partition of a Dask DataFrame, with its index."""
     if not len(frame):
         return _none(estimator)
     return predictions(estimator, columns_of(frame, columns, named)).set_index(frame.index)
 
 
 def _none(estimator):
-    """Predictions of no row."""
+    """Return the predictions of no row."""
     import pandas as pd
 
     names = ["prediction", "sd"]

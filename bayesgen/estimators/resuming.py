@@ -32,7 +32,7 @@ _KEPT |= {"marks": str}
 
 @dataclass(frozen=True)
 class _Sums:
-    """What was summed of a source: one value, so that no interrupt comes between its parts."""
+    """The sums over a source so far: one value, so that no interrupt comes between its parts."""
 
     total: ClassStatistics | None = None
     done: int = 0
@@ -102,7 +102,7 @@ class Checkpoint:
         return self._sums.rows
 
     def mark(self, job: Job) -> str:
-        """What tells a part from others, where that is to be kept."""
+        """Return the mark of a part, or "" if no file is kept."""
         return "" if self.path is None else job.mark()
 
     def left(self, jobs: Iterator[Job]) -> Iterator[Job]:
@@ -180,7 +180,7 @@ def _own_leaves(settings, arguments) -> dict[str, type]:
 
 
 def _changes(before, now) -> Iterator[str]:
-    """What two fits do not have in common."""
+    """Yield the differences of two fits."""
     if before.get("estimator") != now["estimator"]:
         yield f"of a {before.get('estimator')}, not a {now['estimator']}"
         return
@@ -209,7 +209,7 @@ def _changes(before, now) -> Iterator[str]:
 
 
 def _alike(found: Any, like: Any) -> bool:
-    """Whether statistics have the types and shapes of others, and finite numbers; patterns of gaps may be any."""
+    """Return True if statistics are finite and of the types and shapes of others; patterns of gaps may be any."""
     if isinstance(found, PatternMoments):
         width, known = like.mean.shape[-1], found.patterns
         named = all(len(pattern) == width and set(pattern) <= {"0", "1"} for pattern in known)
