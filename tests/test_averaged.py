@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, inspection, load, plot
 from bayesgen.averaging import average, draws, learning, views
+from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.program import same
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -231,8 +232,8 @@ def test_a_gap_integrates_the_density(fitted):
     gap = row.copy()
     gap[0, 1] = np.nan
     grid = 3 + np.sinh(np.linspace(-8, 8, 3001))
-    joint = np.exp(fitted.average_.log_joint(*fitted._read(np.where(np.arange(4) == 1, grid[:, None], row))))
-    marginal = np.exp(fitted.average_.log_joint(*fitted._read(gap)))[0]
+    joint = np.exp(fitted.average_.log_joint(*fitted._read(np.where(np.arange(4) == 1, grid[:, None], row)).values()))
+    marginal = np.exp(fitted.average_.log_joint(*fitted._read(gap).values()))[0]
     np.testing.assert_allclose(integrate.simpson(joint, grid, axis=0), marginal, rtol=1e-3)
 
 
@@ -409,8 +410,12 @@ def test_questions_without_an_answer_say_why(fitted):
     assert not hasattr(fitted, "log_evidence_") and not hasattr(fitted, "partial_fit")
     with pytest.raises(AttributeError, match="tempered members have no joint density"):
         fitted.log_evidence_  # noqa: B018
-    with pytest.raises(AttributeError, match="its members have one each"):
+    with pytest.raises(ValueError, match="is about draws of a generative classifier"):
         inspection.draw_reliability(fitted, IRIS)
+    with pytest.raises(ValueError, match="it needs inference='exact'"):
+        inspection.leave_one_out(fitted, IRIS, SPECIES)
+    with pytest.raises(NoClosedForm, match="its members have one posterior each"):
+        fitted.posterior_.draws()
     alone = GaussianDiscriminantClassifier().fit(IRIS, SPECIES)
     with pytest.raises(TypeError, match="is about an AveragedClassifier, got a GaussianDiscriminantClassifier"):
         plot.members(alone)

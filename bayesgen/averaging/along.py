@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.average import Average, Product
+from bayesgen.averaging.average import Average
+from bayesgen.averaging.member import Product
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -208,7 +209,7 @@ class Members:
         self.average, self.exponents, self.weights = average, average.exponents[order], average.weights[order]
         self.density_weights = average.density_weights[order]
 
-    def probability(self, density, priors=None) -> np.ndarray:
+    def probability(self, density) -> np.ndarray:
         """p(k | x), (K, ...), of log p(x | k) under the members, (M, K, ...)."""
         log_prior = self.average.log_class_prior
         q = density * _first(self.exponents, density)
@@ -217,8 +218,8 @@ class Members:
         np.exp(q, out=q)
         q /= q.sum(1, keepdims=True)
         result = np.tensordot(self.weights, q, 1)
-        if priors is not None:
-            result *= _first(priors / np.exp(log_prior), result)
+        if self.average.given is not None:
+            result *= _first(self.average.given / np.exp(log_prior), result)
         return result / result.sum(0)
 
     def log_joint(self, density) -> np.ndarray:

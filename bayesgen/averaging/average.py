@@ -12,46 +12,29 @@ log p(x, t).
 """
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging.member import Member, Together
-from bayesgen.core.program import Record
-from bayesgen.numerics.pieces import pieces
+from bayesgen.averaging import draws
+from bayesgen.averaging.member import Member, Product, Together
+from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.registry import saveable
+from bayesgen.numerics.pieces import pieces, split_rows
+from bayesgen.posterior.posterior import Posterior, generator
 
-BASE_RATE = "base rate"  # the product that says nothing of the features
 _CELLS = 1 << 19  # densities held at a time
 
 
-class Product(NamedTuple):
-    """A member of the numbers, or none, with one of the categories, or none."""
-
-    numbers: Any
-    categories: Any
-
-    @property
-    def family(self) -> str:
-        """Names of the families, whatever the strengths."""
-        return " x ".join(part.family for part in self if part is not None) or BASE_RATE
-
-    @property
-    def mass(self) -> float:
-        """Prior weight of the family: a fifth of the base rate."""
-        return 0.2 if self == (None, None) else 1.0
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return what a summary says of both."""
-        kind = {"kind": BASE_RATE if self == (None, None) else "generative"}
-        return {name: v for part in self if part is not None for name, v in part.settings().items()} | kind
-
-
+@saveable
 @dataclass(frozen=True, eq=False)
-class Average(Record):
-    """Members with their exponents and weights.
+class Average(Posterior):
+    """Members with their exponents and weights: the posterior of a class, and of rows, under all of them.
+
+    Rows are a mapping of "numbers" (n, D), NaN where missing, and "categories" (n, F), -1 where missing.
 
     Attributes
     ----------
@@ -63,6 +46,8 @@ class Average(Record):
         Dirichlet prior of the class probabilities.
     exponents, weights, density_weights : array, shape (M,)
         τ, w and v of each member; see `members_of` for their order.
+    given : array, shape (K,), optional
+        Class probabilities in place of the learned ones.
     """
 
     parts: tuple[Together, ...]
@@ -71,6 +56,9 @@ class Average(Record):
     exponents: np.ndarray
     weights: np.ndarray
     density_weights: np.ndarray
+    given: np.ndarray | None = None
+
+    kind = "average"
 
     @functools.cached_property
     def log_class_prior(self) -> np.ndarray:
@@ -119,7 +107,7 @@ class Average(Record):
         return result
 
     @np.errstate(under="ignore")
-    def probability(self, x, c, priors=None) -> np.ndarray:
+    def probability(self, x, c) -> np.ndarray:
         """p(k | x) of rows, (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
         weights, exponents = self.weights[used], self.exponents[used, None, None]
@@ -130,13 +118,13 @@ class Average(Record):
             q -= q.max(1, keepdims=True)
             np.exp(q, out=q)
             result[part] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1))
-        if priors is not None:
-            result *= priors / np.exp(self.log_class_prior)
+        if self.given is not None:
+            result *= self.given / np.exp(self.log_class_prior)
         return result / result.sum(1, keepdims=True)
 
     @np.errstate(under="ignore")
     def log_joint(self, x, c) -> np.ndarray:
-        """Log p(x, k) under the untempered members, (n, K), in the units of the columns."""
+        """Log p(x, k) under the untempered members, (n, K), in the units of the columns; the class prior as learned."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
         for part in self.pieces(len(x), used):
@@ -146,6 +134,57 @@ class Average(Record):
         if numbers := self.taking("numbers"):
             result += numbers[0].view.warp.log_slope(x)[:, None]
         return result
+
+    # -- as a posterior ----------------------------------------------------------------------------------------------
+
+    def log_predictive(self, x) -> np.ndarray:
+        """Log p(x, t = k | data), by untempered members, stacked on that of rows left out."""
+        joint = self.log_joint(x["numbers"], x["categories"])
+        if self.given is None:
+            return joint
+        with np.errstate(divide="ignore"):
+            return joint - self.log_class_prior + np.log(self.given)
+
+    def check(self, x):
+        """Return the rows, which the schema has read."""
+        return x
+
+    def check_draws(self, count: int) -> None:
+        """Members are drawn one by one."""
+
+    def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Any]]:
+        """Members drawn by weight, and parameters from their posteriors: log p(t = k | x, m, θ); see `Posterior`."""
+        seed = int(generator(seed).integers(1 << 31))  # the same draws for every piece
+        prior = np.exp(self.log_class_prior)
+        ratio = 1.0 if self.given is None else self.given / prior
+        params = {"classes.probability": np.broadcast_to(prior * ratio, (size, len(prior)))}
+        for rows in split_rows(x, step):
+            own = draws.probabilities(self, rows["numbers"], rows["categories"], size, np.random.default_rng(seed))
+            with np.errstate(divide="ignore"):
+                yield np.log(own * ratio).swapaxes(1, 2), params
+
+    def with_class_prior(self, classes) -> "Average":
+        """Return the same under given class probabilities, which change no exponent or weight."""
+        return replace(self, given=np.asarray(classes.probability))
+
+    def draws(self, seed=None, size=(4, 1000)):
+        """Raise: the members have parameters, the average has none."""
+        raise NoClosedForm(
+            "an average has no parameters of its own: its members have one posterior each, see "
+            "inspection.member_posteriors"
+        )
+
+    def as_draws(self, seed=None):
+        """Raise likewise."""
+        return self.draws(seed)
+
+    def point_or_draws(self, seed=None, size=(4, 1000)):
+        """Raise likewise."""
+        return self.draws(seed)
+
+    def mean(self):
+        """Raise likewise."""
+        return self.draws()
 
     def pieces(self, rows: int, used):
         """Slices of rows whose densities under some members fit into memory."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging.average import Average, Product
+from bayesgen.averaging.member import Product
 from bayesgen.numerics.pieces import pieces
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
@@ -24,7 +24,7 @@ def shares(view, size, rng):
     return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
 
 
-def parameters(average: Average, member: Product, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+def parameters(average, member: Product, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Draws of the parameters of one member, by name: dims and values (*size, ...), bent columns' units."""
     weights = average.class_weight + average.concentration
     result: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
@@ -49,13 +49,15 @@ def parameters(average: Average, member: Product, size, rng) -> dict[str, tuple[
     return result
 
 
-def tables(categories, member, rng):
-    """Of "independent" p(a | k), (K, L); of "one parent" also p(b | k, a), (K, L, L)."""
-    level = np.concatenate([die.sample_parameters(rng)["probability"] for die in categories.dice(member)], -1)
-    if member.structure == "independent":
-        return level, None
-    drawn = np.maximum(rng.standard_gamma(categories.pairs + member.strength * level[:, None]), 1e-300)
-    return level, drawn / (drawn @ categories.by_column)[..., categories.column]
+def tables(categories, member, size: int, rng):
+    """Yield draws: of "independent" p(a | k), (K, L), and None; of "one parent" also p(b | k, a), (K, L, L)."""
+    drawn = [die.sample_parameters(rng, (size,))["probability"] for die in categories.dice(member)]
+    for level in np.concatenate(drawn, -1):
+        if member.structure == "independent":
+            yield level, None
+        else:
+            table = np.maximum(rng.standard_gamma(categories.pairs + member.strength * level[:, None]), 1e-300)
+            yield level, table / (table @ categories.by_column)[..., categories.column]
 
 
 def rows(average, codes, rng):
@@ -93,8 +95,8 @@ def rows(average, codes, rng):
                 x[own] = view.view.warp.back(y)
         if member.categories is not None:
             part, _ = average.place(member.categories)
-            for row in at:
-                level, table = tables(part, member.categories, rng)
+            drawn = tables(part, member.categories, len(at), rng)
+            for row, (level, table) in zip(at, drawn, strict=True):
                 k, nothing = codes[row], np.full(width, -1)
                 c[row] = part.fill(nothing, level[k], None if table is None else table[k], rng)
     return x, c
@@ -124,8 +126,8 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
             result[at] += group_density(view, posterior, drawn, np.log(shares(view, (len(at),), rng)), x)
         if member.categories is not None:
             part, _ = average.place(member.categories)
-            for s in at:
-                result[s] += part.density(c, *tables(part, member.categories, rng))
+            for s, own in zip(at, tables(part, member.categories, len(at), rng), strict=True):
+                result[s] += part.density(c, *own)
         result[at] *= average.exponents[m]
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
     return np.exp(result - logsumexp(result, axis=2, keepdims=True))

@@ -12,9 +12,9 @@ from bayesgen.averaging.average import mixed
 from bayesgen.averaging.temper import log_probability
 
 
-def terms(average, x, c, priors=None) -> np.ndarray:
+def terms(average, x, c) -> np.ndarray:
     """Prior, numeric columns, categorical columns and remainder of each row and class, (n, K, 1 + D + F + 1)."""
-    log_prior = average.log_class_prior if priors is None else np.log(priors)
+    log_prior = average.log_class_prior if average.given is None else np.log(average.given)
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + 2))
     result[..., 0] = log_prior
     used = average.weights > 0

@@ -31,4 +31,4 @@ def of_earlier(fields: Mapping[str, Any]) -> Mapping[str, Any]:
         return replace(view, members=tuple(MixtureMember(*own, most=count) for own in strengths))
 
     parts = (*map(renewed, numeric), *(part for part in others if part is not None))
-    return {"parts": parts} | {name: v for name, v in fields.items() if name not in _OF_0_2_0}
+    return {"parts": parts, "given": None} | {name: v for name, v in fields.items() if name not in _OF_0_2_0}

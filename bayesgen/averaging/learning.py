@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.member import Product
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
 
@@ -224,9 +225,7 @@ def _weigh(split: Split, parts, densities, concentration, method):
     whole = average.generative(members, parts)
     prior = stack.shares(members)
     expected = temper.expected(data.x.shape[1] + data.c.shape[1], left.weight.sum())
-    mode = np.array(
-        [expected if isinstance(member, average.Product) or member.generative else 1.0 for member in members]
-    )
+    mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
         log_weight = average.log_evidence(members, parts) + np.log(prior)

@@ -3,13 +3,15 @@
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core.program import Record
+
+BASE_RATE = "base rate"  # the product that says nothing of the features
 
 
 class Member(Record, abc.ABC):
@@ -139,6 +141,28 @@ class Together(Record, abc.ABC):
 
     def __getstate__(self):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # what is derived is derived again
+
+
+class Product(NamedTuple):
+    """A member of the numbers, or none, with one of the categories, or none."""
+
+    numbers: Any
+    categories: Any
+
+    @property
+    def family(self) -> str:
+        """Names of the families, whatever the strengths."""
+        return " x ".join(part.family for part in self if part is not None) or BASE_RATE
+
+    @property
+    def mass(self) -> float:
+        """Prior weight of the family: a fifth of the base rate."""
+        return 0.2 if self == (None, None) else 1.0
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return what a summary says of both."""
+        kind = {"kind": BASE_RATE if self == (None, None) else "generative"}
+        return {name: v for part in self if part is not None for name, v in part.settings().items()} | kind
 
 
 class SingleMember(Member):

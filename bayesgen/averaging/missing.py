@@ -159,7 +159,7 @@ def draw(average, x, c, rng, codes=None):
     tables: Any = None
     if member.categories is not None:
         part, _ = average.place(member.categories)
-        tables = draws.tables(part, member.categories, rng)
+        tables = next(draws.tables(part, member.categories, 1, rng))
         score += part.density(c, *tables)
     t = draws.choose(softmax(score, axis=1), rng) if codes is None else codes
     x = x if numbers is None else numbers.fill(t, rng)

@@ -1,6 +1,7 @@
 """The averaged classifier: probabilities from many conjugate models at once, chosen by exact leave-one-out."""
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,13 +10,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import columns, draws
+from bayesgen.averaging.average import Average
 from bayesgen.averaging.learning import learn
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator
-from bayesgen.inspection.averaged import Averaged, member_posteriors, members
+from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_posteriors, members, refuse_far
 from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
@@ -29,14 +31,13 @@ _FROM_ROWS = (
 )
 _ABSENT = {  # what other classifiers have, and why this one has not
     **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "row_schema"), _FROM_ROWS),
-    "posterior_": "its members have one each, see to_arviz()",
     "unlabelled": "every row has a label",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
 }
 
 
 @registry.estimator
-class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
+class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
 
     The members differ in what they take the classes to be: Gaussians with full, shared, diagonal or shared diagonal
@@ -234,7 +235,8 @@ class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
     def _read(self, X):
         check_is_fitted(self)
         blocks = self.schema_.read(self._table(X, reset=False), self.unseen)
-        return columns.arrays(self.schema_, blocks, self.constant_)
+        x, c = columns.arrays(self.schema_, blocks, self.constant_)
+        return {"numbers": x, "categories": c}
 
     @property
     def members_(self):
@@ -256,6 +258,15 @@ class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
         check_is_fitted(self)
         return self.average_
 
+    @property
+    def posterior_(self) -> Average:
+        """The average, under the class probabilities that were given."""
+        check_is_fitted(self)
+        return self._under(self.priors)
+
+    def _under(self, priors) -> Average:
+        return self.average_ if priors is None else replace(self.average_, given=self._known(priors))
+
     def summary(self):
         """Return a table of what was averaged, the heaviest member first.
 
@@ -269,6 +280,17 @@ class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
         check_is_fitted(self)
         return members(self)
 
+    def _read_for_draws(self, X):
+        rows = self._read(X)
+        refuse_far(self, rows["numbers"], "draws of class probabilities")
+        return rows
+
+    def _density(self):
+        return AveragedJoint(self)
+
+    def _terms(self, X):
+        return averaged_terms(self, X)
+
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``.
 
@@ -281,8 +303,7 @@ class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
             to those of the fit.
         """
         rows = self._read(X)
-        priors = self.priors if priors is None else priors
-        return self.average_.probability(*rows, None if priors is None else self._known(priors))
+        return self._under(self.priors if priors is None else priors).probability(*rows.values())
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
         """Log probability of each class, (n, K); see `predict_proba`."""
@@ -296,7 +317,7 @@ class AveragedClassifier(ClassifierMixin, Averaged, Estimator):
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Log p(x, t = k) of each row and class, (n, K), by untempered members, stacked on that of rows left out."""
-        return self._fitted.log_joint(*self._read(X))
+        return self._fitted.log_joint(*self._read(X).values())
 
     @np.errstate(under="ignore")
     def score_samples(self, X):

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -243,6 +243,10 @@ class Estimator(BaseEstimator, abc.ABC):
             return posterior.log_evidence
         estimated = "; inference='laplace' estimates it" if model.proper else ""
         raise AttributeError(f"log_evidence_ has no closed form here: {problem}{estimated}")
+
+    def _read_for_draws(self, X):
+        """Return rows as the posterior's `label_draws` takes them."""
+        return cast(Any, self).posterior_.check(cast(Any, self)._read(X))
 
     @available_if(_has_probabilities)
     def predict_proba_draws(self, X, size: int = 1000) -> np.ndarray:

@@ -25,7 +25,8 @@ from bayesgen.estimators.generative_settings import (
 )
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.arviz import to_arviz
-from bayesgen.inspection.explain import explain
+from bayesgen.inspection.explain import explain, terms_of_model
+from bayesgen.inspection.joint_of_model import SingleJoint
 from bayesgen.inspection.labelling import warn_of_harm
 from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out, tempered
 from bayesgen.inspection.probabilities import warn_of_few_draws, warn_of_lost
@@ -402,6 +403,12 @@ class GenerativeClassifier(ClassifierMixin, Additive):
 
     def _check_parts(self):
         consistency.check_generative(self, self._models)
+
+    def _density(self):
+        return SingleJoint(self)
+
+    def _terms(self, X):
+        return terms_of_model(self, X)
 
     def _read(self, X):
         if "posterior_" not in vars(self):

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import program
-from bayesgen.inspection.probabilities import check_draws, possible
+from bayesgen.inspection.probabilities import possible
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
 from bayesgen.numerics.checks import check_memory
@@ -107,7 +107,7 @@ def to_arviz(
     if (X is None) != (y is None):
         raise ValueError("to_arviz() takes X and y together: give both, or neither")
     if classifier.posterior_.kind == "exact":
-        check_draws(classifier.posterior_, 4000)
+        classifier.posterior_.check_draws(4000)
     if X is None:
         return tree(classifier.posterior_.as_draws(generator(classifier.random_state)).thinned(draws))
     rng, model, schema = generator(classifier.random_state), classifier.model_, classifier.schema_

@@ -1,57 +1,118 @@
-"""Questions to an averaged classifier: what was averaged, why, how sure, and the posteriors of its members."""
+"""Questions to an averaged classifier: what was averaged, its density, why, and the posteriors of its members."""
 
-import abc
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import average, columns, draws, explanation
+from bayesgen.averaging import columns, draws, explanation, missing
+from bayesgen.averaging.along import Members, Rows
+from bayesgen.averaging.member import Product
 from bayesgen.averaging.warp import far_rows
-from bayesgen.numerics.pieces import DENSITIES
+from bayesgen.inspection.missing import Joint
 from bayesgen.posterior.posterior import generator
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
+_SHARE = 0.995  # of the weight of an average that is asked what an entry is worth
+_LIGHT = 1e-15  # of the weight of a line: nodes of less add nothing to a sum
 _LEAST = 0.01  # weight from which a member's posterior is returned
 
 
-class Averaged(abc.ABC):
-    """What questions ask of an averaged classifier: those that go another way for it look whether it is one.
+class AveragedJoint(Joint):
+    """Of the untempered members of an average."""
 
-    Attributes
-    ----------
-    average_ : Average
-        The members with their statistics, exponents and weights.
-    classes_ : array, shape (K,)
-        Class labels.
-    schema_ : Schema
-        What was learned of the columns.
-    constant_ : tuple of str
-        Numeric columns that are left out.
-    priors : array, shape (K,), or None
-        Class probabilities of the population to decide for.
-    """
+    def __init__(self, classifier):
+        self.classifier, self.average = classifier, classifier.average_
+        self.log_prior = self.average.log_class_prior
 
-    average_: average.Average
-    classes_: np.ndarray
-    schema_: Any
-    constant_: tuple[str, ...]
-    priors: Any
-    random_state: Any
+    def read(self, X):
+        """Return the numbers of the rows, and the codes of their categories."""
+        rows = self.classifier._read(X)
+        return rows | {"categories": np.where(rows["categories"] < 0, np.nan, rows["categories"])}
 
-    @abc.abstractmethod
-    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers (n, numeric columns), and codes of categories (n, others), -1 where missing."""
+    def blocks(self, rows):
+        """Return numbers and categories by block, NaN in the columns that were left out."""
+        return columns.blocks(self.classifier.schema_, *arrays(rows), self.classifier.constant_)
 
-    @abc.abstractmethod
-    def _known(self, priors) -> np.ndarray:
-        """Class probabilities (K,) that a user gives, checked."""
+    def log_density(self, rows):
+        """Of the members, in the units of the columns."""
+        return self.average.log_joint(*arrays(rows)) - self.log_prior
+
+    def draw(self, count, rng):
+        """Each row of a member of its own."""
+        x, c = draws.rows(self.average, np.repeat(np.arange(len(self.log_prior)), count), rng)
+        return {"numbers": x, "categories": c.astype(float)}
+
+    def expected(self, rows, codes):
+        """Medians and modes."""
+        refuse_far(self.classifier, rows["numbers"], "impute()")
+        x, c = missing.expected(self.average, *arrays(rows), codes)
+        return {"numbers": x, "categories": c.astype(float)}
+
+    def filled(self, rows, codes, draws, rng):
+        """Draw a member and its parameters, then classes, groups and entries."""
+        refuse_far(self.classifier, rows["numbers"], "impute()")
+        for _ in range(draws):
+            x, c = missing.draw(self.average, *arrays(rows), rng, codes)
+            yield {"numbers": x, "categories": c.astype(float)}
+
+    def measured(self, rows):
+        """Sums over categories and over grids of numbers, by the members that have nearly all of the weight."""
+        refuse_far(self.classifier, rows["numbers"], "next_measurement()")
+        classifier, schema, (x, c) = self.classifier, self.classifier.schema_, arrays(rows)
+        average = _heaviest(classifier.posterior_)
+        names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
+        places, ends = np.array([schema.columns.index(name) for name in names]), missing.reach(average)
+        chance, answer = (Members(average, weights > 0) for weights in (average.density_weights, average.weights))
+
+        def log(probability):
+            with np.errstate(divide="ignore"):
+                return np.log(probability)
+
+        for own, part, gaps in missing.entries(answer, x, c):
+            likely, now = Rows(chance, part.x, part.c), log(answer.probability(part.here()))
+            for row, column in gaps:
+                values, y, log_joint = missing.grid(likely, row, column, ends)
+                weight = missing.mass(y, log_joint).sum(0)
+                heavy = np.argsort(-weight, axis=1)[:, : (weight > _LIGHT).sum(1).max()]
+                values, y, weight = (np.take_along_axis(nodes, heavy, 1) for nodes in (values, y, weight))
+                then = log(answer.probability(part.along(row, column, values, y)))
+                yield (own[row], places[column]), now[:, row], then, weight
+            for j in range(c.shape[1]):
+                row = np.flatnonzero(part.c[:, j] < 0)
+                if len(row):
+                    weight = softmax(logsumexp(chance.log_joint(likely.levels(row, j)), axis=0), axis=1)
+                    then = log(answer.probability(part.levels(row, j)))
+                    yield (own[row], places[x.shape[1] + j]), now[:, row], then, weight
+        nothing = np.zeros((len(self.log_prior), len(x)))
+        for name in classifier.constant_:  # left out of the fit: they say nothing of the class
+            yield (slice(None), schema.columns.index(name)), nothing, nothing[..., None], np.ones((len(x), 1))
+
+
+def arrays(rows) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, and codes of categories, -1 where missing, as members take them."""
+    c = rows["categories"]
+    return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp)
+
+
+def _heaviest(average):
+    """The average of the members that have nearly all of the weight, of classes and of densities."""
+
+    def kept(weights):
+        order = np.argsort(-weights, kind="stable")
+        some = order[: 1 + np.searchsorted(np.cumsum(weights[order]), _SHARE)]
+        result = np.zeros_like(weights)
+        result[some] = weights[some]
+        return result / result.sum()
+
+    return replace(average, weights=kept(average.weights), density_weights=kept(average.density_weights))
 
 
 def check_averaged(classifier, question: str) -> None:
     """Raise where a question is to an averaged classifier, and another classifier is asked."""
     check_is_fitted(classifier)
-    if not isinstance(classifier, Averaged):
+    if not hasattr(classifier, "members_"):
         raise TypeError(f"{question} is about an AveragedClassifier, got a {type(classifier).__name__}")
 
 
@@ -114,29 +175,13 @@ def refuse_far(classifier, x, question: str) -> None:
 
 def averaged_terms(classifier, X):
     """What `explain` says of an averaged classifier: names, and terms (n, K, terms)."""
-    priors = None if classifier.priors is None else classifier._known(classifier.priors)
-    x, c = classifier._read(X)
+    x, c = classifier._read(X).values()
     refuse_far(classifier, x, "explain()")
-    terms = explanation.terms(classifier.average_, x, c, priors)
+    terms = explanation.terms(classifier.posterior_, x, c)
     schema, left_out = classifier.schema_, classifier.constant_
     names = [*columns.numbers(schema, left_out), *columns.categories(schema)]
     order = [1 + names.index(name) for name in schema.columns if name in names]
     return [names[j - 1] for j in order] + ["remainder"], [terms[..., j] for j in (0, *order, -1)]
-
-
-def averaged_draws(classifier, rows, size: int):
-    """Yield p(k | x_i, m_s, θ_s) of some rows at a time, (size, rows, K): members drawn by weight, θ by posterior."""
-    (x, c), fitted = rows, classifier.average_
-    refuse_far(classifier, x, "draws of class probabilities")
-    ratio = 1.0
-    if classifier.priors is not None:
-        ratio = classifier._known(classifier.priors) / np.exp(fitted.log_class_prior)
-    seed = int(generator(classifier.random_state).integers(1 << 31))
-    step = max(1, DENSITIES // (size * len(classifier.classes_)))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)  # the same draws for every piece
-        probability = ratio * draws.probabilities(fitted, x[part], c[part], size, np.random.default_rng(seed))
-        yield probability / probability.sum(2, keepdims=True)
 
 
 def member_posteriors(classifier):
@@ -160,7 +205,7 @@ def member_posteriors(classifier):
     groups = {}
     for m in heavy:
         member = fitted.members[m]
-        if not isinstance(member, average.Product):
+        if not isinstance(member, Product):
             continue
         own = draws.parameters(fitted, member, (4, 250), rng)
         own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
-from bayesgen.inspection.averaged import Averaged, averaged_terms
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.inspection.probabilities import log_odds, probability_interval
 from bayesgen.models.bernoulli import BetaBinomial
@@ -35,7 +34,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
         raise ValueError("label= is the class whose odds one row explains: give row=, the place of the row, too")
     import xarray as xr
 
-    names, terms = averaged_terms(classifier, X) if isinstance(classifier, Averaged) else _terms(classifier, X)
+    names, terms = classifier._terms(X)
     values = np.stack(np.broadcast_arrays(*terms), axis=-1)
     known = np.isfinite(values)  # a plug-in estimate may rule a class out: -inf
     values = values - np.where(known, values, 0.0).sum(1, keepdims=True) / known.sum(1, keepdims=True).clip(1)
@@ -43,7 +42,8 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     return xr.DataArray(values, dims=("row", "class", "term"), coords=labels)
 
 
-def _terms(classifier, X):
+def terms_of_model(classifier, X):
+    """Names of the columns, and terms (n, K) of the class probability and of each, of one model."""
     rows = classifier._read(X)
     return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
 

@@ -28,9 +28,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging.rows import folds
-from bayesgen.inspection.averaged import Averaged, averaged_draws
 from bayesgen.inspection.leave_one_out import tempered
-from bayesgen.inspection.probabilities import check_draws
 from bayesgen.models.leaf import log_or_floor
 from bayesgen.numerics.checks import check_count, check_memory, check_weight
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
@@ -99,24 +97,17 @@ def next_labels(classifier, X, n: int = 1, size: int = 1000) -> NextLabels:
 
 def _joint(classifier, X, size) -> np.ndarray:
     """Return p(x_i, t = k | θ_s) of each row up to a factor of the row, (size, rows, K)."""
-    rows = classifier._read(X)
-    averaged = isinstance(classifier, Averaged)
-    posterior = None if averaged else classifier.posterior_
-    if posterior is not None:
-        if posterior.kind == "point":
-            raise ValueError("next_labels() asks how uncertain parameters are: it needs inference='exact' or 'nuts'")
-        check_draws(posterior, size)
-        rows = posterior.model.check(rows)
-    count = len(rows[0]) if averaged else count_rows(rows)
-    shape = size, count, len(classifier.classes_)
-    what = f"{size} draws of {count} rows' probabilities of {shape[2]} classes"
+    posterior = classifier.posterior_
+    if posterior.kind == "point":
+        raise ValueError("next_labels() asks how uncertain parameters are: it needs inference='exact' or 'nuts'")
+    rows = classifier._read_for_draws(X)
+    shape = size, count_rows(rows), len(classifier.classes_)
+    what = f"{size} draws of {shape[1]} rows' probabilities of {shape[2]} classes"
     check_memory(what, 4 * 8 * shape[0] * shape[1] * shape[2], "take fewer draws (size=), or fewer rows")
-    if posterior is None:
-        return np.concatenate(list(averaged_draws(classifier, rows, size)), axis=1)
-    params, result, done = posterior.draws(classifier.random_state, (size,)), np.empty(shape), 0
-    exponent = getattr(classifier, "exponent_", 1.0)
-    for part in split_rows(rows, max(1, DENSITIES // (size * shape[2]))):
-        density = np.moveaxis(posterior.model.log_likelihood_rows(params, part), 1, -1)
+    result, done, exponent = np.empty(shape), 0, getattr(classifier, "exponent_", 1.0)
+    step = max(1, DENSITIES // (size * shape[2]))
+    for drawn, params in posterior.label_draws(rows, size, step, classifier.random_state):
+        density = np.moveaxis(drawn, 1, -1)
         with np.errstate(divide="ignore", under="ignore"):
             own = density
             if exponent != 1:

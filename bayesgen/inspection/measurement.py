@@ -10,35 +10,19 @@ is negative, tempered probabilities or not. Where the action is to report the cl
 negative logarithm, V_j is the expected Kullback-Leibler divergence of the report now from the one then: the mutual
 information of class and entry, if nothing is tempered.
 
-Sums run over categories and counts. For a number, whose density given each class is a Student-t, the line is cut at
-quantiles of every class, and each piece takes two points of Gauss and Legendre.
+Sums run over categories and counts, and over nodes of a number's line, see `Joint.measured`.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
-from scipy.special import log_softmax, logsumexp, softmax
 
-from bayesgen.averaging import columns, missing
-from bayesgen.averaging.along import Members, Rows
 from bayesgen.core.errors import listed
 from bayesgen.decision.outcomes import aligned_loss
-from bayesgen.inspection.averaged import refuse_far
-from bayesgen.inspection.leave_one_out import tempered
-from bayesgen.inspection.missing import Components, SingleJoint, gaps_of, joint_of, refuse_totals
-from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.numerics.pieces import CELLS, count_rows, pieces, select_rows
-from bayesgen.numerics.special import log_gamma_ratio
-
-_DRAWS = 100  # of the parameters, where the posterior is draws
-_LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
-_CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each class at which the line is cut
-_SHARE = 0.995  # of the weight of an average that is asked
-_LEAST = 1e-15  # of the weight of a line: nodes of less add nothing to a sum
+from bayesgen.inspection.missing import joint_of, refuse_totals
+from bayesgen.numerics.pieces import count_rows
 
 
 @np.errstate(under="ignore")
@@ -81,7 +65,9 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     names = classifier.schema_.columns
     costs, rows = costs_of(names, cost), joint.read(X)
     result = np.full((count_rows(rows), len(names)), np.nan)
-    (_of_single if isinstance(joint, SingleJoint) else _of_average)(joint, rows, losses, result)
+    refuse_totals(joint, "next_measurement()", rows)
+    for places, now, then, weight in joint.measured(rows):
+        result[places] = _saved(now, then, weight, losses)
     result -= costs
     if not hasattr(classifier, "feature_names_in_"):
         return result
@@ -122,130 +108,3 @@ def _saved(now, then, weight, losses):
     expected = np.tensordot(losses.T, probability, 1)
     chosen = np.take_along_axis(expected, action[None, :, None], 0)[0]
     return (weight * (chosen - expected.min(0))).sum(1)
-
-
-# -- one model -------------------------------------------------------------------------------------------------------
-
-
-def _of_single(joint, rows, losses, result):
-    classifier, components = joint.classifier, Components(joint, _DRAWS)
-    refuse_totals(joint, "next_measurement()", rows)
-    prior, exponent = joint.log_prior[:, None], getattr(classifier, "exponent_", 1.0)
-    width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
-
-    def log_probability(log_joint):
-        return log_softmax(tempered(log_joint, prior.reshape(-1, *[1] * (log_joint.ndim - 1)), exponent), axis=0)
-
-    for piece in pieces(len(result), width, 2 * CELLS):
-        part = select_rows(rows, piece)
-        score = components.log_weight(part)
-        score[..., np.isneginf(score).all((0, 1))] = prior  # a plug-in estimate may rule out a row
-        now, students = log_probability(logsumexp(score, axis=0)), {}
-        for gap in gaps_of(classifier.schema_, part):
-            own = score[..., gap.rows]
-            if components.is_number(gap.block):
-                if gap.block not in students:
-                    students[gap.block] = components.student(gap.block, part)
-                values = (_at(v, gap, len(now[0])) for v in students[gap.block])
-                log_joint, log_width = _along(own, *np.broadcast_arrays(*values))
-            else:
-                log_joint, log_width = _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
-            weight = softmax(np.asarray(logsumexp(log_joint, axis=0)) + log_width, axis=1)
-            result[piece][gap.rows, gap.column] = _saved(now[:, gap.rows], log_probability(log_joint), weight, losses)
-
-
-def _at(value, gap, count):
-    """Of an array (S, K, n or 1, D or 1) the rows and column of a gap, (S, K, rows)."""
-    value = value[..., gap.place if value.shape[-1] > 1 else 0]
-    return (
-        value[..., gap.rows]
-        if value.shape[-1] == count and count > 1
-        else np.broadcast_to(value, (*value.shape[:-1], len(gap.rows)))
-    )
-
-
-def _summed(log_joint):
-    """Average over draws, (S, K, ...) to (K, ...), up to a number."""
-    return log_joint[0] if len(log_joint) == 1 else logsumexp(log_joint, axis=0)
-
-
-def _along(score, location, spread, dof):
-    """Log p(x_o, v, k) at nodes v, (K, n, Q), and the log width of each node (n, Q).
-
-    Parameters
-    ----------
-    score : array, shape (S, K, n)
-        Log p(x_o, k | θ).
-    location, spread, dof : array, shape (S, K, n)
-        Of the entry given each component.
-    """
-    kinds, place = np.unique(dof, return_inverse=True)
-    some = slice(None, None, max(1, len(score) // 3))  # of many draws a few say where the line is to be cut
-    quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(dof.shape)[some]]
-    cuts = location[some][..., None] + spread[some][..., None] * quantiles
-    cuts = np.sort(np.moveaxis(cuts, 2, 0).reshape(dof.shape[-1], -1), axis=1)
-    half, middle = np.diff(cuts, axis=1) / 2, (cuts[:, 1:] + cuts[:, :-1]) / 2
-    v = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
-    with np.errstate(divide="ignore"):
-        log_width = np.log(np.concatenate([half, half], axis=1))
-    finite = np.where(np.isinf(kinds), 1.0, kinds)
-    level = np.where(np.isinf(kinds), -0.5 * LOG_2PI, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
-    z = (v - location[..., None]) / spread[..., None]
-    z *= z
-    if np.isinf(kinds).all():
-        z *= -0.5
-    else:
-        nu = dof[..., None]
-        z /= nu
-        np.log1p(z, out=z)
-        z *= -0.5 * (nu + 1)
-    z += (level[place].reshape(dof.shape) - np.log(spread) + score)[..., None]
-    return _summed(z), log_width
-
-
-# -- the average -----------------------------------------------------------------------------------------------------
-
-
-def _of_average(joint, rows, losses, result):
-    classifier, schema = joint.classifier, joint.classifier.schema_
-    (x, c), average = joint.arrays(rows), _heaviest(joint.average)
-    refuse_far(classifier, x, "next_measurement()")
-    priors = None if classifier.priors is None else classifier._known(classifier.priors)
-    names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
-    places, ends = np.array([schema.columns.index(name) for name in names]), missing.reach(average)
-    chance, answer = (Members(average, weights > 0) for weights in (average.density_weights, average.weights))
-
-    def saved(now, then, weight):
-        with np.errstate(divide="ignore"):
-            return _saved(np.log(now), np.log(then), weight, losses)
-
-    for own, part, gaps in missing.entries(answer, x, c):
-        likely, now = Rows(chance, part.x, part.c), answer.probability(part.here(), priors)
-        for row, column in gaps:
-            values, y, log_joint = missing.grid(likely, row, column, ends)
-            weight = missing.mass(y, log_joint).sum(0)
-            heavy = np.argsort(-weight, axis=1)[:, : (weight > _LEAST).sum(1).max()]
-            values, y, weight = (np.take_along_axis(nodes, heavy, 1) for nodes in (values, y, weight))
-            then = answer.probability(part.along(row, column, values, y), priors)
-            result[own[row], places[column]] = saved(now[:, row], then, weight)
-        for j in range(c.shape[1]):
-            row = np.flatnonzero(part.c[:, j] < 0)
-            if len(row):
-                weight = softmax(logsumexp(chance.log_joint(likely.levels(row, j)), axis=0), axis=1)
-                then = answer.probability(part.levels(row, j), priors)
-                result[own[row], places[x.shape[1] + j]] = saved(now[:, row], then, weight)
-    for name in classifier.constant_:  # left out of the fit: they say nothing of the class
-        result[:, schema.columns.index(name)] = 0.0
-
-
-def _heaviest(average):
-    """The average of the members that have nearly all of the weight, of classes and of densities."""
-
-    def kept(weights):
-        order = np.argsort(-weights, kind="stable")
-        some = order[: 1 + np.searchsorted(np.cumsum(weights[order]), _SHARE)]
-        result = np.zeros_like(weights)
-        result[some] = weights[some]
-        return result / result.sum()
-
-    return replace(average, weights=kept(average.weights), density_weights=kept(average.density_weights))

@@ -1,7 +1,8 @@
 r"""The density of rows and classes that a fitted classifier has, whichever it is: what questions about x alone ask.
 
-A single classifier has its posterior predictive, untempered. The tempered members of an averaged classifier have no
-density of x; its untempered members do, under weights that are stacked on log p(x, t) of rows left out.
+A classifier of one model has its posterior predictive, untempered (`bayesgen.inspection.joint_of_model`). The tempered
+members of an averaged classifier have no density of x; its untempered members do, under weights that are stacked on log
+p(x, t) of rows left out (`bayesgen.inspection.averaged`).
 
 What a single generative classifier says of missing entries, given what is seen of their rows.
 
@@ -21,25 +22,21 @@ the parameters, what is drawn here are draws of their missing entries' posterior
 import abc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, draws, missing
-from bayesgen.core.errors import NoClosedForm
-from bayesgen.inspection.averaged import Averaged, refuse_far
-from bayesgen.numerics.checks import check_memory
-from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, select_rows
+from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
+Measured = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Joint(abc.ABC):
-    """The density p(x, t = k | data) of a classifier, and rows drawn from it.
+    """The density p(x, t = k | data) of a classifier, rows drawn from it, and missing entries given what is seen.
 
     Attributes
     ----------
@@ -54,6 +51,10 @@ class Joint(abc.ABC):
         """Return the rows as one array a block."""
 
     @abc.abstractmethod
+    def blocks(self, rows: Rows) -> Mapping[str, np.ndarray]:
+        """Return rows by the blocks of the schema."""
+
+    @abc.abstractmethod
     def log_density(self, rows: Rows) -> np.ndarray:
         """Log p(x | t = k, data), (n, K), what is missing integrated out."""
 
@@ -65,72 +66,33 @@ class Joint(abc.ABC):
         """P(p(new | k) <= p(x | k)), (n, K), where there is a formula."""
         return None
 
+    def totals(self) -> Mapping[str, tuple[str, str]]:
+        """Return the blocks that are modelled given their total: a column of each, and what its density is called."""
+        return {}
 
-class SingleJoint(Joint):
-    """The joint density of columns and class under one generative model."""
+    @abc.abstractmethod
+    def expected(self, rows: Rows, codes) -> Rows:
+        """Return rows with what is most to be expected of each missing entry, given their classes where known."""
 
-    def __init__(self, classifier):
-        self.classifier, even = classifier, np.full(len(classifier.classes_), 1 / len(classifier.classes_))
-        self.posterior = classifier.posterior_.with_class_prior(classifier._known(even))
-        nothing = classifier._as_model_takes(classifier.schema_.nothing())
-        self.log_prior = classifier.posterior_.log_predictive(nothing)[0]
+    @abc.abstractmethod
+    def filled(self, rows: Rows, codes, draws: int, rng: np.random.Generator) -> Iterator[Rows]:
+        """Yield rows with draws of their missing entries, each time under parameters of its own."""
 
-    def read(self, X):
-        """Rows by leaf; sparse ones are made dense."""
-        rows = self.posterior.model.check(self.classifier._read(X))
-        cells = sum(float(np.prod(v.shape)) for v in rows.values() if sparse.issparse(v))
-        check_memory("the rows of a sparse matrix, made dense,", int(8 * cells), "give fewer rows at a time")
-        return {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in rows.items()}
+    @abc.abstractmethod
+    def measured(self, rows: Rows) -> Iterator[Measured]:
+        """Yield what knowing each missing entry would say of the class, some entries at a time.
 
-    def log_density(self, rows):
-        """Return the log density of the posterior predictive."""
-        return self.posterior.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
-
-    def draw(self, count, rng):
-        """Draw rows leaf by leaf."""
-        model, params, classes = self.posterior.model, self.posterior.draws(rng, (count,)), len(self.log_prior)
-        drawn = {name: leaf.draw(model.site(params, name), rng) for name, leaf in model.leaves.items()}
-        drawn = {name: np.asarray(v, float).swapaxes(0, 1) for name, v in drawn.items()}
-        return {name: v.reshape(classes * count, *v.shape[2:]) for name, v in drawn.items()}
-
-    def tails(self, rows):
-        """By the one leaf of a model, where its posterior is exact."""
-        leaves = self.posterior.model.leaves
-        if self.posterior.kind != "exact" or len(leaves) > 1:
-            return None
-        ((name, leaf),) = leaves.items()
-        try:
-            return leaf.tail_probability(rows[name]).reshape(-1, len(self.log_prior))
-        except NoClosedForm:
-            return None
-
-
-class AveragedJoint(Joint):
-    """Of the untempered members of an average."""
-
-    def __init__(self, classifier):
-        self.classifier, self.average = classifier, classifier.average_
-        self.log_prior = self.average.log_class_prior
-
-    def read(self, X):
-        """Return the numbers of the rows, and the codes of their categories."""
-        x, c = self.classifier._read(X)
-        return {"numbers": x, "categories": np.where(c < 0, np.nan, c)}
-
-    def log_density(self, rows):
-        """Of the members, in the units of the columns."""
-        return self.average.log_joint(*self.arrays(rows)) - self.log_prior
-
-    @staticmethod
-    def arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers, and codes of categories, -1 where missing, as the engine takes them."""
-        c = rows["categories"]
-        return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp)
-
-    def draw(self, count, rng):
-        """Each row of a member of its own."""
-        x, c = draws.rows(self.average, np.repeat(np.arange(len(self.log_prior)), count), rng)
-        return {"numbers": x, "categories": c.astype(float)}
+        Yields
+        ------
+        places : tuple of rows and columns
+            Of E entries.
+        now : array, shape (K, E)
+            Log class probabilities without them.
+        then : array, shape (K, E, Q)
+            Log class probabilities at the values that each may have,
+        weight : array, shape (E, Q)
+            and the probabilities of these.
+        """
 
 
 def joint_of(classifier, question: str) -> Joint:
@@ -138,7 +100,7 @@ def joint_of(classifier, question: str) -> Joint:
     check_is_fitted(classifier)
     if not hasattr(classifier, "score_samples"):
         raise ValueError(f"{question} asks for the density of a row: it needs a generative classifier")
-    return (AveragedJoint if isinstance(classifier, Averaged) else SingleJoint)(classifier)
+    return classifier._density()
 
 
 _MASS = 1e-9  # of a count that may be left out
@@ -180,12 +142,13 @@ class Components:
 
     Parameters
     ----------
-    joint : SingleJoint
+    joint : Joint
+        Of a classifier with one posterior.
     draws : int
         Draws of the parameters, where the posterior is neither exact nor a point.
     """
 
-    def __init__(self, joint: SingleJoint, draws: int):
+    def __init__(self, joint: Any, draws: int):
         posterior = joint.classifier.posterior_
         self.classifier, self.model, self.params = joint.classifier, posterior.model, None
         if posterior.kind == "point":
@@ -262,20 +225,12 @@ def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
 
 def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:
     """Raise where a leaf is modelled given its total; of ``rows``, where an entry is missing, and the total with it."""
-    if not isinstance(joint, SingleJoint):
-        return  # the averaged classifier has no such leaves
-    model = joint.classifier.model_
-    for name, leaf in model.leaves.items():
-        if leaf.density_kind.startswith("probability given") and (rows is None or np.isnan(rows[name]).any()):
-            columns = model.columns_of(name) or (name,)
+    for name, (column, kind) in joint.totals().items():
+        if rows is None or np.isnan(rows[name]).any():
             raise ValueError(
-                f"{question} has no answer for {name!r} (columns such as {columns[0]!r}): its model is a "
-                f"{leaf.density_kind}"
+                f"{question} has no answer for {name!r} (columns such as {column!r}): its model is a {kind}"
                 + ("; leave these columns out of the fit" if rows is None else ", and entries are missing")
             )
-
-
-_DRAWS = 500  # of the parameters, for means where the posterior is draws
 
 
 def impute(classifier, X, y=None, draws: int = 0):
@@ -325,88 +280,15 @@ def impute(classifier, X, y=None, draws: int = 0):
     count = count_rows(rows)
     if codes is not None and len(codes) != count:
         raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
-    single = isinstance(joint, SingleJoint)
     refuse_totals(joint, "impute()", rows)
-    if not single:
-        refuse_far(classifier, rows["numbers"], "impute()")
     if not draws:
-        return _table(classifier, X, (_expected if single else _expected_of_average)(joint, rows, codes), single)
-    filled = (_drawn if single else _drawn_of_average)(joint, rows, codes, draws, rng)
-    return [_table(classifier, X, own, single) for own in filled]
+        return _table(classifier, X, joint.blocks(joint.expected(rows, codes)))
+    return [_table(classifier, X, joint.blocks(own)) for own in joint.filled(rows, codes, draws, rng)]
 
 
-def _table(classifier, X, rows, single: bool):
+def _table(classifier, X, rows):
     """Rows in the form of the fit, with the index of X."""
-    if not single:
-        c = rows["categories"].astype(np.intp)
-        rows = columns.blocks(classifier.schema_, rows["numbers"], c, classifier.constant_)
     result = classifier._like_fit(classifier.schema_.write(rows))
     if hasattr(result, "index") and hasattr(X, "index") and not callable(X.index):
         result.index = X.index
     return result
-
-
-def _expected(joint, rows, codes):
-    components, schema = Components(joint, _DRAWS), joint.classifier.schema_
-    result = {name: v.copy() for name, v in rows.items()}
-    flat = {name: v.reshape(len(v), -1) for name, v in result.items()}
-    width = components.count * len(joint.log_prior) * max(v.shape[1] for v in flat.values())
-    incomplete = np.flatnonzero(sum(np.isnan(v).any(1) for v in flat.values()))
-    for piece in pieces(len(incomplete), width, DENSITIES):
-        own = incomplete[piece]
-        part = select_rows(rows, own)
-        score = components.log_weight(part)
-        if codes is not None:
-            score = np.where(np.arange(score.shape[1])[:, None] == codes[own], score, -np.inf)
-        weight = softmax(score, axis=(0, 1))
-        students = {}
-        for gap in gaps_of(schema, part):
-            at = own[gap.rows]
-            if components.is_number(gap.block):
-                if gap.block not in students:
-                    location = components.student(gap.block, part)[0]
-                    mean = np.einsum("skn,skn...->n...", weight, location + 0 * weight[..., None])
-                    students[gap.block] = components.model.leaves[gap.block].back(mean)
-                flat[gap.block][at, gap.place] = students[gap.block][gap.rows, gap.place]
-            else:
-                table = components.table(gap)
-                chance = np.einsum("skn,skv->nv", weight[..., gap.rows], np.exp(table.log_mass))
-                label = components.is_label(gap.block)
-                flat[gap.block][at, gap.place] = (
-                    table.values[chance.argmax(1)] if label else chance @ table.values / chance.sum(1)
-                )
-    return result
-
-
-def _drawn(joint, rows, codes, draws, rng):
-    posterior = joint.classifier.posterior_
-    model, params = posterior.model, posterior.draws(rng, (draws,))
-    incomplete = np.flatnonzero(sum(np.isnan(v.reshape(len(v), -1)).any(1) for v in rows.values()))
-    part = select_rows(rows, incomplete)
-    for i in range(draws):
-        one = {site: v[i : i + 1] for site, v in params.items()}
-        if codes is None:
-            score = np.cumsum(softmax(model.log_likelihood_rows(one, part)[0], axis=0), axis=0)
-            t = (rng.random(len(incomplete)) * score[-1] > score[:-1]).sum(0)
-        else:
-            t = codes[incomplete]
-        result = {name: v.copy() for name, v in rows.items()}
-        for name, leaf in model.leaves.items():
-            own = {site: v[0] for site, v in model.site(one, name).items()}
-            for k in np.unique(t):
-                at = incomplete[t == k]
-                result[name][at] = leaf.fill(rows[name][at], leaf.select_class(own, int(k)), rng)
-        yield result
-
-
-def _expected_of_average(joint, rows, codes):
-    x, c = joint.arrays(rows)
-    numbers, categories = missing.expected(joint.average, x, c, codes)
-    return {"numbers": numbers, "categories": categories}
-
-
-def _drawn_of_average(joint, rows, codes, draws, rng):
-    x, c = joint.arrays(rows)
-    for _ in range(draws):
-        numbers, categories = missing.draw(joint.average, x, c, rng, codes)
-        yield {"numbers": numbers, "categories": categories}

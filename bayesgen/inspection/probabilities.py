@@ -14,7 +14,6 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputWarning
-from bayesgen.inspection.averaged import Averaged, averaged_draws
 from bayesgen.inspection.leave_one_out import tempered
 from bayesgen.numerics.checks import check_count, check_level, check_memory
 from bayesgen.numerics.draws import pareto_shape
@@ -25,8 +24,8 @@ def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
     """Return class probabilities under single draws, (size, n, K): the method `predict_proba_draws`."""
     check_is_fitted(classifier)
     check_count("size", size)
-    rows, done = _rows(classifier, X), 0
-    count = len(rows[0]) if isinstance(rows, tuple) else count_rows(rows)
+    rows, done = classifier._read_for_draws(X), 0
+    count = count_rows(rows)
     check_memory(
         f"{size} draws of {count} rows' probabilities of {len(classifier.classes_)} classes",
         8 * size * count * len(classifier.classes_),
@@ -46,27 +45,17 @@ def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) ->
     check_is_fitted(classifier)
     check_count("size", size)
     intervals = []
-    for probability in _by_pieces(classifier, _rows(classifier, X), size):
+    for probability in _by_pieces(classifier, classifier._read_for_draws(X), size):
         with np.errstate(under="ignore"):
             intervals.append(np.quantile(probability, ends, axis=0))
     return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
 
 
-def _rows(classifier, X):
-    rows = classifier._read(X)
-    return rows if isinstance(classifier, Averaged) else classifier.posterior_.model.check(rows)
-
-
 def _by_pieces(classifier, rows, size):
     """Yield p(t = k | x_i, θ_s) of some rows at a time, (size, rows, K)."""
-    if isinstance(classifier, Averaged):
-        yield from averaged_draws(classifier, rows, size)
-        return
-    model, posterior = classifier.posterior_.model, classifier.posterior_
-    check_draws(posterior, size)
-    params, exponent = posterior.draws(classifier.random_state, (size,)), getattr(classifier, "exponent_", 1.0)
-    for part in split_rows(rows, max(1, DENSITIES // (size * len(classifier.classes_)))):
-        density = possible(model.log_likelihood_rows(params, part), params)
+    exponent, step = getattr(classifier, "exponent_", 1.0), max(1, DENSITIES // (size * len(classifier.classes_)))
+    for drawn, params in classifier.posterior_.label_draws(rows, size, step, classifier.random_state):
+        density = possible(drawn, params)
         if exponent != 1:
             with np.errstate(divide="ignore"):
                 density = tempered(density, np.log(params["classes.probability"])[..., None], exponent)
@@ -83,13 +72,6 @@ def log_odds(log_probability: np.ndarray) -> np.ndarray:
         rest = logsumexp(others, axis=1) if others.size else -np.inf
         odds[:] = np.where(np.isneginf(own), -np.inf, own - rest)
     return result
-
-
-def check_draws(posterior, count: int) -> None:
-    """Raise if so many draws of all parameters would not fit in memory."""
-    if posterior.kind != "point":
-        one = sum(np.asarray(v).nbytes for v in posterior.draws(0, (1,)).values())
-        check_memory(f"{count} draws of the parameters", count * one, "take fewer draws, or a smaller model")
 
 
 def possible(density, params):

@@ -102,7 +102,7 @@ def decision_regions(
     for k in range(probability.shape[1]):
         region = np.where(best == k, 1.0, np.nan)
         ax.pcolormesh(first, second, region, cmap=shades(COLOURS[k % 7], 0.16), vmin=0, vmax=1, rasterized=True)
-    share = agreement(classifier, table, draws, seed) if draws and hasattr(classifier, "posterior_") else None
+    share = agreement(classifier, table, draws, seed) if draws and hasattr(classifier, "model_") else None
     if share is not None and share.min() < 1:
         levels = [0.0, 1 - (1 - mass) / 2]
         ax.contourf(first, second, share.reshape(first.shape), levels=levels, colors="0.3", alpha=0.25)

@@ -6,7 +6,7 @@ information of x about θ, and is wrong for a generative model by up to 0.9 in p
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -17,8 +17,9 @@ from bayesgen.core.program import same
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.model import Conjugate, Model, Params
-from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.checks import check_count, check_memory
 from bayesgen.numerics.draws import chain_efficiency, log_mean_density, mean_density
+from bayesgen.numerics.pieces import split_rows
 from bayesgen.posterior.arviz import add_prior, data_groups, log_prior, prior_samples, tree
 
 
@@ -26,11 +27,12 @@ class Posterior(abc.ABC):
     """The posterior of a model's parameters, in any representation.
 
     A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior`, `point_or_draws`
-    and `mean`; callers never ask for its type.
+    and `mean`; callers never ask for its type. The posterior of several models at once
+    (`bayesgen.averaging.average.Average`) has no ``model`` and writes `check` and `label_draws` besides.
     """
 
     model: Any
-    kind: ClassVar[Literal["exact", "draws", "point"]]
+    kind: ClassVar[Literal["exact", "draws", "point", "average"]]
     sample_stats: Mapping[str, np.ndarray] = {}  # a sampler's statistics of each draw, in ArviZ's names
 
     def __eq__(self, other):
@@ -64,6 +66,25 @@ class Posterior(abc.ABC):
     @abc.abstractmethod
     def mean(self) -> Params:
         """Return the mean of every parameter, as plain arrays."""
+
+    def check(self, x) -> Any:
+        """Return rows as `label_draws` takes them, or raise what is wrong with them."""
+        return self.model.check(x)
+
+    def check_draws(self, count: int) -> None:
+        """Raise where so many draws of all parameters would not fit in memory."""
+        one = sum(np.asarray(v).nbytes for v in self.draws(0, (1,)).values())
+        check_memory(f"{count} draws of the parameters", count * one, "take fewer draws, or a smaller model")
+
+    def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Params]]:
+        """Yield log p(x, t = k | θ) of ``step`` checked rows at a time, (size, K, n), and the draws of the parameters.
+
+        Of a discriminative model it is log p(t = k | x, θ). The draws are the same for all rows.
+        """
+        self.check_draws(size)
+        params = self.draws(seed, (size,))
+        for part in split_rows(x, step):
+            yield self.model.log_likelihood_rows(params, part), params
 
     def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray | None]:
         """Return `log_predictive`, and the effective number of draws in each of its averages, where known."""
@@ -270,6 +291,9 @@ class PointEstimate(Posterior):
 
     def __post_init__(self):
         object.__setattr__(self, "params", {site: np.asarray(v) for site, v in self.params.items()})
+
+    def check_draws(self, count: int) -> None:
+        """All are the same one."""
 
     def log_predictive(self, x) -> np.ndarray:
         """Return the log density at the estimate; see `Posterior`."""

@@ -1,0 +1,201 @@
+"""The density of rows and classes of one generative model, rows drawn from it, and its missing entries.
+
+Given a class, and a draw of the parameters where the posterior is draws, a missing number is a Student-t: its line is
+cut at quantiles of every class, and each piece takes two points of Gauss and Legendre.
+"""
+
+import numpy as np
+from scipy import sparse, stats
+from scipy.special import log_softmax, logsumexp, softmax
+
+from bayesgen.core.errors import NoClosedForm
+from bayesgen.inspection.leave_one_out import tempered
+from bayesgen.inspection.missing import Components, Joint, gaps_of
+from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.numerics.checks import check_memory
+from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows
+from bayesgen.numerics.special import log_gamma_ratio
+
+_DRAWS, _FEWER = 500, 100  # of the parameters, where the posterior is draws: for means, and for values of entries
+_LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
+_CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each class at which the line is cut
+
+
+class SingleJoint(Joint):
+    """The joint density of columns and class under one generative model; given that, and its parameters, of entries."""
+
+    def __init__(self, classifier):
+        self.classifier, even = classifier, np.full(len(classifier.classes_), 1 / len(classifier.classes_))
+        self.posterior = classifier.posterior_.with_class_prior(classifier._known(even))
+        nothing = classifier._as_model_takes(classifier.schema_.nothing())
+        self.log_prior = classifier.posterior_.log_predictive(nothing)[0]
+
+    def read(self, X):
+        """Rows by leaf; sparse ones are made dense."""
+        rows = self.posterior.model.check(self.classifier._read(X))
+        cells = sum(float(np.prod(v.shape)) for v in rows.values() if sparse.issparse(v))
+        check_memory("the rows of a sparse matrix, made dense,", int(8 * cells), "give fewer rows at a time")
+        return {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in rows.items()}
+
+    def log_density(self, rows):
+        """Return the log density of the posterior predictive."""
+        return self.posterior.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
+
+    def draw(self, count, rng):
+        """Draw rows leaf by leaf."""
+        model, params, classes = self.posterior.model, self.posterior.draws(rng, (count,)), len(self.log_prior)
+        drawn = {name: leaf.draw(model.site(params, name), rng) for name, leaf in model.leaves.items()}
+        drawn = {name: np.asarray(v, float).swapaxes(0, 1) for name, v in drawn.items()}
+        return {name: v.reshape(classes * count, *v.shape[2:]) for name, v in drawn.items()}
+
+    def tails(self, rows):
+        """By the one leaf of a model, where its posterior is exact."""
+        leaves = self.posterior.model.leaves
+        if self.posterior.kind != "exact" or len(leaves) > 1:
+            return None
+        ((name, leaf),) = leaves.items()
+        try:
+            return leaf.tail_probability(rows[name]).reshape(-1, len(self.log_prior))
+        except NoClosedForm:
+            return None
+
+    def blocks(self, rows):
+        """Return the same."""
+        return rows
+
+    def totals(self):
+        """Return those of counts that are a share of a total."""
+        model = self.classifier.model_
+        given = {name: leaf.density_kind for name, leaf in model.leaves.items()}
+        given = {name: kind for name, kind in given.items() if kind.startswith("probability given")}
+        return {name: ((*model.columns_of(name), name)[0], kind) for name, kind in given.items()}
+
+    def expected(self, rows, codes):
+        """Means over classes, and over draws of the parameters where there is no formula."""
+        components, schema = Components(self, _DRAWS), self.classifier.schema_
+        result = {name: v.copy() for name, v in rows.items()}
+        flat = {name: v.reshape(len(v), -1) for name, v in result.items()}
+        width = components.count * len(self.log_prior) * max(v.shape[1] for v in flat.values())
+        incomplete = np.flatnonzero(sum(np.isnan(v).any(1) for v in flat.values()))
+        for piece in pieces(len(incomplete), width, DENSITIES):
+            own = incomplete[piece]
+            part = select_rows(rows, own)
+            score = components.log_weight(part)
+            if codes is not None:
+                score = np.where(np.arange(score.shape[1])[:, None] == codes[own], score, -np.inf)
+            weight = softmax(score, axis=(0, 1))
+            students = {}
+            for gap in gaps_of(schema, part):
+                at = own[gap.rows]
+                if components.is_number(gap.block):
+                    if gap.block not in students:
+                        location = components.student(gap.block, part)[0]
+                        mean = np.einsum("skn,skn...->n...", weight, location + 0 * weight[..., None])
+                        students[gap.block] = components.model.leaves[gap.block].back(mean)
+                    flat[gap.block][at, gap.place] = students[gap.block][gap.rows, gap.place]
+                else:
+                    table = components.table(gap)
+                    chance = np.einsum("skn,skv->nv", weight[..., gap.rows], np.exp(table.log_mass))
+                    label = components.is_label(gap.block)
+                    flat[gap.block][at, gap.place] = (
+                        table.values[chance.argmax(1)] if label else chance @ table.values / chance.sum(1)
+                    )
+        return result
+
+    def filled(self, rows, codes, draws, rng):
+        """Draw parameters, then classes, then entries leaf by leaf."""
+        posterior = self.classifier.posterior_
+        model, params = posterior.model, posterior.draws(rng, (draws,))
+        incomplete = np.flatnonzero(sum(np.isnan(v.reshape(len(v), -1)).any(1) for v in rows.values()))
+        part = select_rows(rows, incomplete)
+        for i in range(draws):
+            one = {site: v[i : i + 1] for site, v in params.items()}
+            if codes is None:
+                score = np.cumsum(softmax(model.log_likelihood_rows(one, part)[0], axis=0), axis=0)
+                t = (rng.random(len(incomplete)) * score[-1] > score[:-1]).sum(0)
+            else:
+                t = codes[incomplete]
+            result = {name: v.copy() for name, v in rows.items()}
+            for name, leaf in model.leaves.items():
+                own = {site: v[0] for site, v in model.site(one, name).items()}
+                for k in np.unique(t):
+                    at = incomplete[t == k]
+                    result[name][at] = leaf.fill(rows[name][at], leaf.select_class(own, int(k)), rng)
+            yield result
+
+    def measured(self, rows):
+        """Sums over categories and counts, and over nodes of a line that is cut at quantiles of every class."""
+        classifier, components = self.classifier, Components(self, _FEWER)
+        prior = self.log_prior[:, None]
+        width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
+
+        exponent = getattr(classifier, "exponent_", 1.0)
+
+        def log_probability(log_joint):
+            return log_softmax(tempered(log_joint, prior.reshape(-1, *[1] * (log_joint.ndim - 1)), exponent), axis=0)
+
+        for piece in pieces(count_rows(rows), width, 2 * CELLS):
+            part = select_rows(rows, piece)
+            score = components.log_weight(part)
+            score[..., np.isneginf(score).all((0, 1))] = prior  # a plug-in estimate may rule out a row
+            now, students = log_probability(logsumexp(score, axis=0)), {}
+            for gap in gaps_of(classifier.schema_, part):
+                own = score[..., gap.rows]
+                if components.is_number(gap.block):
+                    if gap.block not in students:
+                        students[gap.block] = components.student(gap.block, part)
+                    values = (_at(v, gap, len(now[0])) for v in students[gap.block])
+                    log_joint, log_width = _along(own, *np.broadcast_arrays(*values))
+                else:
+                    log_joint, log_width = _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
+                weight = softmax(np.asarray(logsumexp(log_joint, axis=0)) + log_width, axis=1)
+                yield (piece.start + gap.rows, gap.column), now[:, gap.rows], log_probability(log_joint), weight
+
+
+def _at(value, gap, count):
+    """Of an array (S, K, n or 1, D or 1) the rows and column of a gap, (S, K, rows)."""
+    value = value[..., gap.place if value.shape[-1] > 1 else 0]
+    return (
+        value[..., gap.rows]
+        if value.shape[-1] == count and count > 1
+        else np.broadcast_to(value, (*value.shape[:-1], len(gap.rows)))
+    )
+
+
+def _summed(log_joint):
+    """Average over draws, (S, K, ...) to (K, ...), up to a number."""
+    return log_joint[0] if len(log_joint) == 1 else logsumexp(log_joint, axis=0)
+
+
+def _along(score, location, spread, dof):
+    """Log p(x_o, v, k) at nodes v, (K, n, Q), and the log width of each node (n, Q).
+
+    Parameters
+    ----------
+    score : array, shape (S, K, n)
+        Log p(x_o, k | θ).
+    location, spread, dof : array, shape (S, K, n)
+        Of the entry given each component.
+    """
+    kinds, place = np.unique(dof, return_inverse=True)
+    some = slice(None, None, max(1, len(score) // 3))  # of many draws a few say where the line is to be cut
+    quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(dof.shape)[some]]
+    cuts = location[some][..., None] + spread[some][..., None] * quantiles
+    cuts = np.sort(np.moveaxis(cuts, 2, 0).reshape(dof.shape[-1], -1), axis=1)
+    half, middle = np.diff(cuts, axis=1) / 2, (cuts[:, 1:] + cuts[:, :-1]) / 2
+    v = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
+    with np.errstate(divide="ignore"):
+        log_width = np.log(np.concatenate([half, half], axis=1))
+    finite = np.where(np.isinf(kinds), 1.0, kinds)
+    level = np.where(np.isinf(kinds), -0.5 * LOG_2PI, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
+    z = (v - location[..., None]) / spread[..., None]
+    z *= z
+    if np.isinf(kinds).all():
+        z *= -0.5
+    else:
+        nu = dof[..., None]
+        z /= nu
+        np.log1p(z, out=z)
+        z *= -0.5 * (nu + 1)
+    z += (level[place].reshape(dof.shape) - np.log(spread) + score)[..., None]
+    return _summed(z), log_width
