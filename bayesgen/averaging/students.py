@@ -107,31 +107,36 @@ def _full(result, reference, rho, shrinkage, kappas, u, delta, width, seen):
         n = reference.n[:, g]
         pair = np.stack(np.broadcast_arrays(u[:, g], delta[:, g]), axis=1)
         log_det, white = whiten(prior + reference.scatter_of(g), pair, seen)
+        dof = rho + 2 + n
+        gamma = _gamma_ratio(dof, width)
         uu, ud, dd = ((white[:, a] * white[:, b]).sum(1) for a, b in ((0, 0), (0, 1), (1, 1)))
         for out, kappa in zip(result, kappas, strict=True):
             beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
             h = 1 + beta * dd
             square = uu + 2 * b * ud + b * b * dd - beta / h * (ud + b * dd) ** 2
-            out[:, g] = log_student(square, log_det + np.log(h), rho + 2 + n, kappa + n, width)
+            out[:, g] = log_student(square, log_det + np.log(h), dof, kappa + n, width, gamma)
 
 
 def _shared(result, reference, rho, kappas, u, delta, width, seen):
     base = reference.within.copy()
     _add_diagonal(base, rho * np.diagonal(reference.covariance, axis1=1, axis2=2))
-    dof = (rho + 2 + reference.n.sum(1))[:, None]
+    dof, width = (rho + 2 + reference.n.sum(1))[:, None], np.asarray(width)[..., None]
+    gamma = _gamma_ratio(dof, width)
     for out, kappa in zip(result, kappas, strict=True):
         n = reference.n
         root = np.sqrt(kappa * n / (kappa + n))[..., None] * delta
         z = u + (kappa / (kappa + n))[..., None] * delta
         log_det, white = whiten(base + np.swapaxes(root, 1, 2) @ root, z, seen)
         square = (white * white).sum(2)
-        out[:] = log_student(square, log_det[:, None], dof, kappa + n, np.asarray(width)[..., None])
+        out[:] = log_student(square, log_det[:, None], dof, kappa + n, width, gamma)
 
 
 def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
     variance = np.diagonal(reference.covariance, axis1=1, axis2=2)
     n = reference.n
     squares = np.diagonal(reference.within, axis1=1, axis2=2) if shared else 0.0
+    dofs = [(rho + 2 + (n.sum(1) if shared else n[:, g]))[:, None] for g in range(u.shape[1])]
+    gammas = [_gamma_ratio(dof, 1) for dof in dofs]
     for out, kappa in zip(result, kappas, strict=True):
         beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
         scale: Any = None  # of all groups, or one after the other
@@ -141,10 +146,9 @@ def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
             if not shared:
                 own = np.diagonal(reference.scatter_of(g), axis1=1, axis2=2)
                 scale = rho * variance + own + beta[:, g, None] * delta[:, g] ** 2
-            dof = rho + 2 + (n.sum(1) if shared else n[:, g])
             z = u[:, g] + b[:, g, None] * delta[:, g]
             with np.errstate(over="ignore"):
-                column = log_student(z * z / scale, np.log(scale), dof[:, None], kappa + n[:, g, None], 1)
+                column = log_student(z * z / scale, np.log(scale), dofs[g], kappa + n[:, g, None], 1, gammas[g])
             out[:, g] = column.sum(1) if seen is None else np.where(seen, column, 0.0).sum(1)
 
 
@@ -154,10 +158,13 @@ def _add_diagonal(matrix, diagonal):
     matrix[..., places, places] += diagonal
 
 
-def log_student(square, log_det, dof, kappa, width):
-    """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det."""
+def log_student(square, log_det, dof, kappa, width, gamma):
+    """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det.
+
+    ``gamma`` is `_gamma_ratio` of dof and width, which is the same for all kappas.
+    """
     power = (dof + width) / 2
-    level = _gamma_ratio(dof, width) - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
+    level = gamma - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
     return level - power * np.log1p(square * kappa / (kappa + 1))
 
 
