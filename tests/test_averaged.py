@@ -412,8 +412,6 @@ def test_questions_without_an_answer_say_why(fitted):
         fitted.log_evidence_  # noqa: B018
     with pytest.raises(ValueError, match="is about draws of a generative classifier"):
         inspection.draw_reliability(fitted, IRIS)
-    with pytest.raises(ValueError, match="it needs inference='exact'"):
-        inspection.leave_one_out(fitted, IRIS, SPECIES)
     with pytest.raises(NoClosedForm, match="its members have one posterior each"):
         fitted.posterior_.draws()
     alone = GaussianDiscriminantClassifier().fit(IRIS, SPECIES)

@@ -170,8 +170,7 @@ class Average(Posterior):
     def draws(self, seed=None, size=(4, 1000)):
         """Raise: the members have parameters, the average has none."""
         raise NoClosedForm(
-            "an average has no parameters of its own: its members have one posterior each, see "
-            "inspection.member_posteriors"
+            "an average has no parameters of its own: its members have one posterior each, see the classifier's to_arviz()"
         )
 
     def as_draws(self, seed=None):
