@@ -170,7 +170,7 @@ class Average(Posterior):
     def draws(self, seed=None, size=(4, 1000)):
         """Raise: the members have parameters, the average has none."""
         raise NoClosedForm(
-            "an average has no parameters of its own: its members have one posterior each, see the classifier's to_arviz()"
+            "an average has no parameters of its own: its members have one posterior each, see to_arviz()"
         )
 
     def as_draws(self, seed=None):
