@@ -1,15 +1,16 @@
-r"""Members along one missing number: a t of a row's other entries and of it is a t of it given them.
+r"""Densities of rows as functions of one missing number, under the members of an average.
 
-A group under a member has the predictive t of `gaussian`: f degrees of freedom, location m, and scale matrix A/(f r), r
-= κ_n/(κ_n + 1). With o the D_o entries that a row has, j one that it lacks, and A_oo = L L',
+The predictive of a group under a member is the Student-t of `gaussian`, with f degrees of freedom, location m and scale
+matrix A/(f r), r = κ_n/(κ_n + 1). Let o be the D_o entries that a row has, j one that it lacks, and A_oo = L L'. Then
+
 
 .. math:: s^2 = A_{jj} - \lVert L^{-1} A_{oj} \rVert^2, \qquad
    \mu = m_j + A_{jo} A_{oo}^{-1} (x_o - m_o), \qquad \delta^2 = (x_o - m_o)^\top A_{oo}^{-1} (x_o - m_o)
 
 .. math:: p(x_o, x_j) \propto \big(1 + r \delta^2 + r (x_j - \mu)^2/s^2\big)^{-(f + D_o + 1)/2}
 
-So one factorisation serves every missing column of the rows that have the same entries and every value there: a
-value costs a logarithm. Diagonal members are products of such t's, D_o = 0 in each.
+So one factorisation serves all rows with the same pattern of gaps, each of their missing columns, and every value
+there: a further value costs one logarithm. Diagonal members are products of such t's with D_o = 0.
 """
 
 from dataclasses import dataclass
@@ -23,21 +24,23 @@ from bayesgen.averaging.member import Product
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
 
-_BORDER = 1e250  # as in `gaussian.whiten`
-_ROWS = 32  # that border one factorisation
+_BORDER = 1e250  # as in `students.whiten`
+_ROWS = 32  # rows that border one factorisation
 _CELLS = 1 << 16  # entries of matrices that are factorised at a time
 
 
 @dataclass(frozen=True)
 class Given:
-    """Of groups: log p(x_o) and, of a missing x_j, level - power log(1 + (rate (x_j - location))²) = log p(x_o, x_j).
+    """Log densities of rows under C groups, as functions of one missing x_j.
+
+    log p(x_o, x_j) = level - power log(1 + (rate (x_j - location))²).
 
     Attributes
     ----------
     density : array, shape (C, n)
         Log p(x_o).
     level, location, rate : array, shape (C, n, J)
-        Of each missing column.
+        Coefficients of each of the J missing columns.
     power : array, shape (C,)
     """
 
@@ -48,7 +51,7 @@ class Given:
     power: np.ndarray
 
     def along(self, row, place, y) -> np.ndarray:
-        """Log p(x_o, x_j) at nodes y (E, Q) of some entries, by their rows and places among the missing: (C, E, Q)."""
+        """Return log p(x_o, x_j), (C, E, Q), at nodes y (E, Q) of E entries, by row and place among the missing."""
         z = y - self.location[:, row, place, None]
         z *= self.rate[:, row, place, None]
         z *= z
@@ -59,7 +62,7 @@ class Given:
 
 
 class Students:
-    """The t's of all groups of some numeric members.
+    """The predictive t's of all groups of some numeric members.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ class Students:
     Attributes
     ----------
     places : int array
-        The members used, in the order in which they are answered for: full covariances first.
+        The members used, in the order of the results: full covariances first.
     """
 
     def __init__(self, views, used):
@@ -98,7 +101,7 @@ class Students:
         self.flat = np.concatenate(flat) if flat else np.empty((0, self.mean.shape[1]))
 
     def classes(self, density) -> np.ndarray:
-        """From log densities of groups times their shares, (C, ...), to those of classes, (A, K, ...); overwrites."""
+        """Return log densities of classes, (A, K, ...), from groups times their shares, (C, ...); overwrites these."""
         classes, rest = self.runs[0][1][-1] + 1, density.shape[1:]
         result, start, stop = np.empty((len(self.places), classes, *rest)), 0, 0
         for count, owner in self.runs:
@@ -114,14 +117,14 @@ class Students:
         return result
 
     def given(self, y, seen) -> Given:
-        """What is known of rows.
+        """Return the densities of rows as functions of each missing number.
 
         Parameters
         ----------
         y : array, shape (n, D)
             Bent rows, any number where missing.
         seen : bool array, shape (D,)
-            The entries that they have, all the same ones.
+            True for the columns that the rows have, the same in all rows.
         """
         parts = [self._full(y, seen), self._flat(y, seen)]
         density, level, *line = (np.concatenate(own) for own in zip(*parts, strict=True))
@@ -173,7 +176,7 @@ class Students:
         return density, level, *(np.broadcast_to(v[..., ~seen], level.shape) for v in (mean, rate)), power
 
     def _constant(self, width: int) -> np.ndarray:
-        """Log of the constant of a t of ``width`` columns, (C,): the same for all rows that have so many."""
+        """Return the log normalising constant of a t of ``width`` columns, (C,): the same for all rows with so many."""
         if width not in self._constants:
             gamma = log_gamma_ratio(self.dof / 2, width / 2)
             self._constants[width] = gamma - 0.5 * width * np.log(np.pi / self.ratio)
@@ -181,13 +184,13 @@ class Students:
 
 
 class Members:
-    """Some members of an average: what they say together.
+    """Some members of an average, for densities along missing entries.
 
     Parameters
     ----------
     average : Average
     used : bool array, shape (M,)
-        The members.
+        True for the members to use.
     """
 
     def __init__(self, average: Average, used):
@@ -210,7 +213,7 @@ class Members:
         self.density_weights = average.density_weights[order]
 
     def probability(self, density) -> np.ndarray:
-        """p(k | x), (K, ...), of log p(x | k) under the members, (M, K, ...)."""
+        """Return p(k | x), (K, ...), from log p(x | k) under the members, (M, K, ...)."""
         log_prior = self.average.log_class_prior
         q = density * _first(self.exponents, density)
         q += _first(log_prior, density[0])
@@ -223,7 +226,7 @@ class Members:
         return result / result.sum(0)
 
     def log_joint(self, density) -> np.ndarray:
-        """Log p(x, k) of the untempered members, (K, ...), bends' Jacobian left out."""
+        """Return log p(x, k) under the untempered members, (K, ...), without the Jacobian of the bends."""
         with np.errstate(divide="ignore"):
             joint = _mixed((density + _first(np.log(self.density_weights), density))[None])[0]
         return joint + _first(self.average.log_class_prior, joint)
@@ -249,14 +252,14 @@ class Rows:
             self.given = members.students.given(members.warp.forward(x), seen)
 
     def here(self) -> np.ndarray:
-        """Log p(x | k) under the members, (M, K, n)."""
+        """Return log p(x | k) under the members, shape (M, K, n)."""
         groups = None if self.given is None else self.given.density.copy()
         return self._density(groups, self.categories, self.softmax, (len(self.x),))
 
     def along(self, row, column, values, y) -> np.ndarray:
-        """Log p(x, v | k), (M, K, E, Q), of some missing numbers at nodes (E, Q), by their rows and columns.
+        """Return log p(x, v | k), (M, K, E, Q), at nodes v (E, Q) of missing numbers, by their rows and columns.
 
-        ``values`` are in the units of the columns, ``y`` the same bent; the density is of y.
+        ``values`` holds the nodes in the units of the columns, ``y`` the bent nodes; the density is of y.
         """
         groups = None if self.given is None else self.given.along(row, self.place[column], y)
         softmax = self.softmax
@@ -266,7 +269,7 @@ class Rows:
         return self._density(groups, self.categories[:, :, row, None], softmax, y.shape)
 
     def levels(self, row, column: int) -> np.ndarray:
-        """Log p(x, v | k) at all levels of a missing category, (M, K, E, V)."""
+        """Return log p(x, v | k) at all levels v of a missing category, (M, K, E, V)."""
         count = int(self.members.categorical.levels[column])
         c = np.repeat(self.c[row], count, axis=0)
         c[:, column] = np.tile(np.arange(count), len(row))
@@ -276,7 +279,7 @@ class Rows:
         return self._density(groups, categories, softmax, (len(row), count))
 
     def _others(self, x, c):
-        """Of all members of categories and none, (B + 1, K, n), and of all that take the whole table, (S, K, n)."""
+        """Return log p(x | k) under the members of categories and none, (B + 1, K, n), and of the table, (S, K, n)."""
         members = self.members
         categories = softmax = np.zeros((1, len(members.average.class_weight), len(x)))
         if members.categorical is not None:
@@ -299,7 +302,7 @@ class Rows:
 
 
 def _mixed(density):
-    """Log of the sums over the second axis of densities given by their logs, (B, C, ...); overwrites them."""
+    """Return the log of the sum over the second axis of densities given by their logs, (B, C, ...); overwrites them."""
     if density.shape[1] == 1:
         return density[:, 0]
     top = density.max(1)
@@ -311,10 +314,10 @@ def _mixed(density):
 
 
 def _every(part, x, c):
-    """Log p(x | k) of rows under all members of a part, (M, K, n)."""
+    """Return log p(x | k) of rows under all members of a part, (M, K, n)."""
     return part.log_density(x, c, np.arange(len(part.members))).swapaxes(1, 2)
 
 
 def _first(vector, array):
-    """A vector along the first axis of an array."""
+    """Return a vector along the first axis of an array."""
     return vector.reshape(-1, *[1] * (array.ndim - 1))

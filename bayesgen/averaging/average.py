@@ -1,14 +1,13 @@
 r"""The average: members of numbers and of categories, their products, exponents and weights.
 
-A member of a table is a product: one of the numeric columns (or none) and one of the categorical columns (or none),
-with density the product of the two; or a member that takes the whole table. The product of none and none says nothing
-of x: it is the base rate. With q_m of `temper`,
+A member of a table is either a product of a member of the numeric columns (or none) and one of the categorical columns
+(or none), whose densities are multiplied, or a member that takes the whole table. The product of none and none ignores
+x: it is the base rate. With q_m of `temper`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
 
-Other class priors multiply the average by their ratio to π. This is no joint density of x and t. What needs one
-(typicality, samples, imputation) takes the members as they are, untempered, under weights of their own: v_m, stacked on
-log p(x, t).
+Other class priors multiply the average by their ratio to π. The average is no joint density of x and t. Typicality,
+samples and imputation need one, and take the members untempered, under weights v_m stacked on log p(x, t).
 """
 
 import functools
@@ -39,7 +38,7 @@ class Average(Posterior):
     Attributes
     ----------
     parts : tuple of Together
-        The members, those of each family and fit together.
+        The members, grouped by family and fit.
     class_weight : array, shape (K,)
         Weight of the rows of each class.
     concentration : array, shape (K,)
@@ -67,7 +66,7 @@ class Average(Posterior):
 
     @functools.cached_property
     def members(self) -> list:
-        """Every member, see `members_of`."""
+        """Every member; see `members_of`."""
         return members_of(self.parts)
 
     def taking(self, columns: str) -> tuple[Any, ...]:
@@ -75,12 +74,12 @@ class Average(Posterior):
         return taking(self.parts, columns)
 
     def place(self, member) -> tuple[Any, int]:
-        """Return the part that a member of the numbers, or of the categories, belongs to, and its place there."""
+        """Return the part to which a member of the numbers or of the categories belongs, and its place there."""
         return next((part, place) for part in self.parts for place, own in enumerate(part.members) if own == member)
 
     @np.errstate(under="ignore")
     def log_density(self, x, c, used=None) -> np.ndarray:
-        """Log p(x | k) of rows under the members, (M, n, K), bends' Jacobian left out: it is the same for all.
+        """Return log p(x | k) of rows under the members, (M, n, K), without the Jacobian of the bends, shared by all.
 
         Parameters
         ----------
@@ -89,7 +88,7 @@ class Average(Posterior):
         c : int array, shape (n, F)
             Categories, -1 where missing.
         used : bool array, shape (M,), optional
-            The members to return, in order; without, all.
+            True for the members to return, in order; by default all.
         """
         used = np.arange(len(self.weights)) if used is None else np.flatnonzero(used)
         numbers, categories, others = (self.taking(columns) for columns in ("numbers", "categories", "table"))
@@ -108,7 +107,7 @@ class Average(Posterior):
 
     @np.errstate(under="ignore")
     def probability(self, x, c) -> np.ndarray:
-        """p(k | x) of rows, (n, K)."""
+        """Return p(k | x) of rows, shape (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
         weights, exponents = self.weights[used], self.exponents[used, None, None]
         for part in self.pieces(len(x), used):
@@ -124,7 +123,7 @@ class Average(Posterior):
 
     @np.errstate(under="ignore")
     def log_joint(self, x, c) -> np.ndarray:
-        """Log p(x, k) under the untempered members, (n, K), in the units of the columns; the class prior as learned."""
+        """Return log p(x, k) under the untempered members, (n, K), in the units of the columns, with learned priors."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
         for part in self.pieces(len(x), used):
@@ -138,7 +137,7 @@ class Average(Posterior):
     # -- as a posterior ----------------------------------------------------------------------------------------------
 
     def log_predictive(self, x) -> np.ndarray:
-        """Log p(x, t = k | data), by untempered members, stacked on that of rows left out."""
+        """Return log p(x, t = k | data) under the untempered members, stacked on that of rows left out."""
         joint = self.log_joint(x["numbers"], x["categories"])
         if self.given is None:
             return joint
@@ -146,14 +145,14 @@ class Average(Posterior):
             return joint - self.log_class_prior + np.log(self.given)
 
     def check(self, x):
-        """Return the rows, which the schema has read."""
+        """Return the rows unchanged: the schema has read them."""
         return x
 
     def check_draws(self, count: int) -> None:
-        """Members are drawn one by one."""
+        """Accept any number: members are drawn one by one."""
 
     def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Any]]:
-        """Members drawn by weight, and parameters from their posteriors: log p(t = k | x, m, θ); see `Posterior`."""
+        """Yield log p(t = k | x, m, θ), members m drawn by weight and θ from their posteriors; see `Posterior`."""
         seed = int(generator(seed).integers(1 << 31))  # the same draws for every piece
         prior = np.exp(self.log_class_prior)
         ratio = 1.0 if self.given is None else self.given / prior
@@ -164,7 +163,7 @@ class Average(Posterior):
                 yield np.log(own * ratio).swapaxes(1, 2), params
 
     def with_class_prior(self, classes) -> "Average":
-        """Return the same under given class probabilities, which change no exponent or weight."""
+        """Return the average under given class probabilities, which change no exponent or weight."""
         return replace(self, given=np.asarray(classes.probability))
 
     def draws(self, seed=None, size=(4, 1000)):
@@ -186,15 +185,15 @@ class Average(Posterior):
         return self.draws()
 
     def pieces(self, rows: int, used):
-        """Slices of rows whose densities under some members fit into memory."""
+        """Return slices of rows whose densities under some members fit into memory."""
         return pieces(rows, int(used.sum()) * len(self.class_weight), _CELLS, rows)
 
     def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # what is derived is derived again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
 
 
 def _write(result, parts, places, x, c) -> None:
-    """Write densities of members (m, n, K), by their places among those of some parts; beyond the last it is none."""
+    """Write densities of members (m, n, K) by place among those of some parts; beyond the last there is none."""
     start, result[:] = 0, 0.0
     for part in parts:
         own = (start <= places) & (places < start + len(part.members))
@@ -205,9 +204,9 @@ def _write(result, parts, places, x, c) -> None:
 
 
 def mixed(log_terms, weights) -> np.ndarray:
-    """Log of the sum over members of weights (M,) times terms, which are given by their logarithms (M, ...).
+    """Return the log of the sum over members of weights (M,) times terms given by their logarithms (M, ...).
 
-    ``logsumexp(b=)`` divides by the weight of the largest term: where that is 1e-310 it overflows, and the sum is -inf.
+    ``logsumexp(b=)`` divides by the weight of the largest term: if that is 1e-310, it overflows and the sum is -inf.
     """
     with np.errstate(divide="ignore"):  # a weight of 0
         return np.asarray(logsumexp((log_terms.T + np.log(weights)).T, axis=0))
@@ -223,7 +222,7 @@ def _count(parts) -> int:
 
 
 def members_of(parts) -> list[Product | Member]:
-    """Every member: products of each of the numbers, then none, with each of the categories, then none; the others."""
+    """List all members: products of each of the numbers, then none, with each of the categories, then none; others."""
     first, second, others = (
         [member for part in taking(parts, columns) for member in part.members]
         for columns in ("numbers", "categories", "table")
@@ -232,7 +231,7 @@ def members_of(parts) -> list[Product | Member]:
 
 
 def generative(members, parts) -> np.ndarray:
-    """Which members have a density of all columns, (M,)."""
+    """Return True for each member that has a density of all columns, shape (M,)."""
     missing = [not taking(parts, columns) for columns in ("numbers", "categories")]
 
     def whole(member):
@@ -244,14 +243,14 @@ def generative(members, parts) -> np.ndarray:
 
 
 def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
-    """Log densities of every product, (M, n, K), from those of its parts."""
+    """Return the log densities of all products, (M, n, K), from the log densities of their parts."""
     nothing = np.zeros((1, rows, classes))
     first, second = np.concatenate([*numbers, nothing]), np.concatenate([*categories, nothing])
     return (first[:, None] + second[None]).reshape(-1, rows, classes)
 
 
 def log_evidence(members, parts) -> np.ndarray:
-    """Log p(x | t) of all rows under every member, (M,); -inf for those without one, or that leave columns out."""
+    """Return log p(x | t) of all rows under every member, (M,); -inf without an evidence or if columns are left out."""
     first, second = (
         np.concatenate([*(part.log_evidence() for part in own), [-np.inf if own else 0.0]])
         for own in (taking(parts, "numbers"), taking(parts, "categories"))

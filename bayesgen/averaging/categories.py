@@ -1,21 +1,21 @@
 r"""Members of the categorical columns: naive Bayes, and the average of one-dependence estimators.
 
-With a level for each category of each of F columns (L levels in all), n_ka the weight of class k at level a, n_kab at
-levels a and b of two columns, and n_kj the weight of class k that has column j, "independent" is naive Bayes, a
+Each category of each of F columns is a level (L levels in all). Let n_ka be the weight of class k at level a, n_kab its
+weight at levels a and b of two columns, and n_kj its weight in rows that have column j. "independent" is naive Bayes, a
 `DirichletCategorical` (α) for each column,
 
 .. math:: p(a \mid k) = \frac{n_{ka} + \alpha}{n_{kj} + \alpha L_j}
 
-and "one parent" the average over columns j that all others depend on, each a proper density,
+and "one parent" averages over the column j that all others depend on, with a proper density for each j,
 
 .. math:: p(x \mid k) = \frac1F \sum_j p(x_j \mid k) \prod_{i \ne j} p(x_i \mid k, x_j), \qquad
    p(b \mid k, a) = \frac{n_{kab} + s\, p(b \mid k)}{n_{kai} + s}
 
-whose levels b fall back on naive Bayes where a is rare (n_kai the weight with level a that has column i). A missing
-child drops out of the product, a missing parent is summed over. (Webb, Boughton and Wang 2005, *Machine Learning* 58,
-5-24.)
+where the levels b fall back on naive Bayes if a is rare (n_kai is the weight at level a in rows that have column i). A
+missing child drops out of the product, a missing parent is summed over. (Webb, Boughton and Wang 2005, *Machine
+Learning* 58, 5-24.)
 
-A row left out subtracts its weight r: from n_ka at its levels and from n_kab at pairs of them, in its own class.
+A row is left out by subtracting its weight r, in its own class, from n_ka at its levels and from n_kab at their pairs.
 """
 
 import functools
@@ -43,7 +43,7 @@ class CategoryMember(Member):
     Attributes
     ----------
     structure : {"independent", "one parent"}
-        What columns depend on, given the class.
+        Dependence of the columns given the class.
     strength : float
         α of independent columns, s of those with a parent.
     """
@@ -63,14 +63,14 @@ class CategoryMember(Member):
 
     @classmethod
     def propose(cls, rows: Rows, setting):
-        """Naive Bayes; and one parent, where there are several columns and not too many pairs of levels."""
+        """Propose naive Bayes, and one parent where there are several columns and not too many pairs of levels."""
         if not rows.levels:
             return []
         return [_members(_few(rows.levels, rows.classes))]
 
     @classmethod
     def fit(cls, groups, training):
-        """Count."""
+        """Count levels and pairs of them."""
         rows = training.summed
         return [CategoryMembers.of(rows.c, rows.levels, rows.codes, rows.classes, rows.weight) for _ in groups]
 
@@ -85,7 +85,7 @@ def _members(parents: bool) -> tuple[CategoryMember, ...]:
 
 
 def _few(levels, classes: int) -> bool:
-    """Whether pairs of levels are counted."""
+    """Return True if there are several columns, and pairs of levels few enough to count."""
     return len(levels) > 1 and classes * sum(levels) ** 2 <= _PAIRS
 
 
@@ -116,7 +116,7 @@ class CategoryMembers(Together):
         x : int array, shape (n, F)
             The category of each column, -1 where missing.
         levels : int array, shape (F,)
-            How many there are.
+            Number of categories of each column.
         codes : int array, shape (n,)
             Classes.
         classes : int
@@ -151,7 +151,7 @@ class CategoryMembers(Together):
         return (self.column[:, None] == np.arange(len(self.levels))).astype(float)
 
     def claims(self, dim, levels, classes):
-        """Counts of all levels."""
+        """Yield the shapes of the counts; see `Together.claims`."""
         total = sum(levels)
         yield "the members have other categories than schema_", self.levels.tolist() == list(levels), None
         yield "the counts of categories", self.single, (classes, total)
@@ -159,14 +159,14 @@ class CategoryMembers(Together):
             yield "the counts of pairs of categories", self.pairs, (classes, total, total)
 
     def dice(self, member: CategoryMember) -> list[DirichletCategorical]:
-        """Return the posterior of the levels of each column alone, by class."""
+        """Return the posterior of the levels of each column by itself, by class."""
         alpha = member.strength if member.structure == "independent" else ALPHAS[0]
         counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
         priors = (DirichletCategorical(alpha, int(count)) for count in self.levels)
         return [prior.update(SumStatistics(own, np.float64(0))) for prior, own in zip(priors, counts, strict=True)]
 
     def log_evidence(self) -> np.ndarray:
-        """Return log p(x | t) of all rows under every member, (M,); -inf of those with a parent, which have none."""
+        """Return log p(x | t) of all rows under every member, (M,); -inf with a parent, where there is no evidence."""
         result = np.full(len(self.members), -np.inf)
         for place, member in enumerate(self.members):
             if member.structure == "independent":
@@ -181,7 +181,7 @@ class CategoryMembers(Together):
         return {}
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Log p(x | k) of rows under some members, (m, n, K)."""
+        """Return log p(x | k) of rows under some members, shape (m, n, K)."""
         result = np.empty((len(used), len(c), len(self.single)))
         for own, place in zip(result, used, strict=True):
             if place not in self._prepared:
@@ -190,7 +190,7 @@ class CategoryMembers(Together):
         return result
 
     def density(self, x, level, table=None) -> np.ndarray:
-        """Log p(x | k) of rows, (n, K), under p(a | k) (K, L), and of one parent also under p(b | k, a) (K, L, L)."""
+        """Return log p(x | k) of rows, (n, K), under p(a | k) (K, L), and p(b | k, a) (K, L, L) with one parent."""
         hot, column = _hot(x, self.levels), self.column
         if table is None:
             return hot @ np.log(level).T
@@ -204,7 +204,7 @@ class CategoryMembers(Together):
         """Draw the missing categories of one row (F,) given those seen, under the tables of its class."""
         result, starts = x.copy(), np.cumsum(self.levels) - self.levels
         chances = level
-        if table is not None:  # a parent and its level first, in proportion to what they make of the row
+        if table is not None:  # a parent and its level first, in proportion to the probability of the row under them
             children = np.where(self.column[:, None] == self.column, 0.0, np.log(table))
             score = (_hot(x[None], self.levels) @ children.T)[0] + np.log(level)
             score = np.where(self._allowed(x[None])[0], score, -np.inf)
@@ -216,7 +216,7 @@ class CategoryMembers(Together):
         return result
 
     def _tables(self, member: CategoryMember):
-        """Predictive p(a | k), and p(b | k, a) of one parent."""
+        """Return the predictive p(a | k), and p(b | k, a) with one parent."""
         level = np.concatenate([die.mean for die in self.dice(member)], axis=1)
         if member.structure == "independent":
             return level, None
@@ -225,7 +225,7 @@ class CategoryMembers(Together):
         return level, (pairs + member.strength * level[:, None]) / (seen + member.strength)
 
     def left_out(self, rows: Rows, removed, anew=None) -> np.ndarray:
-        """Log p(x_i | k) of rows of the fit without themselves, (M, n, K)."""
+        """Return log p(x_i | k) of rows of the fit, each left out, shape (M, n, K)."""
         x, codes = rows.c, rows.codes
         result = self.log_density(rows.x, x, np.arange(len(self.members)))
         step = max(1, _CELLS // (int(self.levels.sum()) * len(self.levels)))
@@ -236,7 +236,7 @@ class CategoryMembers(Together):
         return result
 
     def _own(self, x, codes, removed):
-        """Log p(x_i | t_i) without the row, (M, B)."""
+        """Return log p(x_i | t_i) without the row itself, (M, B)."""
         seen, column = x >= 0, self.column
         place = np.where(seen, x + np.cumsum(self.levels) - self.levels, 0)
         hot = _hot(x, self.levels).toarray()
@@ -259,12 +259,12 @@ class CategoryMembers(Together):
         return result
 
     def _level(self, alpha, single=None):
-        """p(a | k), (..., L)."""
+        """Return p(a | k), (..., L)."""
         single = self.single if single is None else single
         return (single + alpha) / ((single @ self.by_column)[..., self.column] + alpha * self.levels[self.column])
 
     def _allowed(self, x):
-        """Which parents' levels a row may have, (n, L): its own, or all of a missing column."""
+        """Return True for the levels a parent may have in a row, (n, L): the row's own, or all of a missing column."""
         return _hot(x, self.levels).toarray().astype(bool) | (x < 0)[:, self.column]
 
     def _average(self, score, allowed):
@@ -272,7 +272,7 @@ class CategoryMembers(Together):
 
 
 def _hot(x, levels):
-    """Sparse (n, L) of ones at the levels of rows."""
+    """Return a sparse matrix (n, L) with ones at the levels of each row."""
     rows, columns = np.nonzero(x >= 0)
     place = x[rows, columns] + (np.cumsum(levels) - levels)[columns]
     return sparse.csr_array((np.ones(len(rows)), (rows, place)), shape=(len(x), int(levels.sum())))

@@ -1,4 +1,4 @@
-"""Between the blocks of a schema and what the engine takes: numbers, and codes of categories; a bool is two of them."""
+"""Conversion of the blocks of a schema to arrays of numbers and of category codes, and back; a bool is a category."""
 
 import warnings
 
@@ -15,25 +15,25 @@ _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and de
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
-    """The numeric columns, without those that say nothing."""
+    """Return the names of the numeric columns, without the constant ones."""
     return [
         name for block in schema.blocks if block.leaf == "gaussian" for name in block.columns if name not in constant
     ]
 
 
 def categories(schema: Schema) -> list[str]:
-    """The columns of categories and bools, block by block."""
+    """Return the names of the columns of categories and bools, block by block."""
     return [name for block in schema.blocks if block.leaf != "gaussian" for name in block.columns]
 
 
 def levels(schema: Schema) -> list[int]:
-    """How many categories each of these has."""
+    """Return the number of categories of each column of `categories`."""
     count = {block.name: 2 if block.categories is None else len(block.categories) for block in schema.blocks}
     return [count[block.name] for block in schema.blocks if block.leaf != "gaussian" for _ in block.columns]
 
 
 def constant(schema: Schema, blocks) -> tuple[str, ...]:
-    """Numeric columns that hold one value or none."""
+    """Return the numeric columns with one value or none; raise if values are too small or columns too many."""
     names = numbers(schema)
     if not names:
         return ()
@@ -56,7 +56,7 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
 
 
 def refuse_far(schema: Schema, blocks) -> None:
-    """Raise where a value lies so far from the others of its column that squares of it hide them."""
+    """Raise if a value lies so far from the others of its column that its square hides them."""
     x = _numbers(schema, blocks)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of columns without a value
@@ -71,7 +71,7 @@ def refuse_far(schema: Schema, blocks) -> None:
 
 
 def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n, D) up to ``largest``, NaN where missing, and codes of categories (n, F), -1 where missing."""
+    """Return numbers (n, D) up to ``largest``, NaN where missing, and category codes (n, F), -1 where missing."""
     x = _numbers(schema, blocks)
     if not _small(x) and (np.fmin.reduce(x, None) < -largest or np.fmax.reduce(x, None) > largest):
         row, place = np.argwhere(np.abs(x) > largest)[0]
@@ -86,7 +86,7 @@ def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.nda
 
 
 def blocks(schema: Schema, x, c, left_out=()) -> dict[str, np.ndarray]:
-    """The way back of `arrays`; what was left out is missing."""
+    """Return the blocks of numbers and category codes, the inverse of `arrays`; columns left out are missing."""
     result, start = {}, 0
     for block in schema.blocks:
         if block.leaf == "gaussian":
@@ -110,13 +110,13 @@ def _numbers(schema, rows):
 
 
 def _spread(x):
-    """The largest less the smallest value of each column; NaN, which is not above 0, where there is none."""
+    """Return the range of each column; NaN, which is not above 0, if it has no value."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.fmax.reduce(x, 0) - np.fmin.reduce(x, 0)
 
 
 def _small(x) -> bool:
-    """Whether there is neither a gap nor a number whose square is too large, in one read."""
+    """Return True if there is neither a gap nor a number whose square is too large, in one read."""
     with np.errstate(over="ignore", invalid="ignore"):
         flat = (x[part].ravel() for part in pieces(len(x), x.shape[1]))
         return bool(np.isfinite(sum(rows @ rows for rows in flat)))

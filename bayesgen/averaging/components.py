@@ -1,14 +1,14 @@
-"""Classes in several pieces: k-means within each class, whose groups the conjugate members then take as their own.
+"""Components of classes by k-means within each class; the conjugate members take the components as groups.
 
-The centres are learned; to which of them a row of its class belongs is only looked up. So the centres are learned
-without the rows that are left out, and the statistics of the groups subtract them.
+The centres are learned, and a row belongs to the nearest centre of its class. So the centres are learned without the
+rows that are left out, and the statistics of the groups subtract these rows.
 """
 
 import numpy as np
 
 
 def learn(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of the components of every class.
+    """Find the centres of the components of every class.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def learn(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, 
     count : int
         Components a class; fewer where it has fewer than three rows for each.
     rng : Generator
-        Where the search starts.
+        Source of the starts of the search.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def learn(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, 
 
 
 def assign(x, codes, centres, owner) -> np.ndarray:
-    """The nearest component of each row among those of its class."""
+    """Return the nearest component of each row among the components of its class."""
     if len(owner) == owner[-1] + 1:
         return codes
     result = np.empty(len(x), np.intp)
@@ -54,7 +54,7 @@ def assign(x, codes, centres, owner) -> np.ndarray:
 
 
 def _nearest(x, centres):
-    """The nearest centre of each row, the first of several; of few centres faster one by one than by argmin."""
+    """Return the nearest centre of each row, the first in a tie; for few centres, one by one is faster than argmin."""
     result = np.zeros(len(x), np.intp)
     if len(centres) > 1:
         least, *others = (-2 * centres) @ x.T + (centres**2).sum(1)[:, None]
@@ -66,7 +66,7 @@ def _nearest(x, centres):
 
 
 def _centres(x, weight, count, rng, tries: int = 3, steps: int = 30):
-    """The best of a few runs of Lloyd's algorithm, each from centres drawn far apart (k-means++)."""
+    """Return the best of a few runs of Lloyd's algorithm, each from centres drawn far apart (k-means++)."""
     if count == 1:
         return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
     best, least = None, np.inf

@@ -1,4 +1,4 @@
-"""Draws: rows from the untempered members, and class probabilities under parameters drawn from the posteriors."""
+"""Draws of rows from the untempered members, and of class probabilities under parameters drawn from the posteriors."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ _CELLS = 1 << 20  # entries of matrices drawn at a time
 
 
 def gaussians(view, place: int, size, rng) -> tuple[Any, dict[str, np.ndarray]]:
-    """Draw the parameters of the groups under a member of a view, (*size, G, ...): its posterior, and the draws."""
+    """Return the posterior of a member of a view, and draws of the parameters of its groups, (*size, G, ...)."""
     posterior = view.posterior(place)
     return posterior, posterior.sample_parameters(rng, size)
 
 
 def shares(view, size, rng):
-    """The probability of each group within its class, (*size, G)."""
+    """Draw the probability of each group within its class, (*size, G)."""
     owner = view.view.owner
     drawn = rng.standard_gamma(view.statistics.n + 1, (*size, len(owner)))
     return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
 
 
 def parameters(average, member: Product, size, rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """Draws of the parameters of one member, by name: dims and values (*size, ...), bent columns' units."""
+    """Draw the parameters of one member, in units of the bent columns: dims and values (*size, ...) by name."""
     weights = average.class_weight + average.concentration
     result: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         "class_probability": (("class",), rng.dirichlet(weights, size))
@@ -50,7 +50,7 @@ def parameters(average, member: Product, size, rng) -> dict[str, tuple[tuple[str
 
 
 def tables(categories, member, size: int, rng):
-    """Yield draws: of "independent" p(a | k), (K, L), and None; of "one parent" also p(b | k, a), (K, L, L)."""
+    """Yield draws of p(a | k), (K, L), with None for "independent" or p(b | k, a), (K, L, L), for "one parent"."""
     drawn = [die.sample_parameters(rng, (size,))["probability"] for die in categories.dice(member)]
     for level in np.concatenate(drawn, -1):
         if member.structure == "independent":
@@ -61,7 +61,7 @@ def tables(categories, member, size: int, rng):
 
 
 def rows(average, codes, rng):
-    """Draw rows of given classes, each of a member and parameters of its own.
+    """Draw rows of given classes, each from a member and parameters of its own.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def rows(average, codes, rng):
 
 
 def choose(weights, rng):
-    """A place drawn in each row of ``weights`` (n, G), in proportion to them."""
+    """Draw a place in each row of ``weights`` (n, G), with probability in proportion to the weights."""
     cumulative = np.cumsum(weights, axis=1)
     return (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(1)
 
 
 @np.errstate(under="ignore")
 def probabilities(average, x, c, size: int, rng) -> np.ndarray:
-    """p(k | x, θ) of rows under members drawn by weight and parameters drawn from their posteriors, (size, n, K)."""
+    """Return p(k | x, θ), (size, n, K), under members drawn by weight and parameters drawn from their posteriors."""
     classes = len(average.class_weight)
     result = np.zeros((size, len(x), classes))
     chosen = rng.choice(len(average.members), size, p=average.weights)
@@ -134,7 +134,7 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
 
 
 def group_density(view, posterior, params, log_share, x) -> np.ndarray:
-    """Log p(x | k, θ) of rows under draws of parameters, (size, n, K), up to a number of each row."""
+    """Return log p(x | k, θ) of rows under draws of parameters, (size, n, K), up to a constant for each row."""
     y = view.view.warp.forward(x)
     density = posterior.log_likelihood_rows(params, y).swapaxes(1, 2)
     return view.mix(density, log_share[:, None], 2)

@@ -1,9 +1,9 @@
-r"""What each column adds to an averaged log probability.
+r"""Contributions of the columns to an averaged log probability.
 
 .. math:: e_{kj} = \sum_m w_m \tau_m \big(\log p_m(x \mid k) - \log p_m(x_{-j} \mid k)\big), \qquad
    r_k = \log p(k \mid x) - \log \pi_k - \sum_j e_{kj}
 
-each centred over the classes; x without its column j has that entry integrated out.
+each centred over the classes; x_{-j} is x with the entry of column j integrated out.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from bayesgen.averaging.temper import log_probability
 
 
 def terms(average, x, c) -> np.ndarray:
-    """Prior, numeric columns, categorical columns and remainder of each row and class, (n, K, 1 + D + F + 1)."""
+    """Return the terms of prior, numeric columns, categorical columns and remainder, shape (n, K, 1 + D + F + 1)."""
     log_prior = average.log_class_prior if average.given is None else np.log(average.given)
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + 2))
     result[..., 0] = log_prior

@@ -1,4 +1,4 @@
-"""The families of members: the one list of them. Sums of products and summaries follow its order."""
+"""The list of the families of members; products and summaries follow its order."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 
 @earlier("Average")
 def of_earlier(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of an `Average` from the fields in a file of version 0.2.0, which named its parts by family."""
+    """Return the fields of an `Average` from those in a file of version 0.2.0, which named the parts by family."""
     if not {*_OF_0_2_0} <= fields.keys():
         return fields
     numeric, *others = (fields[name] for name in _OF_0_2_0)

@@ -1,17 +1,17 @@
 r"""Gaps at fit under full covariances: expected statistics, given the class means and one pooled covariance.
 
-A full covariance and rows with gaps have no conjugate posterior. What is taken instead: means μ_k and a pooled Σ by a
-few steps of EM on the rows, under the prior that `GaussianMember("shared", rho=D)` has; then each row's missing entries
-m are completed from those it has, o, and from its class,
+A full covariance and rows with gaps have no conjugate posterior. Instead a few steps of EM on the rows estimate means
+μ_k and a pooled Σ, under the prior of `GaussianMember("shared", rho=D)`. The missing entries m of each row are then
+completed from its class and its observed entries o,
 
 .. math:: \hat x_m = \mu_m + \Sigma_{mo} \Sigma_{oo}^{-1} (x_o - \mu_o) = \mu_m - C P_{mo} (x_o - \mu_o), \quad
    C = \Sigma_{mm} - \Sigma_{mo} \Sigma_{oo}^{-1} \Sigma_{om} = P_{mm}^{-1}, \quad P = \Sigma^{-1}
 
-(of which the forms in P invert matrices of what is missing, not of what is seen),
-and its expected outer product, with C added to the scatter of its class, takes part in the statistics of every member
-(Little and Rubin 2002, *Statistical Analysis with Missing Data*, section 11.2). A completed entry counts as a full
-one in the degrees of freedom. μ_k and Σ are learned without the rows that are left out. What is predicted of a row,
-left out or new, is the marginal t of the entries it has, in which no completed entry of that row takes part.
+(the forms in P invert matrices of the size of m, not of o), and its expected outer product, with C added to the scatter
+of its class, enters the statistics of every member (Little and Rubin 2002, *Statistical Analysis with Missing Data*,
+section 11.2). A completed entry counts as an observed one in the degrees of freedom. μ_k and Σ are learned without the
+rows that are left out. The predictive of a row, left out or new, is the marginal t of its observed entries: no
+completed entry of that row takes part.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ WIDE = 100  # columns: beyond, they are taken as independent, each completed by 
 
 @dataclass(frozen=True, eq=False)
 class Filling(Record):
-    """What missing entries are completed from.
+    """Class means and a pooled covariance, from which missing entries are completed.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Filling(Record):
 
     @classmethod
     def learn(cls, x, seen, codes, classes: int, weight) -> "Filling":
-        """EM from the columns as they are, each alone."""
+        """Estimate means and covariance by EM, started from the moments of each column alone."""
         w = np.where(seen, weight[:, None], 0.0)
         x = np.where(seen, x, 0.0)
         total = w.sum(0)
@@ -71,12 +71,12 @@ class Filling(Record):
         return Filling(reference.mean[0], covariance)
 
     def complete(self, x, seen, codes) -> "tuple[np.ndarray, Missing]":
-        """Completed rows, and what was missing of them.
+        """Return the completed rows, and the covariances of their missing entries.
 
         Parameters
         ----------
         x, seen : array, shape (n, D)
-            Rows, any number where missing, and which entries are not.
+            Rows, any number where missing; True where not missing.
         codes : int array, shape (n,)
             Classes.
         """
@@ -90,7 +90,7 @@ class Filling(Record):
             rest[:, np.arange(dim), np.arange(dim)] = ~o * np.diagonal(self.covariance)
             return complete, Missing(rows, rest)
         most = int((~o).sum(1).max(initial=0))
-        places = np.argsort(o, axis=1, kind="stable")[:, :most]  # what is missing of each row, then some that is not
+        places = np.argsort(o, axis=1, kind="stable")[:, :most]  # the missing columns of each row, then some others
         here = np.arange(len(rows))[:, None]
         gone = ~o[here, places]
         precision = np.linalg.inv(self.covariance)
@@ -109,21 +109,21 @@ class Filling(Record):
 
 @dataclass(frozen=True)
 class Missing:
-    """Conditional covariances of what was missing.
+    """Conditional covariances of the missing entries.
 
     Attributes
     ----------
     rows : int array, shape (m,)
         The rows with gaps.
     covariance : array, shape (m, D, D)
-        C, 0 but where both entries are missing.
+        C; 0 except where both entries are missing.
     """
 
     rows: np.ndarray
     covariance: np.ndarray
 
     def moments(self, complete, group, groups: int, weight) -> Moments:
-        """Expected moments of the rows by group."""
+        """Return the expected moments of the rows by group."""
         result = moments(complete, group, groups, weight, vector=True)
         flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
         own = None if weight is None else weight[self.rows]

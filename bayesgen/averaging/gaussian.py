@@ -1,12 +1,12 @@
 r"""Gaussian members: conjugate models of group means and covariances, whose priors follow the data.
 
-With V and m of `reference`, and hyperparameters rho (rows the prior covariance is worth), l (its shrinkage towards the
-diagonal) and kappa (rows the prior mean is worth), a group's rows have the model
+V and m are those of `reference`; rho is the number of rows the prior covariance is worth, l its shrinkage towards the
+diagonal, kappa the number of rows the prior mean is worth. The rows of a group have the model
 
 - "full": `NormalInverseWishart` (m, kappa, D + 1 + rho, rho ((1 - l) V + l diag V));
 - "shared": one covariance for all groups, `NormalInverseWishart` (m, kappa, D + 1 + rho, rho diag V);
-- "diagonal": each column alone, `NormalInverseGamma` (m, kappa, 1 + rho/2, rho diag V/2);
-- "shared diagonal": one variance a column for all groups.
+- "diagonal": independent columns, each `NormalInverseGamma` (m, kappa, 1 + rho/2, rho diag V/2);
+- "shared diagonal": the same with one variance per column for all groups.
 
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.)
 """
@@ -33,12 +33,12 @@ KAPPAS = (0.01, 0.1, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class GroupsMember(Member):
-    """One choice of structure and strengths for groups of rows.
+    """One choice of structure and prior strengths for groups of rows.
 
     Attributes
     ----------
     structure : {"full", "shared", "diagonal", "shared diagonal"}
-        What the groups' covariances have in common, and with zero.
+        Structure of the covariances of the groups.
     rho : float
         Rows the prior covariance is worth.
     kappa : float
@@ -59,25 +59,25 @@ class GroupsMember(Member):
     @property
     @abc.abstractmethod
     def components(self) -> int:
-        """Groups a class, at most."""
+        """Largest number of groups in a class."""
 
     @property
     def proper(self) -> bool:
-        """Whether it is a structure, with strengths above 0."""
+        """True if the structure is known and the strengths are above 0."""
         return self.structure in STRUCTURES and self.rho > 0 and self.kappa > 0
 
     @property
     def diagonal(self) -> bool:
-        """Whether columns are independent in each group."""
+        """True if columns are independent in each group."""
         return "diagonal" in self.structure
 
     @property
     def shared(self) -> bool:
-        """Whether groups have one covariance."""
+        """True if all groups share one covariance."""
         return "shared" in self.structure
 
     def prior(self, reference: Reference):
-        """Return the prior of a group, a model."""
+        """Return the prior of a group, as a model."""
         V, mean, kappa = reference.covariance[0], reference.centre[0], np.array(self.kappa)
         if self.diagonal:
             tied = ("class",) if self.shared else ()
@@ -96,7 +96,7 @@ class GroupsMember(Member):
         return float(self.prior(reference).log_evidence(self._own(statistics)))
 
     def _own(self, statistics: Moments) -> Moments:
-        """The statistics that the model takes: of each column alone, where it is diagonal."""
+        """Return the statistics that the model takes: each column by itself if it is diagonal."""
         if not self.diagonal:
             return statistics
         squares = np.diagonal(statistics.scatter, axis1=1, axis2=2)
@@ -104,7 +104,7 @@ class GroupsMember(Member):
 
     @classmethod
     def seconds(cls, group, rows: Rows) -> float:
-        """By factorisations: one for every group and prior covariance."""
+        """Estimate the seconds to leave out a row: one factorisation for every group and prior covariance."""
         count, dim = group[0].components, rows.x.shape[1]
         groups = np.bincount(rows.codes, minlength=rows.classes) // 3
         full = len({(m.rho, m.shrinkage) for m in group if m.structure == "full"})
@@ -112,7 +112,7 @@ class GroupsMember(Member):
         return (full * groups.clip(1, count).sum() + shared) * (3e-6 + 1.6e-10 * (dim + 2) ** 3)
 
     def settings(self):
-        """Return what the groups have in common, and the strengths."""
+        """Return the number of components, the structure and the strengths."""
         return {
             "kind": "generative",
             "components": self.components,
@@ -125,7 +125,7 @@ class GroupsMember(Member):
 
 @dataclass(frozen=True, eq=False)
 class GaussianMember(GroupsMember):
-    """One Gaussian a class, of some structure and strengths."""
+    """One Gaussian per class, of some structure and strengths."""
 
     @property
     def components(self) -> int:
@@ -139,7 +139,7 @@ class GaussianMember(GroupsMember):
 
     @classmethod
     def propose(cls, rows: Rows, setting: Setting):
-        """Full and shared covariances where columns are few, and diagonal ones."""
+        """Propose full and shared covariances where columns are few, and diagonal ones."""
         dim = rows.x.shape[1]
         if not dim:
             return []

@@ -1,12 +1,12 @@
-r"""How an average is learned: views on folds, exact leave-one-out, exponents, weights.
+r"""Learning of an average: views on folds, exact leave-one-out, exponents, weights.
 
-What is learned from rows (bends, components, what gaps are completed from) is learned without the fold of the row that
-is left out; what is only summed (moments, counts) subtracts the row. One set of folds serves all views.
+Views (bends, components, means and covariance to complete gaps) are learned without the fold of the row that is left
+out; sums (moments, counts) subtract the row. One set of folds serves all views.
 
-A row leaves by one unit of its weight, min(1, weight), so that a weight of 2 is two rows: the other stays. Beyond
-_LEARN rows, views are learned from a stratified sample of so many, once, since a row moves them by no more than its
-share; the statistics are of all rows. Beyond what leaving out may cost, exponents and weights come from a stratified
-sample of the rows, each class weighted back to its part.
+A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. Beyond _LEARN
+rows, views are learned once, from a stratified sample of so many, since a row moves them by no more than its share; the
+statistics are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a stratified
+sample of rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Iterator
@@ -25,21 +25,21 @@ from bayesgen.averaging.training import Setting, Training
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
 _MOST = 1000  # rows that are left out
-_SECONDS = 3.0  # that leaving out may take, about
+_SECONDS = 3.0  # about how long leaving out may take
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What the rows left out say of the members.
+    """Densities of the rows left out under every member.
 
     Attributes
     ----------
     density : array, shape (M, n, K)
         Log p(x_i | k) without row i.
     log_prior : array, shape (n, K)
-        Log of the class probabilities without it.
+        Log of the class probabilities without row i.
     codes, weight : array, shape (n,)
-        Its class; its weight in the score.
+        Class of each row, and weight in the score.
     """
 
     density: np.ndarray
@@ -48,40 +48,40 @@ class LeftOut:
     weight: np.ndarray
 
     def take(self, places) -> "LeftOut":
-        """Some of the rows."""
+        """Return some of the rows."""
         return LeftOut(self.density[:, places], self.log_prior[places], self.codes[places], self.weight[places])
 
     def own(self, values) -> np.ndarray:
-        """Of (..., n, K) the entries of each row's own class, (..., n)."""
+        """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
         return values[..., np.arange(len(self.codes)), self.codes]
 
 
 @dataclass(frozen=True)
 class Split:
-    """How rows are left out.
+    """The rows to learn from, to sum and to leave out, with their folds.
 
     Attributes
     ----------
     data : Rows
         All rows, to sum.
     sample : Rows
-        Those to learn views from.
+        Rows to learn views from.
     left : Rows
-        Those that are left out, among the sample, of their own weight.
+        Rows that are left out, some of the sample with its weights.
     removed : array, shape (n,)
-        The weight that leaves with each.
+        Weight that leaves with each row left out.
     scored : array, shape (n,)
-        The weight of each in the score.
+        Weight of each row left out in the score.
     at : int array, shape (n,)
-        Their places in the data.
+        Places of the rows left out in the data.
     out : int array, shape (n,)
-        Their places in the sample.
+        Places of the rows left out in the sample.
     fold : int array, shape (s,), or None
-        Of each row of the sample; None where views are learned once.
+        Fold of each row of the sample; None where views are learned once.
     own_fold : int array, shape (n,)
-        Of each row left out, for members that are learned from these rows alone.
+        Fold of each row left out, for members that are learned from these rows alone.
     seeds : int array, shape (FOLDS + 1,)
-        Of each fold, and of all rows.
+        Seeds of the folds, and of all rows.
     """
 
     data: Rows
@@ -96,7 +96,7 @@ class Split:
     seeds: np.ndarray
 
     def folds(self) -> Iterator[tuple[np.ndarray, Rows, Any]]:
-        """Yield each fold of the rows left out: which they are, the sample without it, and a seed."""
+        """Yield for each fold a mask of its rows among those left out, the sample without the fold, and a seed."""
         if self.fold is None:
             yield np.ones(len(self.left), bool), self.sample, self.seeds[-1]
             return
@@ -114,13 +114,13 @@ def learn(data: Rows, *, method: str, bend: bool, components: bool, discriminati
     data : Rows
         The rows, weights > 0.
     method : {"stacking", "loo", "evidence"}
-        Where the weights come from.
+        Source of the weights; see `AveragedClassifier`.
     bend, components, discriminative : bool
         Whether columns are bent, classes divided, and discriminative members take part.
     concentration : array, shape (K,)
         Dirichlet prior of the class probabilities.
     seed : int
-        Of folds, samples and starts.
+        Seed of folds, samples and starts.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def learn(data: Rows, *, method: str, bend: bool, components: bool, discriminati
 
 
 def _sample(data: Rows, rng):
-    """Distinct rows, or a stratified sample of many rows, with their places."""
+    """Return the distinct rows, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
         columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
         return data.take(*rows.distinct(columns, data.codes, data.weight)), None, rng
@@ -177,7 +177,7 @@ def _sample(data: Rows, rng):
 
 
 def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
-    """Choose the rows to leave out, and folds: as many as leaving them out may cost."""
+    """Choose folds and the rows to leave out, as many as time allows."""
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
     fold = rows.folds(sample.codes, FOLDS, rng) if few else None
     seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
@@ -191,7 +191,7 @@ def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
 
 
 def _leave_out(split: Split, here, fitted, density) -> None:
-    """Write what members say of some rows left out, (M, n, K) of each part."""
+    """Write the log densities of some rows left out, (M, n, K) for each part."""
     at, removed, left = split.at[here], split.removed[here], split.left.take(here)
 
     def anew(b: int) -> Rows:
@@ -202,14 +202,14 @@ def _leave_out(split: Split, here, fitted, density) -> None:
 
 
 def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
-    """Weights of a sample in which each class has its part of all rows."""
+    """Return weights of a sample under which each class has its share of all rows."""
     own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
     weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
     return weight * (sample.weight.sum() / weight.sum())
 
 
 def _weigh(split: Split, parts, densities, concentration, method):
-    """Exponents, weights, and what the rows left out say of them."""
+    """Choose exponents and weights; return the average and its scores on the rows left out."""
     data, rows_left = split.data, split.left
     one = np.eye(data.classes)[rows_left.codes]
     class_weight = np.bincount(data.codes, data.weight, data.classes)
@@ -251,19 +251,19 @@ def _weigh(split: Split, parts, densities, concentration, method):
 
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
-    """Exponents and weights from rows left out; those of other rows, where they are known, are where to begin."""
+    """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
     last, tolerance = (1e-9, 1e-7) if heavy is None else (1e-3, 1e-5)
     exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()), heavy, tolerance)
-    # All of the score would be too sure of a difference that is known to its standard error alone.
+    # The full score would be too sure of differences that are known only up to their standard error.
     log_weight = 0.5 * log_q @ left.weight + np.log(prior)
     return exponents, np.exp(log_weight - logsumexp(log_weight))
 
 
 def _nested(left: LeftOut, prior, mode, method, start) -> float:
-    """Mean log score of rows under exponents and weights that other rows chose: cross-validated over five folds."""
+    """Return the mean log score of rows under exponents and weights chosen by other rows, over five folds."""
     fold = np.arange(len(left.codes)) % 5
     score = np.empty(len(fold))
     for j in range(min(5, len(fold))):

@@ -1,4 +1,4 @@
-"""The contract of what is averaged: a member is a value, a family is a class of them, and a family is one file."""
+"""The contract of members of an average: a member is a value, a family is a class of members in a file of its own."""
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,34 +11,34 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core.program import Record
 
-BASE_RATE = "base rate"  # the product that says nothing of the features
+BASE_RATE = "base rate"  # the product that ignores the features
 
 
 class Member(Record, abc.ABC):
-    """One way to tell classes from rows, as a value: what it takes the rows to be, and how strong its prior is.
+    """One model of classes and rows, as a value: a structure and the strength of its prior.
 
     A family of members is a subclass in a file of its own, named in `bayesgen.averaging.families`. It is declared
-    ``@dataclass(frozen=True, eq=False)``. Members that share nothing derive from `SingleMember`, which asks for less.
+    ``@dataclass(frozen=True, eq=False)``. Members that share nothing derive from `SingleMember`, which needs less.
     All others must write
 
     1. `family`, a name that members share whatever their strengths: the prior weight is even over families;
     2. `propose`, the members that suit a table, in tuples that are fitted together;
-    3. `fit`, which makes a `Together` of each tuple: what is kept of the rows, and the densities.
+    3. `fit`, which makes a `Together` of each tuple: the statistics of the rows, and the densities.
 
     Attributes
     ----------
     takes : {"table", "numbers", "categories"}
-        The columns it says something of. Every member of the numbers, which are seen through a `FittedView`, makes a
-        product with each of the categories, which are counted as `CategoryMembers`.
+        The columns it models. Every member of the numbers, which are seen through a `FittedView`, makes a product with
+        each of the categories, which are counted as `CategoryMembers`.
     generative : bool
-        Whether it has a density of these columns given the class, so that questions about p(x, t) may use it.
+        True if it has a density of these columns given the class, so that questions about p(x, t) may use it.
     subtracts : bool
-        Whether rows are left out of its sums: it is then fitted to all rows. Otherwise it is fitted to the rows that
-        are left out, without one fold of them after the other.
+        True if rows are left out by subtracting them from its sums: it is then fitted to all rows. Otherwise it is
+        fitted to the rows that are left out, without one fold of them after the other.
     folds : bool
-        Of a family that subtracts, whether it learns from rows something that is no sum besides, without their fold.
+        True if a family that subtracts also learns from rows something that is no sum; it learns that without a fold.
     mass : float
-        Prior weight of the family beside the others.
+        Prior weight of the family relative to the others.
     """
 
     takes: ClassVar[Literal["table", "numbers", "categories"]] = "table"
@@ -64,26 +64,26 @@ class Member(Record, abc.ABC):
 
     @classmethod
     def seconds(cls, group: tuple[Self, ...], rows: Rows) -> float:
-        """Return about how long it takes to leave out one row; it is asked of families that subtract."""
+        """Estimate the seconds to leave out one row; used only for families that subtract."""
         return 0.0
 
     def settings(self) -> Mapping[str, Any]:
-        """Return what a summary says of the member, by column."""
+        """Return the entries of the member in a summary, by column."""
         strengths = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"kind": self.family} | {name: v for name, v in strengths.items() if isinstance(v, bool | int | float)}
 
 
 class Together(Record, abc.ABC):
-    """Members of a family fitted to the same rows: what is kept of the rows, and what the members say of others."""
+    """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
 
     members: tuple[Any, ...]
 
     @abc.abstractmethod
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return log p(x | k) of rows under some members, shape (m, n, K), up to a number of each row.
+        """Return log p(x | k) of rows under some members, shape (m, n, K), up to a constant for each row.
 
-        Of members that have no density it is log p(k | x) less the log frequency of the class, and 0 where nothing is
-        seen of a row.
+        Members without a density return log p(k | x) less the log frequency of the class, and 0 for a row without
+        entries.
 
         Parameters
         ----------
@@ -96,24 +96,24 @@ class Together(Record, abc.ABC):
         """
 
     def left_out(self, rows: Rows, removed, anew: Callable[[int], Rows]) -> np.ndarray:
-        """Return log p(x_i | k) of rows of the fit without themselves under all members, (M, n, K).
+        """Return log p(x_i | k) of rows of the fit, each left out, under all members, (M, n, K).
 
-        By default these are rows of a fold, and the fit was without them.
+        By default the rows are a fold that the fit did not see.
 
         Parameters
         ----------
         rows : Rows
         removed : array, shape (n,)
-            The weight to take out of each.
+            The weight to remove from each row.
         anew : callable
-            ``anew(i)`` gives all rows but row i.
+            ``anew(i)`` returns all rows but row i.
         """
         return self.log_density(rows.x, rows.c, np.arange(len(self.members)))
 
     def along(self, x, c, row, column, values) -> np.ndarray:
-        """Return log p(x, v | k) of all members, (M, K, E, Q), with values (E, Q) for some missing numbers.
+        """Return log p(x, v | k) under all members, (M, K, E, Q), with values v (E, Q) for some missing numbers.
 
-        Of members that take the whole table; the numbers are given by their rows and columns (E,).
+        It serves members that take the whole table; the numbers are given by their rows and columns (E,).
         """
         each = values.shape[1]
         filled = np.repeat(x[row], each, axis=0)
@@ -122,29 +122,29 @@ class Together(Record, abc.ABC):
         return density.swapaxes(1, 2).reshape(len(self.members), -1, *values.shape)
 
     def claims(self, dim: int, levels: tuple[int, ...], classes: int) -> Iterator[tuple[str, Any, Any]]:
-        """Yield what must hold of a fit to so many numbers, categories and classes, where it comes from a file.
+        """Yield the conditions that a fit read from a file must meet, given its numbers, categories and classes.
 
         Yields
         ------
         problem : str
-            What is wrong where it does not hold.
+            The message if the condition fails.
         value : bool or array
-            Whether it holds; or numbers,
+            True if the condition holds; or an array to check.
         shape : tuple of int, or None
-            which have this shape.
+            The shape that the array must have.
         """
         yield from ()
 
     def log_evidence(self) -> np.ndarray:
-        """Return log p(x | t) of all rows under every member, (M,); -inf of members that have no evidence."""
+        """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
 
     def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # what is derived is derived again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
 
 
 class Product(NamedTuple):
-    """A member of the numbers, or none, with one of the categories, or none."""
+    """A product of a member of the numbers, or none, and a member of the categories, or none."""
 
     numbers: Any
     categories: Any
@@ -156,11 +156,11 @@ class Product(NamedTuple):
 
     @property
     def mass(self) -> float:
-        """Prior weight of the family: a fifth of the base rate."""
+        """Prior weight of the family: 1, and a fifth for the base rate."""
         return 0.2 if self == (None, None) else 1.0
 
     def settings(self) -> Mapping[str, Any]:
-        """Return what a summary says of both."""
+        """Return the entries of both members in a summary."""
         kind = {"kind": BASE_RATE if self == (None, None) else "generative"}
         return {name: v for part in self if part is not None for name, v in part.settings().items()} | kind
 
@@ -173,15 +173,15 @@ class SingleMember(Member):
 
     @abc.abstractmethod
     def settle(self, rows: Rows) -> Self:
-        """Return the same member with what prediction needs, learned from rows and their classes."""
+        """Return the member fitted to rows and their classes, ready to predict."""
 
     @abc.abstractmethod
     def log_density(self, x, c) -> np.ndarray:
-        """Return log p(x | k) of a settled member, (n, K); see `Together.log_density`."""
+        """Return log p(x | k) under the settled member, (n, K); see `Together.log_density`."""
 
     @classmethod
     def fit(cls, groups, training):
-        """Settle one after the other."""
+        """Settle the members one by one."""
         return [Alone(tuple(member.settle(training.rows) for member in group)) for group in groups]
 
 
@@ -192,13 +192,13 @@ class Alone(Together):
     Attributes
     ----------
     members : tuple of SingleMember
-        Settled.
+        Settled members.
     """
 
     members: tuple[SingleMember, ...]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Ask one after the other."""
+        """Stack the log densities of the members."""
         result = np.stack([self.members[m].log_density(x, c) for m in used])
         result[:, np.isnan(x).all(1) & (c < 0).all(1)] = 0.0
         return result

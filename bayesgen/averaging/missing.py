@@ -1,8 +1,8 @@
 """Missing entries under the untempered members: their density along a column, and draws of them.
 
-An average is no one family, so the density of a missing number is worked out on a grid: coarse over the range of all
-groups, then fine where the mass is. A draw is of a member and its parameters first, one for all rows; then each row's
-class, group, numbers and categories are drawn given what is seen of it.
+An average belongs to no single family, so the density of a missing number is worked out on a grid: coarse over the
+range of all groups, then fine where the mass is. A draw takes a member and its parameters first, once for all rows;
+then the class, group, numbers and categories of each row are drawn given its observed entries.
 """
 
 from typing import Any
@@ -15,17 +15,17 @@ from bayesgen.averaging.along import Members, Rows
 from bayesgen.numerics.pieces import patterns, pieces
 
 _COARSE, _FINE = 32, 32  # nodes
-_REACH = 8.0  # standard deviations of a group's column that the grid reaches out
+_REACH = 8.0  # standard deviations of a column within a group by which the grid reaches beyond the means
 _DENSITIES = 1 << 18  # worked on at a time
 
 
 def entries(members: Members, x, c):
-    """The rows in pieces that have the same numbers, and their missing numbers.
+    """Yield pieces of rows with the same pattern of gaps, and the missing numbers of each piece.
 
     Yields
     ------
     own : int array, shape (n,)
-        Which rows.
+        Places of the rows.
     rows : Rows
     missing : list of (row, column)
         Int arrays of some entries each, the rows by their places in ``own``.
@@ -43,7 +43,7 @@ def entries(members: Members, x, c):
 
 
 def reach(average) -> tuple[np.ndarray, np.ndarray]:
-    """Where grids begin and end, (D,) each, bent."""
+    """Return the ends of the grids of the bent columns, (D,) each."""
     low, high = np.array(np.inf), np.array(-np.inf)
     for view in average.taking("numbers"):
         m = view.statistics
@@ -54,7 +54,7 @@ def reach(average) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grid(rows: Rows, row, column, ends):
-    """Nodes of some missing numbers, and log p(y, k | ...) there, y the bent column.
+    """Return nodes of some missing numbers, and log p(y, k | ...) there, y the bent column.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def grid(rows: Rows, row, column, ends):
     row, column : int array, shape (E,)
         The entries.
     ends : tuple of array, shape (D,)
-        Of `reach`.
+        Ends of the grids, from `reach`.
 
     Returns
     -------
     values, y : array, shape (E, Q)
         Nodes in the units of the column, and of the bent column, ascending.
     log_joint : array, shape (K, E, Q)
-        Log p(x_o, y, t = k), up to a number of each row.
+        Log p(x_o, y, t = k), up to a constant for each row.
     """
     warp = rows.members.warp.take(column)
 
@@ -94,7 +94,7 @@ def grid(rows: Rows, row, column, ends):
 
 
 def mass(y, log_joint) -> np.ndarray:
-    """Trapezoids of a grid: log_joint as weights of its nodes, (K, E, Q), which sum to 1 in each entry."""
+    """Return trapezoidal weights of the nodes of a grid from log_joint, (K, E, Q); they sum to 1 in each entry."""
     width = np.zeros(y.shape)
     step = np.diff(y, axis=1) / 2
     width[:, 1:] += step
@@ -105,7 +105,7 @@ def mass(y, log_joint) -> np.ndarray:
 
 @np.errstate(under="ignore")
 def expected(average, x, c, codes=None):
-    """Rows with the median of each missing number and the mode of each missing category, given their other entries.
+    """Fill in the median of each missing number and the mode of each missing category, given the observed entries.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def expected(average, x, c, codes=None):
 
 @np.errstate(under="ignore")
 def draw(average, x, c, rng, codes=None):
-    """Rows without gaps, of one member and one draw of its parameters.
+    """Draw the missing entries of rows from one member and one draw of its parameters.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def draw(average, x, c, rng, codes=None):
 
 
 class _Numbers:
-    """Rows of numbers under one draw of the parameters of a view's member."""
+    """Rows of numbers under one draw of the parameters of a member."""
 
     def __init__(self, view, place: int, x, rng):
         self.view, self.x, self.y = view, x, view.view.warp.forward(x)
@@ -181,11 +181,11 @@ class _Numbers:
         self.groups = self.posterior.log_likelihood_rows(self.params, self.y).T
 
     def log_density(self):
-        """Log p(x | k) up to a number of each row, (n, K)."""
+        """Return log p(x | k) up to a constant for each row, (n, K)."""
         return self.view.mix(self.groups, self.log_share, 1)
 
     def fill(self, codes, rng):
-        """Rows without gaps, given their classes: each of a group of its class."""
+        """Return the rows without gaps, given their classes: each row is completed from a group of its class."""
         own = np.where(self.view.view.owner == codes[:, None], self.groups + self.log_share, -np.inf)
         group = draws.choose(softmax(own, axis=1), rng)
         y = self.y.copy()

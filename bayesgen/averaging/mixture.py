@@ -1,7 +1,7 @@
-"""Mixtures: classes in several components, each a Gaussian under the priors of `gaussian`.
+"""Mixture members: classes in several components, each a Gaussian under the priors of `gaussian`.
 
-The centres of the components are learned by k-means; to which of them a row of its class belongs is only looked up. So
-the centres are learned without the rows that are left out, and the statistics of the groups subtract them.
+The centres of the components are learned by k-means (`components`), without the rows that are left out; the statistics
+of the groups subtract these rows.
 """
 
 from dataclasses import dataclass
@@ -19,29 +19,29 @@ COMPONENTS = (2, 3, 5, 8)
 
 @dataclass(frozen=True, eq=False)
 class MixtureMember(GroupsMember):
-    """Several Gaussians a class.
+    """Several Gaussians per class.
 
     Attributes
     ----------
     most : int
-        Components a class; fewer where it has fewer than three rows for each.
+        Components per class; fewer where it has fewer than three rows for each.
     """
 
     most: int = 2
 
     @property
     def components(self) -> int:
-        """As many as are asked for."""
+        """Largest number of components in a class."""
         return self.most
 
     @property
     def family(self) -> str:
-        """The number of components, whatever they have in common."""
+        """The number of components, whatever their structure."""
         return f"{self.most} components"
 
     @classmethod
     def propose(cls, rows: Rows, setting: Setting):
-        """For several numbers of components, as far as the largest class has rows for them; they have no evidence."""
+        """Propose numbers of components for which the largest class has rows enough; they have no evidence."""
         dim, largest = rows.x.shape[1], np.bincount(rows.codes, minlength=1).max()
         if not 0 < dim <= WIDE or not setting.components or setting.evidence:
             return []
@@ -58,6 +58,6 @@ class MixtureMember(GroupsMember):
 
     @classmethod
     def fit(cls, groups, training: Training):
-        """Learn components for each number of them, and sum the rows by component."""
+        """Learn the components of each group of members, and sum the rows by component."""
         rng = np.random.default_rng(training.seed)
         return [FittedView.fit(group, training, group[0].most, rng) for group in groups]

@@ -1,21 +1,21 @@
-r"""Statistics of groups of vectors as they are without a row, and the prior that follows them.
+r"""Statistics of groups of vectors, with all rows or without one, and the prior that follows them.
 
-Groups are the classes, or components within them. With n_g, m_g, S_g the weight, mean and scatter of group g, N their
-total weight and K the number of groups that have any, the priors of all members follow
+Groups are the classes, or components within them. Let n_g, m_g, S_g be the weight, mean and scatter of group g, N the
+total weight and K the number of groups with any weight. The priors of all members follow
 
 .. math:: m = \tfrac1N \sum_g n_g m_g, \quad W = \sum_g S_g, \quad T_{jj} = W_{jj} + \sum_g n_g (m_{gj} - m_j)^2, \quad
    V = \frac{W + \gamma\, \mathrm{diag}(T)/N}{\max(N - K, 0) + \gamma}
 
-so V is the pooled within-group covariance, its diagonal never below a hundredth of a degree of freedom (γ) of the
-column's own total variance: it exists with a single row in each group, and is diagonal then.
+so V is the pooled within-group covariance, with a hundredth of a degree of freedom (γ) of the total variance of each
+column added to its diagonal: with a single row in each group V still exists, and is diagonal.
 
-Without weight r of row x in group c, with d = x - m_c,
+Removing weight r of row x from group c gives, with d = x - m_c,
 
 .. math:: n_c' = n_c - r, \quad m_c' = m_c - \tfrac{r}{n_c'} d, \quad S_c' = S_c - \tfrac{r n_c}{n_c'} d d^\top, \quad
    m' = m - \tfrac{r}{N - r}(x - m), \quad T' = T - \tfrac{r N}{N - r} (x - m)^2
 
-(Chan, Golub and LeVeque 1983, solved for one of the two parts). Where a row makes up all but a small part of some
-column's squares the subtraction loses digits, and the other rows are summed anew.
+(Chan, Golub and LeVeque 1983, solved for one of the two parts). If a row makes up nearly all of the squares of some
+column, the subtraction loses digits, and the other rows are summed anew.
 """
 
 from dataclasses import dataclass
@@ -30,20 +30,20 @@ _LOST = 1e-5  # of the squares must be left, or five digits are gone
 
 @dataclass(frozen=True)
 class Reference:
-    """Statistics of groups with the prior that follows them, for each of B rows; B = 1 where all rows share them.
+    """Statistics of groups and the prior that follows them, without each of B rows, or with all rows (B = 1).
 
     Attributes
     ----------
     n : array, shape (B, G)
         Weight of each group.
     mean : array, shape (B, G, D)
-        Its mean; the mean of all rows where it has no weight.
+        Mean of each group; the mean of all rows where it has no weight.
     scatter : array, shape (G, D, D)
         Scatter of each group with all its rows.
     own : int array, shape (B,), or None
-        The group that row b was taken out of.
+        Group of row b, which was left out.
     own_scatter : array, shape (B, D, D), or None
-        The scatter of that group without the row.
+        Scatter of that group without the row.
     centre : array, shape (B, D)
         Mean of all rows, m.
     within : array, shape (B, D, D)
@@ -63,7 +63,7 @@ class Reference:
 
     @classmethod
     def of(cls, statistics: Moments) -> "Reference":
-        """All the rows."""
+        """Return the reference with all rows."""
         n, mean, scatter = statistics.n, statistics.mean, statistics.scatter
         total, centre, within, squares = _totals(statistics)
         mean = np.where((n > 0)[:, None], mean, centre)
@@ -72,20 +72,20 @@ class Reference:
 
     @classmethod
     def without(cls, statistics: Moments, x, group, removed, rows) -> "Reference":
-        """Each of some rows left out.
+        """Return the reference without each of some rows.
 
         Parameters
         ----------
         statistics : Moments
-            Of all rows, by group.
+            Moments of all rows, by group.
         x : array, shape (B, D)
             The rows to leave out.
         group : int array, shape (B,)
             Their groups.
         removed : array, shape (B,)
-            The weight to take out of each.
+            The weight to remove from each row.
         rows : callable
-            ``rows(b)`` gives the `Moments` of all rows but row b, summed anew.
+            ``rows(b)`` returns the `Moments` of all rows but row b, summed anew.
         """
         total, centre, within, squares = _totals(statistics)
         n_own, left = statistics.n[group], total - removed
@@ -118,7 +118,7 @@ class Reference:
         return cls(n, mean, statistics.scatter, group, own_scatter, centre, within, covariance)
 
     def scatter_of(self, g: int) -> np.ndarray:
-        """Scatter of group g without the rows, (B, D, D), or (1, D, D) where no row left it."""
+        """Return the scatter of group g without each row, (B, D, D), or (1, D, D) if no row was left out of it."""
         if self.own is None or self.own_scatter is None or not (own := self.own == g).any():
             return self.scatter[g][None]
         result = np.repeat(self.scatter[g][None], len(own), axis=0)
@@ -127,7 +127,7 @@ class Reference:
 
 
 def _totals(statistics: Moments):
-    """Weight and mean of all rows, pooled scatter within the groups, and each column's total squares."""
+    """Return weight and mean of all rows, pooled scatter within the groups, and total squares of each column."""
     n, total = statistics.n, statistics.n.sum()
     start = statistics.mean[n.argmax()]
     centre = start + (n @ (statistics.mean - start)) / total if total > 0 else np.zeros_like(start)
@@ -137,7 +137,7 @@ def _totals(statistics: Moments):
 
 
 def _covariance(total, groups, within, squares):
-    """V, from what may have a leading axis of rows."""
+    """Return V from totals that may have a leading axis of rows."""
     total, groups = np.asarray(total)[..., None], np.asarray(groups)[..., None]
     freedom = np.maximum(total - groups, 0.0) + _GAMMA
     variance = np.divide(squares, total, out=np.ones_like(squares), where=total > 0)

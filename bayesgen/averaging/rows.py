@@ -1,7 +1,7 @@
-"""Rows as members take them, and in an order of their own: distinct ones, folds of them, a sample of them.
+"""Rows as members take them: distinct rows in sorted order, folds, and samples.
 
-What is drawn by chance (folds, starts of k-means) is drawn over the distinct rows in sorted order, so that neither the
-order of the rows, nor the units of the columns, nor the way a weight is written (2, or two rows) changes a fit.
+Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows, nor
+the units of the columns, nor the way a weight is written (2, or two rows) changes a fit.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Rows:
     weight : array, shape (n,)
         Weights > 0.
     levels : tuple of int
-        How many categories each of the F columns has.
+        Number of categories of each of the F columns.
     classes : int
         K.
     """
@@ -45,14 +45,14 @@ class Rows:
         return replace(self, x=self.x[places], c=self.c[places], codes=self.codes[places], weight=weight)
 
     def without(self, place: int, removed: float) -> "Rows":
-        """Return all rows, one of them with less weight, or none."""
+        """Return all rows, one of them with weight ``removed`` less, and without it if none is left."""
         weight = self.weight.copy()
         weight[place] -= removed
         return self.take(weight > 0, weight[weight > 0])
 
 
 def distinct(columns, codes, weight):
-    """Places of the distinct rows, sorted by class and entries, and the sum of the weights of each.
+    """Return the places of the distinct rows, sorted by class and entries, and the sum of weights of each.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def distinct(columns, codes, weight):
 
 
 def folds(codes, count: int, rng) -> np.ndarray:
-    """The fold of each row, (n,), the rows of each class dealt out evenly."""
+    """Return the fold of each row, (n,); the rows of each class are dealt out evenly."""
     result = np.empty(len(codes), np.intp)
     order = rng.permutation(len(codes))
     result[order[np.argsort(codes[order], kind="stable")]] = np.arange(len(codes)) % min(count, len(codes))
@@ -88,7 +88,7 @@ def folds(codes, count: int, rng) -> np.ndarray:
 
 
 def sample(codes, size: int, rng) -> np.ndarray:
-    """Places of rows drawn without replacement: of each class as many as of any, or all it has."""
+    """Draw places of rows without replacement: equally many from each class, or all rows of a smaller class."""
     if size >= len(codes):
         return np.arange(len(codes))
     order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")

@@ -1,17 +1,17 @@
 r"""Softmax members: penalised regressions on all columns, where no generative member fits.
 
-With z the standardised bent columns and an indicator a category, 0 where missing, coefficients of prior N(0, C) and
-intercepts of prior N(0, 100),
+Let z hold the standardised bent columns and an indicator of each category, 0 where missing. With coefficients b_k of
+prior N(0, C) and intercepts a_k of prior N(0, 100),
 
 .. math:: p(k \mid x) \propto e^{a_k + b_k^\top z}, \qquad
    f_k(x) = \log p(k \mid x) - \log \pi_k
 
-where π are the class frequencies of the rows it was learned from: f takes the place of log p(x | k), so that the member
-is tempered and meets class priors like all others. It is learned from rows, so it is left out by folds. It has no
-density of x, and takes no part where one is asked for.
+where π are the class frequencies of the rows it was learned from. f takes the place of log p(x | k), so the member is
+tempered and combined with class priors like all others. It is learned from rows, so rows are left out by folds. It has
+no density of x, and takes no part where one is needed.
 
-It is the mode of `LogisticRegression` with the same prior. Newton's method, which finds that, takes 7 to 14 times as
-long as L-BFGS where classes times columns are hundreds (digits, splice), and gains nothing where they are few.
+It is the mode of `LogisticRegression` with the same prior. Newton's method, which finds that mode there, takes 7 to 14
+times as long as L-BFGS where classes times columns are hundreds (digits, splice), and gains nothing where they are few.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.warp import Warp, far_rows
 
-_FARTHEST = 1e250  # of a column: its products with coefficients stay within float64, and hide what is near
+_FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
 
@@ -50,12 +50,12 @@ class SoftmaxMember(Member):
 
     @classmethod
     def propose(cls, rows: Rows, setting):
-        """Five strengths, for any table."""
+        """Propose five strengths, for any table."""
         return [tuple(map(cls, STRENGTHS))]
 
     @classmethod
     def fit(cls, groups, training):
-        """Find the coefficients of each strength, from those of the strength before."""
+        """Find the coefficients of each strength, starting from the strength before."""
         rows = training.rows
         table = rows.x, rows.c, rows.levels, rows.codes, rows.classes, rows.weight
         return [LogisticMembers.of(*table, training.bend) for _ in groups]
@@ -68,11 +68,11 @@ class LogisticMembers(Together):
     Attributes
     ----------
     warp : Warp
-        Of the numeric columns.
+        The transformation of the numeric columns.
     centre, scale : array, shape (D,)
         Mean and standard deviation of the bent columns.
     levels : int array, shape (F,)
-        Categories of each categorical column.
+        Number of categories of each categorical column.
     coefficients : array, shape (S, K, P)
         P = 1 + D + L, the intercept first.
     log_prior : array, shape (K,)
@@ -88,7 +88,7 @@ class LogisticMembers(Together):
 
     @property
     def members(self) -> tuple[SoftmaxMember, ...]:  # type: ignore[override]  # always the same
-        """One of each strength."""
+        """One member of each strength."""
         return tuple(map(SoftmaxMember, STRENGTHS))
 
     @classmethod
@@ -111,7 +111,7 @@ class LogisticMembers(Together):
         return cls(warp, centre, scale, self.levels, np.stack(found), self.log_prior)
 
     def claims(self, dim, levels, classes):
-        """Coefficients of all columns."""
+        """Yield the categories and the shapes of the arrays; see `Together.claims`."""
         yield from self.warp.claims(dim)
         yield "the softmax members have other categories than schema_", self.levels.tolist() == list(levels), None
         shape = (len(STRENGTHS), classes, 1 + dim + sum(levels))
@@ -120,7 +120,7 @@ class LogisticMembers(Together):
             yield f"the softmax members have no {name} of {shape}", getattr(self, name), shape
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """f_k of rows under some strengths, (m, n, K); 0 where nothing is seen."""
+        """Return f_k of rows under some strengths, (m, n, K); 0 for a row without entries."""
         score = self._columns(x, c) @ np.swapaxes(self.coefficients[used], 1, 2)
         result = log_softmax(score, axis=2) - self.log_prior
         nothing = np.isnan(x).all(1) & (c < 0).all(1)
@@ -128,7 +128,7 @@ class LogisticMembers(Together):
         return result
 
     def along(self, x, c, row, column, values) -> np.ndarray:
-        """f_k, (S, K, E, Q), with nodes (E, Q) for some missing numbers, by their rows and columns."""
+        """Return f_k, (S, K, E, Q), with nodes (E, Q) for some missing numbers, by their rows and columns."""
         score = np.moveaxis(self._columns(x, c) @ np.swapaxes(self.coefficients, 1, 2), 2, 1)[:, :, row, None]
         z = self.warp.take(column).forward(values.T).T
         z = (z - self.centre[column, None]) / self.scale[column, None]
@@ -145,15 +145,15 @@ class LogisticMembers(Together):
         return np.concatenate([np.ones((len(x), 1)), z, *hot], axis=1)
 
     def _drawn_in(self, x):
-        """Standardised columns of far rows, drawn in to `_FARTHEST` where they leave it: one class has all."""
+        """Return the standardised columns of far rows, scaled down to `_FARTHEST` if beyond: one class has all."""
         sign, size = self.warp.polar(x)
         size -= np.log(self.scale)
-        size[:, ~self.coefficients[:, :, 1 : 1 + x.shape[1]].any((0, 1))] = -np.inf  # which say nothing, however far
+        size[:, ~self.coefficients[:, :, 1 : 1 + x.shape[1]].any((0, 1))] = -np.inf  # no effect, however far
         return sign * np.exp(size - np.maximum(size.max(1, keepdims=True) - np.log(_FARTHEST), 0.0))
 
 
 def _fit(z, codes, weight, strength, start):
-    """Coefficients (K, P) that maximise the penalised log likelihood."""
+    """Return the coefficients (K, P) that maximise the penalised log likelihood."""
     penalty = np.full(z.shape[1], 1 / strength)
     penalty[0] = 0.01
     truth = np.zeros((len(z), len(start)))

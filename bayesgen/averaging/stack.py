@@ -1,10 +1,10 @@
-r"""The weights of the members: stacking of leave-one-out predictive distributions.
+r"""Weights of the members by stacking of leave-one-out predictive distributions.
 
 With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 
 .. math:: \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
 
-over the simplex: the log score of the mixture under a Dirichlet prior, of whose mass c the member m has the share a_m.
+over the simplex: the log score of the mixture, under a Dirichlet prior of mass c in which member m has the share a_m.
 It is concave; EM raises it at every step: w_m is proportional to Σ_i ω_i w_m p_im / Σ_l w_l p_il + c a_m. (Yao,
 Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by evidence.)
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def shares(members) -> np.ndarray:
-    """The prior's mass: in proportion to the mass of each family, and even within it."""
+    """Return the shares a_m of the prior, (M,): in proportion to the mass of each family, and even within it."""
     families = [member.family for member in members]
     _, first, place, count = np.unique(families, return_index=True, return_inverse=True, return_counts=True)
     mass = np.array([members[i].mass for i in first])
@@ -21,23 +21,23 @@ def shares(members) -> np.ndarray:
 
 
 def strength(rows: float) -> float:
-    """c: the rows that the prior on the weights is worth."""
+    """Return c, the number of rows that the prior on the weights is worth."""
     return max(1.0, 50 / rows)
 
 
 def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: int = 1000) -> np.ndarray:
-    """Weights of the members.
+    """Return the weights of the members.
 
     Parameters
     ----------
     log_score : array, shape (M, n)
-        Log p_im, up to a number of each row.
+        Log p_im, up to a constant for each row.
     weight : array, shape (n,)
         Weight of each row.
     prior : array, shape (M,)
         c a_m, all > 0.
     start : array, shape (M,), optional
-        Where to begin; by default at the prior.
+        Initial weights; by default the prior.
 
     Returns
     -------

@@ -1,19 +1,19 @@
 r"""Predictive densities of rows under Gaussian members that differ in kappa, from one factorisation for all of them.
 
-It serves where a matrix has to be factorised for each row: rows of a fit without themselves, and rows with gaps. (The
-members are models of `bayesgen.models`, see `gaussian`; these factorise once for all kappas and rows, or for each
-pattern of gaps.)
+It serves where each row needs a factorisation of its own: rows of the fit that are left out, and rows with gaps.
+Elsewhere the members are models of `bayesgen.models` (see `gaussian`), which factorise once for all kappas and rows, or
+for each pattern of gaps.
 
 The posterior scale of "full" is A = rho((1 - l) V + l diag V) + S_g + beta δδ', δ = m_g - m, beta = kappa n_g/(kappa +
-n_g), and the predictive a Student-t with f = rho + 2 + n_g degrees of freedom about the posterior mean, at distance z =
-(x - m_g) + kappa/(kappa + n_g) δ, and with scale matrix A (kappa_n + 1)/(kappa_n f). The matrix without beta δδ' is the
-same for every kappa; one factorisation serves them all by Sherman and Morrison:
+n_g). The predictive is a Student-t with f = rho + 2 + n_g degrees of freedom about the posterior mean, at distance z =
+(x - m_g) + kappa/(kappa + n_g) δ, with scale matrix A (kappa_n + 1)/(kappa_n f). The matrix A_0, A without beta δδ', is
+the same for every kappa; one factorisation serves them all by Sherman and Morrison:
 
 .. math:: |A| = |A_0| h, \quad z^\top A^{-1} z = z^\top A_0^{-1} z - \frac{\beta}{h} (z^\top A_0^{-1} \delta)^2, \quad
    h = 1 + \beta\, \delta^\top A_0^{-1} \delta
 
-"shared" sums S_g + beta δδ' over the groups, and has f = rho + 2 + N. A missing entry leaves the marginal t, with the
-degrees of freedom kept.
+"shared" sums S_g + beta δδ' over the groups, and has f = rho + 2 + N. A row with missing entries has the marginal t,
+with the same degrees of freedom.
 """
 
 import functools
@@ -28,18 +28,18 @@ from bayesgen.numerics.special import log_gamma_ratio
 
 
 def log_density(members, reference: Reference, x, seen=None) -> np.ndarray:
-    """Log predictive density of rows under every member and group.
+    """Return the log predictive density of rows under every member and group.
 
     Parameters
     ----------
     members : sequence of GaussianMember or MixtureMember
-        M of them, those alike but for kappa side by side.
+        M members; those that differ in kappa alone stand side by side.
     reference : Reference
         Statistics for each row (B = n), or for all (B = 1).
     x : array, shape (n, D)
         Rows; any number where an entry is missing.
     seen : bool array, shape (n, D), optional
-        Which entries are not; without, all are.
+        True where an entry is not missing; by default everywhere.
 
     Returns
     -------
@@ -67,17 +67,17 @@ def log_density(members, reference: Reference, x, seen=None) -> np.ndarray:
 
 
 def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
-    """What `log_density` comes to for rows with entries beyond `FAR`, given by their signs and log sizes.
+    """Return the limit of `log_density` for rows with entries beyond `FAR`, given by their signs and log sizes.
 
-    With z = s u and s that large, log(1 + z'A⁻¹z) is 2 log s + log(1 + u'A⁻¹u) to all digits. So a t of all columns
-    falls by f + D times the log by which the row is drawn in, and each t of one column by f + 1 times its own.
+    With z = s u and s that large, log(1 + z'A⁻¹z) is 2 log s + log(1 + u'A⁻¹u) to all digits. So rows are scaled down
+    by s: a t of all columns falls by f + D times log s, and each t of one column by f + 1 times its own log s.
 
     Parameters
     ----------
     members, reference, seen
         As in `log_density`.
     sign, size : array, shape (n, D)
-        Of `Warp.polar`.
+        Signs and log sizes, from `Warp.polar`.
 
     Returns
     -------
@@ -159,9 +159,9 @@ def _add_diagonal(matrix, diagonal):
 
 
 def log_student(square, log_det, dof, kappa, width, gamma):
-    """Log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square, log|A| = log_det.
+    """Return the log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square.
 
-    ``gamma`` is `_gamma_ratio` of dof and width, which is the same for all kappas.
+    ``log_det`` is log|A|, and ``gamma`` is `_gamma_ratio` of dof and width, the same for all kappas.
     """
     power = (dof + width) / 2
     level = gamma - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
@@ -169,7 +169,7 @@ def log_student(square, log_det, dof, kappa, width, gamma):
 
 
 def _gamma_ratio(dof, width):
-    """Log Γ((dof + width)/2)/Γ(dof/2); of a group and a number of columns it is asked again and again."""
+    """Return log Γ((dof + width)/2)/Γ(dof/2); single values, which recur for each group and width, are cached."""
     if np.size(dof) == np.size(width) == 1:
         return _one_gamma_ratio(float(np.ravel(dof)[0]), float(np.ravel(width)[0]))
     return log_gamma_ratio(dof / 2, width / 2)
@@ -181,17 +181,17 @@ def _one_gamma_ratio(dof: float, width: float) -> float:
 
 
 def whiten(matrix, vectors, seen=None):
-    """Log determinants of positive definite matrices L L', and L⁻¹ v of some vectors, over the seen entries alone.
+    """Return the log determinants of positive definite matrices L L', and L⁻¹ v of vectors v, over seen entries alone.
 
     Parameters
     ----------
     matrix : array, shape (B, D, D)
         One for each row, or one for all (B = 1).
     vectors : array, shape (n, R, D)
-        R vectors a row, 0 in what is missing.
+        R vectors per row, 0 in missing entries.
     seen : bool array, shape (n, D), optional
-        Missing rows and columns of the matrix become those of the identity, which leaves the seen block's determinant
-        and inverse.
+        True where an entry is not missing. Missing rows and columns of the matrix are replaced by the identity's, which
+        leaves determinant and inverse of the seen block.
 
     Returns
     -------

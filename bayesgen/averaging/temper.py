@@ -1,8 +1,8 @@
-r"""How far each member is to be trusted: the exponent of its features.
+r"""Exponents of the members, which temper their densities of the features.
 
 The predictive of a wrong model is too sure of itself: naive Bayes counts correlated columns twice, a full covariance
-trusts a few rows. A member's probabilities are those of its features to the power τ, the class prior left whole, so
-that a row without entries keeps the prior:
+trusts a few rows. So a member's density of the features is raised to the power τ. The class prior is not, so that a row
+without entries keeps it:
 
 .. math:: q(k \mid x) \propto \pi_k \, p(x \mid k)^{\tau}
 
@@ -11,8 +11,9 @@ From leave-one-out densities f_ik = log p(x_i | k), τ maximises the concave
 .. math:: \sum_i w_i \log q(t_i \mid x_i) + (u - e^u)/s^2, \quad u = \log \tau - \mu, \quad s = \tfrac12,
    \quad \mu = -\tfrac12 \log(1 + 2D/N)
 
-whose second part, a log-gamma density in u with its mode at 0, expects less of many columns from few rows. In τ it is
-log τ - τ e^{-μ} and so concave like the first: Newton's method, kept within a bracket, finds the one root of
+The second part is a log-gamma density in u with its mode at 0; it expects smaller exponents where columns are many and
+rows are few. In τ it is log τ - τ e^{-μ} and so concave like the first: Newton's method, kept within a bracket, finds
+the one root of
 
 .. math:: \sum_i w_i \big(f_{i t_i} - \mathrm{E}_{q} f_i\big) + (1/\tau - e^{-\mu})/s^2, \quad \text{of derivative}
    -\sum_i w_i \mathrm{Var}_q f_i - 1/(\tau s)^2.
@@ -25,7 +26,7 @@ _CELLS = 1 << 18  # densities worked on at a time
 
 
 def log_probability(density, log_prior, exponents) -> np.ndarray:
-    """Log q(k | x) of every member.
+    """Return log q(k | x) under every member, (M, n, K).
 
     Parameters
     ----------
@@ -41,19 +42,19 @@ def log_probability(density, log_prior, exponents) -> np.ndarray:
 
 
 def _normalised(joint):
-    """Log probabilities from log weights (K, ...), in place."""
+    """Normalise log weights (K, ...) to log probabilities, in place."""
     joint -= joint.max(0)
     joint -= np.log(np.exp(joint).sum(0))
     return joint
 
 
 def expected(columns: int, rows: float) -> float:
-    """The exponent to expect of D columns and N rows, e^μ."""
+    """Return the exponent to expect from D columns and N rows, e^μ."""
     return (1 + 2 * columns / rows) ** -0.5
 
 
 def exponents(density, log_prior, codes, weight, mode, start=None, tolerance: float = 1e-9) -> np.ndarray:
-    """The exponent of every member.
+    """Return the exponent of every member.
 
     Parameters
     ----------
@@ -64,11 +65,11 @@ def exponents(density, log_prior, codes, weight, mode, start=None, tolerance: fl
     codes : int array, shape (n,)
         The class of each row.
     weight : array, shape (n,)
-        Its weight.
+        The weight of each row.
     mode : array, shape (M,)
-        The exponent to expect of each member.
+        The exponent to expect from each member, e^μ.
     start : array, shape (M,), optional
-        Where to begin; by default at the mode.
+        Initial exponents; by default the mode.
     tolerance : float
         Relative size of the last step.
 
@@ -86,7 +87,7 @@ def exponents(density, log_prior, codes, weight, mode, start=None, tolerance: fl
 
 
 def _newton(density, log_prior, codes, weight, mode, tau, tolerance):
-    """Newton's method for several members at once, each within its bracket."""
+    """Find the exponents of several members at once by Newton's method, each within its bracket."""
     own = density[:, np.arange(len(codes)), codes]
     first = np.ascontiguousarray(np.moveaxis(density, 2, 0))
     prior = np.ascontiguousarray(log_prior.T)[:, None]

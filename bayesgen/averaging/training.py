@@ -1,4 +1,4 @@
-"""What members are fitted to: rows to learn from, rows to sum, and what members of the numbers share of them."""
+"""Training data of the members: rows to learn from, rows to sum, and the bent and completed rows that members share."""
 
 import functools
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ class Setting:
     Attributes
     ----------
     bend, components, discriminative : bool
-        Whether columns are bent, classes divided, and members without a density take part.
+        Whether columns are bent, classes are divided into components, and members without a density take part.
     evidence : bool
         Whether weights come from evidences, which only some members have.
     """
@@ -40,11 +40,11 @@ class Bent:
     Attributes
     ----------
     y : array, shape (n, D)
-        Sorted by class.
+        Rows, sorted by class.
     codes, weight : array, shape (n,)
-        Their classes; their weights, or None where all are 1.
+        Classes of the rows, and weights, or None where all are 1.
     missing : Missing or None
-        What was missing of them.
+        Covariances of the completed entries; None where no row has gaps.
     """
 
     y: np.ndarray
@@ -55,18 +55,18 @@ class Bent:
 
 @dataclass(frozen=True)
 class Training:
-    """Rows of one fit; what is derived of them is worked out once for all families.
+    """Rows of one fit; derived quantities are worked out once for all families.
 
     Attributes
     ----------
     rows : Rows
-        What is learned from: bends, centres of components, what gaps are completed from.
+        Rows to learn from: bends, centres of components, means and covariance to complete gaps.
     summed : Rows
-        What is summed, and what rows that are left out are taken out of.
+        Rows to sum; rows left out are subtracted from these sums.
     bend : bool
         Whether columns are bent.
     seed : int
-        Of what is drawn.
+        Seed of random draws.
     """
 
     rows: Rows
@@ -82,7 +82,7 @@ class Training:
 
     @functools.cached_property
     def filling(self) -> Filling | None:
-        """What gaps are completed from; None where no row to sum has any."""
+        """Means and covariance to complete gaps from; None where no row to sum has any."""
         rows = self.rows
         if finite(self.summed.x):
             return None
@@ -114,7 +114,7 @@ def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
     """Yield rows bent and completed, in pieces."""
     kind, weight = np.min_scalar_type(rows.classes - 1), None if (rows.weight == 1).all() else rows.weight
     for part in pieces(len(rows), rows.x.shape[1] ** (1 if filling is None else 2)):
-        order = np.argsort(rows.codes[part].astype(kind), kind="stable") + part.start  # which `assign` wants
+        order = np.argsort(rows.codes[part].astype(kind), kind="stable") + part.start  # for `assign`
         y, own, missing = warp.forward(rows.x[order]), rows.codes[order], None
         if filling is not None:
             y, missing = filling.complete(y, ~np.isnan(y), own)

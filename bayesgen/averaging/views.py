@@ -1,10 +1,10 @@
 """Views of the numeric columns (bent, completed, in groups), and the Gaussian members that see rows through one.
 
-A `View` is what is learned from rows and cannot be subtracted: bends, centres of components, what gaps are completed
-from. A `FittedView` has besides the statistics of its groups, which can. Its members are conjugate models of the bent
-columns, whose priors follow these statistics: the posteriors are worked out when they are first asked for, and members
-of one structure are one model with an axis of members. Rows of the fit without themselves, and rows that share no
-pattern of gaps, go by `students`, where one factorisation serves every kappa.
+A `View` holds all that is learned from rows and cannot be subtracted: bends, centres of components, means and
+covariance to complete gaps. A `FittedView` adds the statistics of its groups, which can be subtracted. Its members are
+conjugate models of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use,
+and members of one structure are one model with an axis of members. Rows of the fit that are left out, and rows that
+share no pattern of gaps, go through `students`, where one factorisation serves every kappa.
 """
 
 import functools
@@ -34,16 +34,16 @@ _ALIKE = 8  # rows of each pattern of gaps from which a factorisation for each p
 
 @dataclass(frozen=True, eq=False)
 class View(Record):
-    """How rows are seen: bent, completed, and in groups.
+    """The transformation of rows for some members: bends, completion of gaps, and groups.
 
     Attributes
     ----------
     warp : Warp
         The transformation of the columns.
     filling : Filling or None
-        What gaps are completed from; None where no row has any.
+        Means and covariance to complete gaps from; None where no row has any.
     centres : array, shape (G, D)
-        Of the groups, among bent columns.
+        Centres of the groups, in bent columns.
     owner : int array, shape (G,)
         The class of each group, in order.
     """
@@ -55,23 +55,23 @@ class View(Record):
 
     @classmethod
     def learn(cls, training: Training, count: int, rng) -> "View":
-        """Learn a view with ``count`` components a class."""
+        """Learn a view with ``count`` components per class."""
         rows = training.rows
         groups = components.learn(training.complete, rows.codes, rows.classes, rows.weight, count, rng)
         return cls(training.warp, training.filling, *groups)
 
     @property
     def classes(self) -> int:
-        """How many classes the groups belong to."""
+        """Number of classes, K."""
         return int(self.owner[-1]) + 1
 
     @property
     def count(self) -> int:
-        """Components of the class that has most."""
+        """Largest number of components in a class."""
         return int(np.bincount(self.owner).max())
 
     def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
-        """Return the moments of the groups, (G, D, D), of rows that may be at hand bent."""
+        """Return the moments of the groups, (G, D, D); ``parts`` holds the rows already bent, if at hand."""
         groups = len(self.owner)
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
@@ -87,7 +87,7 @@ class View(Record):
         return result
 
     def read(self, x):
-        """Bent rows, 0 where missing, and what is seen; None where all is."""
+        """Return the bent rows, 0 where missing, and a mask of the entries that are not, or None if none is missing."""
         seen, y = ~np.isnan(x), self.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
 
@@ -100,9 +100,9 @@ class FittedView(Together):
     ----------
     view : View
     members : tuple of GaussianMember or MixtureMember
-        Those alike but for kappa stand side by side.
+        Members that differ in kappa alone stand side by side.
     statistics : Moments
-        Of the groups, (G, D, D).
+        Moments of the groups, (G, D, D).
     """
 
     view: View
@@ -128,7 +128,7 @@ class FittedView(Together):
 
     @functools.cached_property
     def reference(self) -> Reference:
-        """What the priors of all members follow."""
+        """The reference that the priors of all members follow."""
         return Reference.of(self.statistics)
 
     @functools.cached_property
@@ -138,7 +138,7 @@ class FittedView(Together):
         return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
 
     def claims(self, dim, levels, classes):
-        """Groups of each class, and arrays that fit them."""
+        """Yield the groups of the classes, and the shapes of their arrays; see `Together.claims`."""
         view, owner, moments = self.view, self.view.owner, self.statistics
         yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
         every = np.array_equal(np.unique(owner), np.arange(classes))
@@ -155,11 +155,11 @@ class FittedView(Together):
         yield "a member is none", all(member.proper for member in self.members), None
 
     def posterior(self, place: int):
-        """The posterior of a member, a model of the groups' bent rows."""
+        """Return the posterior of a member, a model of the bent rows of the groups."""
         return self.members[place].posterior(self.statistics, self.reference)
 
     def log_evidence(self) -> np.ndarray:
-        """Log p(x | t) of all rows under every member, (M,)."""
+        """Return log p(x | t) of all rows under every member, (M,)."""
         return np.array([member.log_evidence(self.statistics, self.reference) for member in self.members])
 
     @functools.cached_property
@@ -167,9 +167,9 @@ class FittedView(Together):
         return {}
 
     def models(self, used) -> list[tuple[np.ndarray, Any]]:
-        """Posteriors of some members, with their places among ``used``: those of one structure as one model.
+        """Return the posteriors of some members, and their places among ``used``: one model for each structure.
 
-        A model whose groups share a matrix whitens rows once, so these stay apart.
+        A model whose groups share a matrix whitens rows once, so members of that structure stay apart.
         """
         key = used.tobytes()
         if key not in self._prepared:
@@ -182,7 +182,7 @@ class FittedView(Together):
         return self._prepared[key]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
+        """Return log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
         y, seen = self.view.read(x)
         far = far_rows(y)
         y[far] = 0.0  # they stay among the others, whose sums keep their order
@@ -195,7 +195,7 @@ class FittedView(Together):
         return result
 
     def of_bent(self, y, seen, used) -> np.ndarray:
-        """Do `log_density` of rows that `View.read` gives."""
+        """Return `log_density` of rows as `View.read` returns them."""
         result = np.empty((len(used), self.view.classes, len(y)))
         if seen is None:
             self._write(result, y, used)
@@ -226,10 +226,10 @@ class FittedView(Together):
                 result[own, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
 
     def left_out(self, rows: Rows, removed, anew: Callable[[int], Rows]) -> np.ndarray:
-        """Log p(x_i | k) of rows of the fit without themselves, (M, n, K).
+        """Return log p(x_i | k) of rows of the fit, each left out, (M, n, K).
 
-        The density of a row in its own group of n_g rows falls by about D/2n_g for want of it. Where that is less than
-        1/2000 the row is left in: one factorisation then serves all such rows.
+        Without the row, its log density in its own group of n_g rows falls by about D/2n_g. Where that is less than
+        1/2000, the row stays in: one factorisation then serves all such rows.
         """
         y, seen = self.view.read(rows.x)
         filling = self.view.filling  # there wherever a row of the fit has a gap
@@ -255,7 +255,7 @@ class FittedView(Together):
         return result
 
     def mix(self, density, log_share, axis: int) -> np.ndarray:
-        """From log densities of groups along an axis to those of classes, which are mixtures of them."""
+        """Return the log densities of classes, which are mixtures, from those of their groups along an axis."""
         owner, classes = self.view.owner, self.view.classes
         if len(owner) == classes:
             return density
@@ -269,7 +269,7 @@ class FittedView(Together):
 
 
 def _stacked(models):
-    """Return models of one kind as one, with a leading axis of models; one alone as it is."""
+    """Return models of one kind as one model with a leading axis of models; a single one as it is."""
     if len(models) == 1:
         return models[0]
     names = [field.name for field in fields(models[0]) if "rank" in field.metadata]

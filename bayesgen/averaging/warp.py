@@ -1,16 +1,16 @@
-r"""Columns bent towards normality within the classes: the transformation of Yeo and Johnson.
+r"""The transformation of Yeo and Johnson, which bends columns towards normality within the classes.
 
 With z the standardised column, a = log(1 + |z|), and p = λ where z >= 0, 2 - λ where z < 0,
 
 .. math:: y = \pm (e^{p a} - 1)/p \quad (\pm a \text{ where } p = 0), \qquad \log |dy/dz| = (p - 1) a
 
-λ = 1 leaves the column as it is, 0 is the logarithm of its upper side. It is kept in [0, 2]: beyond, the image is
-bounded, and a density on it loses mass. One λ a column serves all classes. It maximises the profile likelihood of
+λ = 1 leaves the column as it is; λ = 0 takes the logarithm of its upper side. λ stays in [0, 2]: beyond, the image is
+bounded, and a density on it loses mass. One λ per column serves all classes. It maximises the profile likelihood of
 classes with one variance, under the prior λ ~ N(1, ½²):
 
 .. math:: (N - K) \big(-\tfrac12 \log S(\lambda)/N + \tfrac1N \sum_i w_i (p_i - 1) a_i\big) - 2 (\lambda - 1)^2
 
-with S the scatter within the classes, on a grid of steps of a tenth, finer than λ is known.
+with S the scatter within the classes, on a grid of steps of a tenth, which is finer than the uncertainty of λ.
 (Yeo and Johnson 2000, *Biometrika* 87, 954-959.)
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments
 
-FAR = 1e100  # bent: squares of what is nearer, times any precision, stay below 1e250, the border of `gaussian.whiten`
+FAR = 1e100  # bent: squares of nearer values, times any precision, stay below 1e250, the border in `students.whiten`
 _GRID = np.linspace(0.0, 2.0, 21)
 
 
@@ -32,7 +32,7 @@ class Warp(Record):
     Attributes
     ----------
     location, scale, power : array, shape (D,)
-        Mean and standard deviation of the rows it was learned from, and λ.
+        Mean and standard deviation of the training rows, and λ.
     """
 
     location: np.ndarray
@@ -41,7 +41,7 @@ class Warp(Record):
 
     @classmethod
     def learn(cls, x, codes, classes: int, weight, bend: bool = True) -> "Warp":
-        """Choose λ from rows and their classes, NaN where missing; or, without ``bend``, only standardise."""
+        """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only."""
         seen = ~np.isnan(x)
         w = np.where(seen, weight[:, None], 0.0)
         total = w.sum(0)
@@ -68,7 +68,7 @@ class Warp(Record):
 
     @np.errstate(over="ignore")
     def forward(self, x) -> np.ndarray:
-        """The bent columns; infinite where they leave float64, as `polar` does not."""
+        """Return the bent columns; infinite where they leave float64, unlike `polar`."""
         z = x - self.location
         z /= self.scale
         bent = np.flatnonzero(self.power != 1)
@@ -78,14 +78,14 @@ class Warp(Record):
         return z
 
     def claims(self, dim: int):
-        """Yield what must hold of a transformation of so many columns; see `Together.claims`."""
+        """Yield the conditions on a transformation of ``dim`` columns; see `Together.claims`."""
         for name in ("location", "scale", "power"):
             yield f"the bend of the columns has no {name} of each", getattr(self, name), (dim,)
         yield "the bend is none", (self.scale > 0).all() and (self.power >= 0).all() and (self.power <= 2).all(), None
 
     @np.errstate(divide="ignore")
     def polar(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Sign and log size of the bent columns: -inf where they are 0 or missing."""
+        """Return sign and log size of the bent columns; the log size is -inf where they are 0 or missing."""
         p = _side(x - self.location, self.power)
         a = p * self._log_distance(x)
         size = a + np.log(-np.expm1(-a)) - np.log(p)
@@ -93,7 +93,7 @@ class Warp(Record):
 
     @np.errstate(over="ignore", divide="ignore")
     def _log_distance(self, x):
-        """Log(1 + |z|), also where z leaves float64."""
+        """Return log(1 + |z|), also where z leaves float64."""
         away = np.abs(x - self.location)
         a = np.log1p(away / self.scale)
         if (far := np.isinf(a)).any():
@@ -102,26 +102,26 @@ class Warp(Record):
 
     @property
     def straight(self) -> bool:
-        """Whether no column is bent."""
+        """True if no column is bent."""
         return bool((self.power == 1).all())
 
     def take(self, columns) -> "Warp":
-        """The transformation of some columns."""
+        """Return the transformation of some columns."""
         return Warp(self.location[columns], self.scale[columns], self.power[columns])
 
     def moments(self, statistics: Moments) -> Moments:
-        """Moments of columns that are measured in other units but not bent."""
+        """Return the moments of standardised columns, none of them bent, from the moments of the columns as given."""
         scatter = statistics.scatter / (self.scale[:, None] * self.scale)
         mean = np.where(statistics.n[:, None] > 0, (statistics.mean - self.location) / self.scale, 0.0)
         return Moments(statistics.n, mean, scatter)
 
     def log_slope(self, x) -> np.ndarray:
-        """Log of the Jacobian of each row, 0 for what is missing."""
+        """Return the log Jacobian of each row, (n,); missing entries add 0."""
         slopes = _log_slope(x - self.location, self.power, self._log_distance(x)) - np.log(self.scale)
         return np.where(np.isnan(x), 0.0, slopes).sum(1)
 
     def back(self, y) -> np.ndarray:
-        """The columns as they were."""
+        """Return the columns as given, from bent ones."""
         p = np.where(y < 0, 2 - self.power, self.power)
         safe = np.where(p == 0, 1.0, p)
         a = np.where(p == 0, np.abs(y), np.log1p(safe * np.abs(y)) / safe)
@@ -129,7 +129,7 @@ class Warp(Record):
 
 
 def far_rows(y) -> np.ndarray:
-    """Places of the bent rows with an entry beyond `FAR`; of most tables the sum of squares says that there is none."""
+    """Return the places of bent rows with an entry beyond `FAR`; mostly the sum of squares shows that there is none."""
     flat = y.ravel()
     with np.errstate(over="ignore"):
         none = flat @ flat <= FAR**2
@@ -143,7 +143,7 @@ def _mean_and_variance(x, weight, total):
 
 
 def _bend(z, power, a=None):
-    """The transformation; a = log(1 + |z|), where it is known."""
+    """Return y of z; pass a = log(1 + |z|) if it is known."""
     p = _side(z, power)
     y = np.log1p(np.abs(z)) if a is None else a.copy()
     y *= p
@@ -153,10 +153,10 @@ def _bend(z, power, a=None):
 
 
 def _side(z, power):
-    """P of each entry; at 0 (e^(p a) - 1)/p is a."""
+    """Return p of each entry, at least 1e-300: (e^(p a) - 1)/p is then a, its limit at 0."""
     return np.where(z < 0, np.maximum(2 - power, 1e-300), np.maximum(power, 1e-300))
 
 
 def _log_slope(z, power, a):
-    """The log of its slope."""
+    """Return log |dy/dz|."""
     return (_side(z, power) - 1) * a
