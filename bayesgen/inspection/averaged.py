@@ -1,4 +1,4 @@
-"""Questions to an averaged classifier: what was averaged, its density, why, and the posteriors of its members."""
+"""Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
 
 from dataclasses import replace
 
@@ -14,13 +14,13 @@ from bayesgen.inspection.missing import Joint
 from bayesgen.posterior.posterior import generator
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
-_SHARE = 0.995  # of the weight of an average that is asked what an entry is worth
+_SHARE = 0.995  # of the weight: the heaviest members, which stand for the average where entries are valued
 _LIGHT = 1e-15  # of the weight of a line: nodes of less add nothing to a sum
 _LEAST = 0.01  # weight from which a member's posterior is returned
 
 
 class AveragedJoint(Joint):
-    """Of the untempered members of an average."""
+    """The joint density of columns and class under the untempered members of an average."""
 
     def __init__(self, classifier):
         self.classifier, self.average = classifier, classifier.average_
@@ -36,16 +36,16 @@ class AveragedJoint(Joint):
         return columns.blocks(self.classifier.schema_, *arrays(rows), self.classifier.constant_)
 
     def log_density(self, rows):
-        """Of the members, in the units of the columns."""
+        """Return the log density under the members, in the units of the columns."""
         return self.average.log_joint(*arrays(rows)) - self.log_prior
 
     def draw(self, count, rng):
-        """Each row of a member of its own."""
+        """Draw each row from a member of its own."""
         x, c = draws.rows(self.average, np.repeat(np.arange(len(self.log_prior)), count), rng)
         return {"numbers": x, "categories": c.astype(float)}
 
     def expected(self, rows, codes):
-        """Medians and modes."""
+        """Fill in medians and modes."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
         x, c = missing.expected(self.average, *arrays(rows), codes)
         return {"numbers": x, "categories": c.astype(float)}
@@ -58,7 +58,7 @@ class AveragedJoint(Joint):
             yield {"numbers": x, "categories": c.astype(float)}
 
     def measured(self, rows):
-        """Sums over categories and over grids of numbers, by the members that have nearly all of the weight."""
+        """Take all categories and a grid of numbers, under the members that have nearly all of the weight."""
         refuse_far(self.classifier, rows["numbers"], "next_measurement()")
         classifier, schema, (x, c) = self.classifier, self.classifier.schema_, arrays(rows)
         average = _heaviest(classifier.posterior_)
@@ -86,18 +86,18 @@ class AveragedJoint(Joint):
                     then = log(answer.probability(part.levels(row, j)))
                     yield (own[row], places[x.shape[1] + j]), now[:, row], then, weight
         nothing = np.zeros((len(self.log_prior), len(x)))
-        for name in classifier.constant_:  # left out of the fit: they say nothing of the class
+        for name in classifier.constant_:  # left out of the fit, so they tell nothing about the class
             yield (slice(None), schema.columns.index(name)), nothing, nothing[..., None], np.ones((len(x), 1))
 
 
 def arrays(rows) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers, and codes of categories, -1 where missing, as members take them."""
+    """Return numbers, and codes of categories, -1 where missing, as members take them."""
     c = rows["categories"]
     return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp)
 
 
 def _heaviest(average):
-    """The average of the members that have nearly all of the weight, of classes and of densities."""
+    """Return the average of the members with nearly all of the weight, for classes and for densities each."""
 
     def kept(weights):
         order = np.argsort(-weights, kind="stable")
@@ -110,25 +110,25 @@ def _heaviest(average):
 
 
 def check_averaged(classifier, question: str) -> None:
-    """Raise where a question is to an averaged classifier, and another classifier is asked."""
+    """Raise if a question about averaged classifiers is put to another classifier."""
     check_is_fitted(classifier)
     if not hasattr(classifier, "members_"):
         raise TypeError(f"{question} is about an AveragedClassifier, got a {type(classifier).__name__}")
 
 
 def members(classifier):
-    """A table of what was averaged, the heaviest member first.
+    """Return a table of the members, the heaviest first.
 
     Parameters
     ----------
     classifier : fitted AveragedClassifier
-        Whose members are listed.
+        The classifier whose members are listed.
 
     Returns
     -------
     DataFrame
         Columns "kind" (generative, softmax, base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the
-        numbers), "categories", "strength", "exponent", "weight" and "log score", the mean of rows left out.
+        numbers), "categories", "strength", "exponent", "weight" and "log score", the mean over rows left out.
 
     Examples
     --------
@@ -151,16 +151,16 @@ def members(classifier):
 
 
 def refuse_far(classifier, x, question: str) -> None:
-    """Raise where a number of a row is so far out that only limits of densities are left, which `question` cannot take.
+    """Raise if a number is so far out that only limits of densities are left, which `question` cannot take.
 
     Parameters
     ----------
     classifier : fitted AveragedClassifier
-        Whose bends say how far a number is.
+        The classifier whose bends measure how far a number is.
     x : array, shape (n, D)
         Numbers, NaN where missing.
     question : str
-        What is asked, for the message.
+        Name of the question, for the message.
     """
     for view in classifier.average_.taking("numbers")[:1]:
         y = view.view.warp.forward(x)
@@ -174,7 +174,7 @@ def refuse_far(classifier, x, question: str) -> None:
 
 
 def averaged_terms(classifier, X):
-    """What `explain` says of an averaged classifier: names, and terms (n, K, terms)."""
+    """Return the names and terms (n, K, terms) by which `explain` explains an averaged classifier."""
     x, c = classifier._read(X).values()
     refuse_far(classifier, x, "explain()")
     terms = explanation.terms(classifier.posterior_, x, c)
@@ -185,17 +185,17 @@ def averaged_terms(classifier, X):
 
 
 def member_posteriors(classifier):
-    """Draws of the parameters of each generative member of some weight, an `xarray.DataTree` of posteriors.
+    """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree` of posteriors.
 
-    A weighted average of tempered members has no one posterior, so there is one a member: the group "member 0" is the
-    heaviest, and so on to those of weight 0.01. Each holds "posterior" (of the classes' means and covariances, or
-    variances, in the units of the bent columns; of the probabilities of levels; and of classes), untempered, and the
-    attributes "weight" and "exponent". Softmax members are points and have none.
+    A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0" is
+    the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
+    untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent columns,
+    and of the probabilities of levels and classes. Softmax members are points and have no posterior.
 
     Parameters
     ----------
     classifier : fitted AveragedClassifier
-        Whose posteriors they are.
+        The classifier whose members are drawn from.
     """
     import xarray as xr
 

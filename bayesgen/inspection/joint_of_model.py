@@ -1,7 +1,7 @@
-"""The density of rows and classes of one generative model, rows drawn from it, and its missing entries.
+"""The joint density of rows and classes under one generative model, with draws of rows and of missing entries.
 
-Given a class, and a draw of the parameters where the posterior is draws, a missing number is a Student-t: its line is
-cut at quantiles of every class, and each piece takes two points of Gauss and Legendre.
+Given a class, and a draw of the parameters where the posterior is draws, a missing number is a Student-t. Integrals
+over it cut the line at quantiles of every class, and take two points of Gauss and Legendre in each piece.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ _CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each
 
 
 class SingleJoint(Joint):
-    """The joint density of columns and class under one generative model; given that, and its parameters, of entries."""
+    """The joint density of columns and class under one generative model, untempered."""
 
     def __init__(self, classifier):
         self.classifier, even = classifier, np.full(len(classifier.classes_), 1 / len(classifier.classes_))
@@ -31,7 +31,7 @@ class SingleJoint(Joint):
         self.log_prior = classifier.posterior_.log_predictive(nothing)[0]
 
     def read(self, X):
-        """Rows by leaf; sparse ones are made dense."""
+        """Return the rows by leaf; sparse ones are made dense."""
         rows = self.posterior.model.check(self.classifier._read(X))
         cells = sum(float(np.prod(v.shape)) for v in rows.values() if sparse.issparse(v))
         check_memory("the rows of a sparse matrix, made dense,", int(8 * cells), "give fewer rows at a time")
@@ -49,7 +49,7 @@ class SingleJoint(Joint):
         return {name: v.reshape(classes * count, *v.shape[2:]) for name, v in drawn.items()}
 
     def tails(self, rows):
-        """By the one leaf of a model, where its posterior is exact."""
+        """Return the tail probabilities of a model with one leaf and an exact posterior; else None."""
         leaves = self.posterior.model.leaves
         if self.posterior.kind != "exact" or len(leaves) > 1:
             return None
@@ -60,18 +60,18 @@ class SingleJoint(Joint):
             return None
 
     def blocks(self, rows):
-        """Return the same."""
+        """Return the rows unchanged: leaves are blocks."""
         return rows
 
     def totals(self):
-        """Return those of counts that are a share of a total."""
+        """Return the leaves of counts given their total."""
         model = self.classifier.model_
         given = {name: leaf.density_kind for name, leaf in model.leaves.items()}
         given = {name: kind for name, kind in given.items() if kind.startswith("probability given")}
         return {name: ((*model.columns_of(name), name)[0], kind) for name, kind in given.items()}
 
     def expected(self, rows, codes):
-        """Means over classes, and over draws of the parameters where there is no formula."""
+        """Fill in means over classes, and over draws of the parameters where there is no formula."""
         components, schema = Components(self, _DRAWS), self.classifier.schema_
         result = {name: v.copy() for name, v in rows.items()}
         flat = {name: v.reshape(len(v), -1) for name, v in result.items()}
@@ -103,7 +103,7 @@ class SingleJoint(Joint):
         return result
 
     def filled(self, rows, codes, draws, rng):
-        """Draw parameters, then classes, then entries leaf by leaf."""
+        """Draw parameters, then classes, then entries, leaf by leaf."""
         posterior = self.classifier.posterior_
         model, params = posterior.model, posterior.draws(rng, (draws,))
         incomplete = np.flatnonzero(sum(np.isnan(v.reshape(len(v), -1)).any(1) for v in rows.values()))
@@ -124,7 +124,7 @@ class SingleJoint(Joint):
             yield result
 
     def measured(self, rows):
-        """Sums over categories and counts, and over nodes of a line that is cut at quantiles of every class."""
+        """Take the values of categories and counts, and nodes on the line of a number; see the module."""
         classifier, components = self.classifier, Components(self, _FEWER)
         prior = self.log_prior[:, None]
         width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
@@ -153,7 +153,7 @@ class SingleJoint(Joint):
 
 
 def _at(value, gap, count):
-    """Of an array (S, K, n or 1, D or 1) the rows and column of a gap, (S, K, rows)."""
+    """Return the entries (S, K, rows) of an array (S, K, n or 1, D or 1) at the rows and column of a gap."""
     value = value[..., gap.place if value.shape[-1] > 1 else 0]
     return (
         value[..., gap.rows]
@@ -163,22 +163,22 @@ def _at(value, gap, count):
 
 
 def _summed(log_joint):
-    """Average over draws, (S, K, ...) to (K, ...), up to a number."""
+    """Average over draws, from (S, K, ...) to (K, ...), up to a constant."""
     return log_joint[0] if len(log_joint) == 1 else logsumexp(log_joint, axis=0)
 
 
 def _along(score, location, spread, dof):
-    """Log p(x_o, v, k) at nodes v, (K, n, Q), and the log width of each node (n, Q).
+    """Return log p(x_o, v, k) at nodes v, shape (K, n, Q), and the log width of each node, shape (n, Q).
 
     Parameters
     ----------
     score : array, shape (S, K, n)
         Log p(x_o, k | θ).
     location, spread, dof : array, shape (S, K, n)
-        Of the entry given each component.
+        Student-t of the entry given each component.
     """
     kinds, place = np.unique(dof, return_inverse=True)
-    some = slice(None, None, max(1, len(score) // 3))  # of many draws a few say where the line is to be cut
+    some = slice(None, None, max(1, len(score) // 3))  # a few of many draws suffice to cut the line
     quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(dof.shape)[some]]
     cuts = location[some][..., None] + spread[some][..., None] * quantiles
     cuts = np.sort(np.moveaxis(cuts, 2, 0).reshape(dof.shape[-1], -1), axis=1)

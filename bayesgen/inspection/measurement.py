@@ -1,16 +1,16 @@
-r"""Which measurement to take next: the value of knowing a missing entry before deciding.
+r"""The value of measuring a missing entry before deciding.
 
-With l(a; x) = Σ_k p(k | x) L_ka the expected loss of action a, and a(x_o) the best one now,
+Let l(a; x) = Σ_k p(k | x) L_ka be the expected loss of action a, and a(x_o) the best action now. The expected saving is
 
 .. math:: V_j = \mathrm{E}\big[l(a(x_o); x_o, x_j) - \min_a l(a; x_o, x_j)\big], \qquad
    x_j \sim p(x_j \mid x_o) = \sum_k p(k \mid x_o)\, p(x_j \mid k, x_o)
 
-is what is expected to be saved (Raiffa and Schlaifer 1961, *Applied Statistical Decision Theory*). No term of the mean
-is negative, tempered probabilities or not. Where the action is to report the class probabilities and the loss is their
-negative logarithm, V_j is the expected Kullback-Leibler divergence of the report now from the one then: the mutual
-information of class and entry, if nothing is tempered.
+(Raiffa and Schlaifer 1961, *Applied Statistical Decision Theory*). No term of the mean is negative, tempered
+probabilities or not. Where the action is to report the class probabilities and the loss is their negative logarithm,
+V_j is the expected Kullback-Leibler divergence of the report now from the one then: the mutual information of class and
+entry, if nothing is tempered.
 
-Sums run over categories and counts, and over nodes of a number's line, see `Joint.measured`.
+The mean is a sum over categories and counts, and over nodes on the line of a number; see `Joint.measured`.
 """
 
 from collections.abc import Mapping
@@ -27,23 +27,23 @@ from bayesgen.numerics.pieces import count_rows
 
 @np.errstate(under="ignore")
 def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = None):
-    """Value of knowing each missing entry of each row, less what it costs.
+    """Return the value of knowing each missing entry of each row, less its cost.
 
-    Gaps are taken as ignorable. The value is of one entry alone: two that say something only together may both be
+    Gaps are taken as ignorable. Each entry is valued alone: two entries that say something only together may both be
     worth nothing, and a greedy search misses them.
 
     Parameters
     ----------
     classifier : fitted generative or averaged classifier
-        How an entry is distributed its untempered densities say, what one would decide its `predict_proba`. A sampled
-        posterior is asked by 100 of its draws, an average by the members that have 99.5 % of the weight.
+        Its untempered densities give the distribution of an entry, its `predict_proba` the decision. 100 draws stand
+        for a sampled posterior, the members with 99.5 % of the weight for an average.
     X : DataFrame or array, shape (n, columns)
-        Rows; what may be measured is missing.
+        Rows; the entries that may be measured are missing.
     loss : array_like or DataFrame, shape (K, A), optional
-        Losses of actions as of `bayesgen.decision.decide`; the index of a DataFrame holds the classes.
-        Without, the loss is the entropy of the class probabilities, in nats.
+        Losses of actions as in `bayesgen.decision.decide`; the index of a DataFrame holds the classes.
+        By default the loss is the entropy of the class probabilities, in nats.
     cost : float, mapping from column to float, or array of shape (columns,), optional
-        What measuring costs, in the unit of the loss; 0 for columns that a mapping does not name.
+        Cost of measuring a column, in the unit of the loss; 0 for columns that a mapping does not name.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
 
 
 def costs_of(names, cost) -> np.ndarray:
-    """The cost of each column, (columns,), from what a user gave."""
+    """Return the cost of each column, shape (columns,), from the argument ``cost``."""
     if isinstance(cost, Mapping):
         absent = [name for name in cost if name not in names]
         if absent:
@@ -97,7 +97,7 @@ def costs_of(names, cost) -> np.ndarray:
 
 
 def _saved(now, then, weight, losses):
-    """What is expected to be saved, (n,): log probabilities of classes now (K, n), then (K, n, Q), of weight (n, Q)."""
+    """Return the expected saving, (n,), from log class probabilities now (K, n), then (K, n, Q), and weights (n, Q)."""
     with np.errstate(under="ignore"):
         probability = np.exp(then)
     if losses is None:

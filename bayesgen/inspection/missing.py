@@ -1,22 +1,21 @@
-r"""The density of rows and classes that a fitted classifier has, whichever it is: what questions about x alone ask.
+r"""The joint density of rows and classes under a fitted classifier, and the imputation of missing entries from it.
 
-A classifier of one model has its posterior predictive, untempered (`bayesgen.inspection.joint_of_model`). The tempered
-members of an averaged classifier have no density of x; its untempered members do, under weights that are stacked on log
-p(x, t) of rows left out (`bayesgen.inspection.averaged`).
+Joint density: `Joint` is the contract. A classifier of one model has its posterior predictive, untempered
+(`bayesgen.inspection.joint_of_model`). The tempered members of an averaged classifier have no density of x; its
+untempered members do, under weights that are stacked on log p(x, t) of rows left out (`bayesgen.inspection.averaged`).
 
-What a single generative classifier says of missing entries, given what is seen of their rows.
+Components: the joint density of a single classifier is a mixture. Its components are the classes of an exact posterior
+or of a point; otherwise each class under each of some draws of the parameters. Given a component, a missing entry is a
+Student-t or takes values one can list.
 
-The joint density is a mixture of components: the classes of an exact posterior or of a point, each class under each of
-some draws of the parameters otherwise. Given a component, a missing entry is a Student-t or takes values one can list.
-
-What missing values probably are: means, modes and draws of p(missing | observed, data).
+Imputation: missing entries are replaced by means, modes or draws of
 
 .. math:: p(x_m \mid x_o) = \sum_k p(t = k \mid x_o)\, p(x_m \mid t = k, x_o)
 
-averaged over the posterior; with the class known it is the one of its terms. A draw is of the parameters first, one for
-all rows, and of classes and entries given them: repeated, that is multiple imputation (Rubin 1987, *Multiple Imputation
-for Nonresponse in Surveys*). The rows of a fit by NUTS may have gaps themselves: given their classes and the draws of
-the parameters, what is drawn here are draws of their missing entries' posterior.
+averaged over the posterior; a known class leaves its term alone. The parameters are drawn first, once for all rows,
+then classes and entries given them: repeated draws are multiple imputation (Rubin 1987, *Multiple Imputation for
+Nonresponse in Surveys*). The rows of a fit by NUTS may have gaps themselves: given their classes and the draws of the
+parameters, the entries drawn here are draws from the posterior of those missing entries.
 """
 
 import abc
@@ -36,7 +35,7 @@ Measured = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Joint(abc.ABC):
-    """The density p(x, t = k | data) of a classifier, rows drawn from it, and missing entries given what is seen.
+    """The density p(x, t = k | data) of a classifier, rows drawn from it, and missing entries given the observed ones.
 
     Attributes
     ----------
@@ -48,55 +47,55 @@ class Joint(abc.ABC):
 
     @abc.abstractmethod
     def read(self, X) -> Rows:
-        """Return the rows as one array a block."""
+        """Return the rows as one array per block."""
 
     @abc.abstractmethod
     def blocks(self, rows: Rows) -> Mapping[str, np.ndarray]:
-        """Return rows by the blocks of the schema."""
+        """Return the rows by block of the schema."""
 
     @abc.abstractmethod
     def log_density(self, rows: Rows) -> np.ndarray:
-        """Log p(x | t = k, data), (n, K), what is missing integrated out."""
+        """Return log p(x | t = k, data), shape (n, K), missing entries integrated out."""
 
     @abc.abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> Rows:
-        """Rows of the posterior predictive, ``count`` of each class, class by class, each of parameters of its own."""
+        """Draw ``count`` rows of each class from the posterior predictive, class by class, each from own parameters."""
 
     def tails(self, rows: Rows) -> np.ndarray | None:
-        """P(p(new | k) <= p(x | k)), (n, K), where there is a formula."""
+        """Return P(p(new | k) <= p(x | k)), shape (n, K), or None if there is no formula."""
         return None
 
     def totals(self) -> Mapping[str, tuple[str, str]]:
-        """Return the blocks that are modelled given their total: a column of each, and what its density is called."""
+        """Return the blocks that are modelled given their total: a column of each, and the name of its density."""
         return {}
 
     @abc.abstractmethod
     def expected(self, rows: Rows, codes) -> Rows:
-        """Return rows with what is most to be expected of each missing entry, given their classes where known."""
+        """Return the rows with the expected value of each missing entry filled in, given their classes where known."""
 
     @abc.abstractmethod
     def filled(self, rows: Rows, codes, draws: int, rng: np.random.Generator) -> Iterator[Rows]:
-        """Yield rows with draws of their missing entries, each time under parameters of its own."""
+        """Yield the rows ``draws`` times, missing entries drawn, each time under newly drawn parameters."""
 
     @abc.abstractmethod
     def measured(self, rows: Rows) -> Iterator[Measured]:
-        """Yield what knowing each missing entry would say of the class, some entries at a time.
+        """Yield the class probabilities at the possible values of each missing entry, some entries at a time.
 
         Yields
         ------
         places : tuple of rows and columns
-            Of E entries.
+            Places of E entries.
         now : array, shape (K, E)
             Log class probabilities without them.
         then : array, shape (K, E, Q)
-            Log class probabilities at the values that each may have,
+            Log class probabilities at Q possible values of each entry.
         weight : array, shape (E, Q)
-            and the probabilities of these.
+            Probabilities of these values.
         """
 
 
 def joint_of(classifier, question: str) -> Joint:
-    """The joint density of a fitted classifier, or an error where it has none."""
+    """Return the joint density of a fitted classifier; raise if it has none."""
     check_is_fitted(classifier)
     if not hasattr(classifier, "score_samples"):
         raise ValueError(f"{question} asks for the density of a row: it needs a generative classifier")
@@ -109,7 +108,7 @@ _MOST = 1 << 16  # values of a count that are listed
 
 @dataclass(frozen=True)
 class Table:
-    """A finite entry, or a count: its values (V,) and their log probabilities under each component, (S, K, V)."""
+    """The values of a finite entry or a count, (V,), and their log probabilities under each component, (S, K, V)."""
 
     values: np.ndarray
     log_mass: np.ndarray
@@ -128,7 +127,7 @@ class Gap:
     column : int
         Its place among the columns of the table.
     rows : int array
-        Where it is missing.
+        Rows in which it is missing.
     """
 
     block: str
@@ -138,14 +137,14 @@ class Gap:
 
 
 class Components:
-    """The components of a single classifier.
+    """The components of a single classifier; see the module.
 
     Parameters
     ----------
     joint : Joint
-        Of a classifier with one posterior.
+        The joint density of a classifier with one posterior.
     draws : int
-        Draws of the parameters, where the posterior is neither exact nor a point.
+        Number of draws of the parameters, where the posterior is neither exact nor a point.
     """
 
     def __init__(self, joint: Any, draws: int):
@@ -159,23 +158,23 @@ class Components:
         self._tables: dict[tuple[str, int], Table] = {}
 
     def log_weight(self, rows: Rows) -> np.ndarray:
-        """Log p(x, t = k | θ) of rows under every component, (S, K, n)."""
+        """Return log p(x, t = k | θ) of rows under every component, shape (S, K, n)."""
         if self.params is None:
             return self.model.log_predictive(self.classifier._as_model_takes(rows)).T[None]
         return self.model.log_likelihood_rows(self.params, rows)
 
     def is_number(self, block: str) -> bool:
-        """Whether a leaf is of numbers."""
+        """Return True if a leaf models numbers."""
         return self.model.leaves[block].density_kind == "density"
 
     def is_label(self, block: str) -> bool:
-        """Whether a leaf is of categories or bits, which have no mean."""
+        """Return True if a leaf models categories or bits, which have no mean."""
         return any(b.name == block and b.categories is not None for b in self.classifier.schema_.blocks) or (
             self.model.leaves[block].cardinality(0) == 2
         )
 
     def student(self, block: str, rows: Rows):
-        """Location, scale and degrees of freedom, (S, K, n or 1, D or 1) each, of a leaf of numbers."""
+        """Return location, scale and degrees of freedom of a leaf of numbers, each of shape (S, K, n or 1, D or 1)."""
         leaf, x = self.model.leaves[block], rows[block].reshape(len(rows[block]), -1)
         own = rows[block] if not leaf.event_dim else x
         if self.params is None:
@@ -183,7 +182,7 @@ class Components:
         return _filled(leaf.student(own, self.model.site(self.params, block)))
 
     def table(self, gap: Gap) -> Table:
-        """Values and probabilities of a finite entry or a count, which other entries of the row do not move."""
+        """Return the values and probabilities of a finite entry or a count, whatever the other entries of its row."""
         key = gap.block, gap.place
         if key not in self._tables:
             size = self.model.leaves[gap.block].cardinality(gap.place)
@@ -210,12 +209,12 @@ class Components:
 
 
 def _filled(parts):
-    """Arrays of as many axes as the first."""
+    """Return arrays with as many axes as the first."""
     return tuple(part.reshape((1,) * (parts[0].ndim - part.ndim) + part.shape) for part in parts)
 
 
 def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
-    """The columns that have missing entries."""
+    """Yield the columns that have missing entries."""
     for block in schema.blocks:
         missing = np.isnan(rows[block.name].reshape(len(rows[block.name]), -1))
         for place in np.flatnonzero(missing.any(0)):
@@ -224,7 +223,7 @@ def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
 
 
 def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:
-    """Raise where a leaf is modelled given its total; of ``rows``, where an entry is missing, and the total with it."""
+    """Raise if a leaf is modelled given its total; with ``rows``, only if an entry, and so the total, is missing."""
     for name, (column, kind) in joint.totals().items():
         if rows is None or np.isnan(rows[name]).any():
             raise ValueError(
@@ -234,28 +233,29 @@ def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None
 
 
 def impute(classifier, X, y=None, draws: int = 0):
-    """Fill the missing entries of rows: by what is most to be expected, or with draws.
+    """Fill the missing entries of rows with their expected values, or with draws.
 
-    Without draws a number or a count is its mean (of a log-normal column exp of the mean logarithm, as a mean need not
-    exist), a category or a bit the most probable one; of an averaged classifier, whose columns are bent, a number is
-    its median. Gaps are taken as ignorable: that an entry is missing says nothing of its value.
+    Without draws, a number or a count is filled with its mean, a category or a bit with its most probable value. A
+    log-normal column takes exp of the mean logarithm, as a mean need not exist; under an averaged classifier, whose
+    columns are bent, a number takes its median. Gaps are taken as ignorable: that an entry is missing says nothing of
+    its value.
 
     Parameters
     ----------
     classifier : fitted generative or averaged classifier
-        Whose joint density is asked, untempered.
+        The classifier whose joint density, untempered, the entries are filled from.
     X : DataFrame or array, shape (n, columns)
         Rows.
     y : array, shape (n,), optional
-        Classes of the rows, where they are known, as those of the fit are.
+        Classes of the rows, where they are known, as for the rows of the fit.
     draws : int, default 0
         How many tables to draw; each has parameters of its own.
 
     Returns
     -------
     DataFrame or array, shape (n, columns), or a list of ``draws`` of them
-        A DataFrame, with the index of X, where the fit had column names. What was seen is as it was, but that dates
-        are of the type datetime64, in UTC.
+        A DataFrame, with the index of X, where the fit had column names. Observed entries stay as they were, except
+        that dates have the type datetime64, in UTC.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def impute(classifier, X, y=None, draws: int = 0):
 
 
 def _table(classifier, X, rows):
-    """Rows in the form of the fit, with the index of X."""
+    """Return rows in the form of the fit, with the index of X."""
     result = classifier._like_fit(classifier.schema_.write(rows))
     if hasattr(result, "index") and hasattr(X, "index") and not callable(X.index):
         result.index = X.index

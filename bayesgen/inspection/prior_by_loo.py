@@ -1,9 +1,9 @@
-"""How strong the prior of a Gaussian discriminant should be: what exact leave-one-out says.
+"""The strength of the prior of a Gaussian discriminant, chosen by exact leave-one-out.
 
-Each of a few strengths has a log score of the classes of rows left out. The best of them is best by chance as much as
-by merit where rows are few: taken alone it did worse than the weak prior in 9 of 10 cells of wine, breast cancer and
-iris. So the strengths are averaged, log rho and log kappa, under weights in proportion to the exponential of half their
-score; that did as well as the weak prior, and a little better where columns are many.
+Each of a few strengths has a log score: it predicts the classes of rows left out. Where rows are few, the best strength
+is best by chance as much as by merit: taken alone it did worse than the weak prior in 9 of 10 cells of wine, breast
+cancer and iris. So log rho and log kappa are averaged under weights in proportion to the exponential of half the score
+of each strength; that did as well as the weak prior, and a little better where columns are many.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ _MOST = 1000  # rows that are left out
 
 
 def candidates(covariance: str, shared: bool) -> list[GaussianMember]:
-    """The strengths to choose from: rho, kappa, and of full covariances how far the prior's is from diagonal."""
+    """Return the strengths to choose from: rho, kappa, and for full covariances the shrinkage towards the diagonal."""
     if covariance not in ("full", "diagonal"):
         raise ValueError(f"prior='loo' is for covariance='full' and 'diagonal', got {covariance!r}")
     name = {"full": ("full", "shared"), "diagonal": ("diagonal", "shared diagonal")}[covariance][shared]
@@ -33,11 +33,11 @@ def candidates(covariance: str, shared: bool) -> list[GaussianMember]:
 
 
 def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
-    """The prior of the strength that predicts best the classes of rows left out, on average; see the module.
+    """Return the prior of the strength that leave-one-out chooses, an average of all strengths; see the module.
 
     The priors follow the pooled covariance and the mean of the rows (`bayesgen.averaging.reference`), and are worked
-    out anew without each row, which leaves by one unit of its weight. Of more than 1,000 rows a stratified sample is
-    left out, each class weighted back to its part.
+    out anew without each row, which leaves by one unit of its weight. If there are more than 1,000 rows, a stratified
+    sample is left out, each class weighted back to its part.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
     rows : Grouping
         Their classes and weights.
     covariance, shared
-        As of `GaussianDiscriminantClassifier`.
+        As in `GaussianDiscriminantClassifier`.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
 
 
 def mean_strength(members, score) -> GaussianMember:
-    """Members of one structure, averaged under weights in proportion to the exponential of half their log scores."""
+    """Average members of one structure, with weights in proportion to the exponential of half their log scores."""
     weights = softmax(np.asarray(score) / 2)
     rho, kappa = (float(np.exp(weights @ np.log([getattr(m, name) for m in members]))) for name in ("rho", "kappa"))
     shrinkage = min(1.0, float(weights @ np.array([m.shrinkage for m in members])))
