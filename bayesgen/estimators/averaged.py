@@ -29,7 +29,7 @@ _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
 )
-_ABSENT = {  # what other classifiers have, and why this one has not
+_ABSENT = {  # attributes of other classifiers, and why this one lacks them
     **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "row_schema"), _FROM_ROWS),
     "unlabelled": "every row has a label",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
@@ -40,68 +40,70 @@ _ABSENT = {  # what other classifiers have, and why this one has not
 class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
 
-    The members differ in what they take the classes to be: Gaussians with full, shared, diagonal or shared diagonal
-    covariances under priors of several strengths; mixtures of 2 to 8 of these in each class; categories that are
-    independent or depend on one another; products of both for mixed tables; and the class prior alone. Numeric columns
-    are bent towards normality within the classes (Yeo-Johnson). Nothing is to be tuned.
+    The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
+    under priors of several strengths; as mixtures of 2 to 8 of these; as categories that are independent or depend on
+    one another; as products of both for mixed tables; and by the class prior alone. Numeric columns are bent towards
+    normality within the classes (Yeo-Johnson). Nothing needs tuning.
 
     Parameters
     ----------
     weights : {"stacking", "loo", "evidence"}, default "stacking"
-        Weights of the members: those that maximise the leave-one-out log score of the average; in proportion to the
-        exponential of half of each one's own leave-one-out log score; or to its evidence, untempered (Bayesian model
-        averaging, over the members that have an evidence: one component a class, independent categories).
+        Weights of the members. "stacking" maximises the leave-one-out log score of the average; "loo" weighs each
+        member by the exponential of half its own leave-one-out log score; "evidence" by its evidence, untempered
+        (Bayesian model averaging, over the members that have an evidence: one component per class, independent
+        categories).
     bend : bool, default True
-        Whether numeric columns are bent; all are measured in their standard deviation otherwise.
+        Whether numeric columns are bent; otherwise they are only standardised.
     components : bool, default True
-        Whether members with several components a class take part. They cost most of the time.
+        Whether members with several components per class take part. They take most of the time.
     discriminative : bool, default True
-        Whether penalised softmax regressions take part, where no generative member fits. They have no density of a row.
+        Whether penalised softmax regressions take part, for data that no generative member fits. They have no density
+        of a row.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Class probabilities of the population to decide for. They change no member, exponent or weight: the averaged
         probability is multiplied by their ratio to the learned ones.
     unseen : {"missing", "error"}, default "missing"
-        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
-        names such values, or refused.
+        Treatment of a category at prediction that was not there at fit: integrated out, with one warning that counts
+        and names such values, or refused.
     random_state : int, RandomState or None, default 0
-        Source of randomness of folds, starts of components, samples and draws. The same rows, in whatever order, give
-        the same fit under the same int; columns in another order, or classes by other names, are drawn anew, as under
-        another int.
+        Source of randomness of folds, starts of components, samples and draws. The same rows in any order give the same
+        fit under the same int; another order of the columns or other names of the classes draw anew, as another int
+        does.
 
     Attributes
     ----------
     classes_ : array, shape (K,)
         Class labels.
     schema_ : Schema
-        What was learned of the columns.
+        Types and categories of the columns.
     constant_ : tuple of str
         Numeric columns that hold one value or none, and are left out.
     average_ : Average
         The members with their statistics, exponents and weights.
     members_ : list of Product or Member
-        A product is a pair: the member of the numeric columns, and that of the categorical columns; None where it takes
-        no such column.
+        A product is a pair of a member of the numeric columns and a member of the categorical columns, each None where
+        it takes no such column.
     exponents_, weights_ : array, shape (M,)
         Exponent and weight of each member.
     scores_ : dict
-        Mean log scores of rows left out, weighted: "members" (M,), each tempered; "average", under the exponents and
-        weights that were chosen by these scores; "nested", under those that other rows chose; "base_rate", of the class
-        prior; and "rows", how many rows were left out.
+        Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under the exponents and
+        weights chosen by these scores; "nested", under exponents and weights chosen by other rows; "base_rate", of the
+        class prior. "rows" is the number of rows left out.
 
     Notes
     -----
-    A row left out leaves by one unit of its weight, so that a weight of 2 is two rows; beside a group of 1,000 rows a
-    column it would hardly be missed, and stays. Beyond 1,000 rows (fewer of many columns or classes) a stratified
-    sample is left out of all; beyond 5,000, bends and components are learned from a stratified sample. Missing entries
-    are integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and
-    takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take them
-    as independent given the class, in one component; more than 2,000 are refused.
+    A row is left out by one unit of its weight, so a weight of 2 is two rows. It stays in a group of more than 1,000
+    rows per column, where it would hardly be missed. Beyond 1,000 rows (fewer with many columns or classes) only a
+    stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample. Missing
+    entries are integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps,
+    and takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take
+    them as independent given the class, in one component; more than 2,000 are refused.
 
-    There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and sums of earlier
-    rows do not tell them. There is no ``n_jobs``: a fit takes about a second, much of it in small array operations that
-    hold Python's lock; several fits run side by side by `joblib` or scikit-learn.
+    There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
+    from sums of earlier rows. There is no ``n_jobs``: a fit takes about a second, much of it in small array operations
+    that hold Python's lock; `joblib` or scikit-learn can run several fits side by side.
 
     Examples
     --------
@@ -134,7 +136,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    if not TYPE_CHECKING:  # which would take any attribute to be there
+    if not TYPE_CHECKING:  # type checkers would accept any attribute
 
         def __getattr__(self, name):
             if name in _ABSENT:
@@ -177,7 +179,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 len(self.classes_),
             )
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # of values too far out, which `learn` refuses
+                with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `learn` refuses
                     self.average_, self.scores_ = learn(
                         rows,
                         method=self.weights,
@@ -240,7 +242,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     @property
     def members_(self):
-        """What each member is made of."""
+        """The members: products of numbers and categories, and members of the whole table."""
         return self._fitted.members
 
     @property
@@ -260,7 +262,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     @property
     def posterior_(self) -> Average:
-        """The average, under the class probabilities that were given."""
+        """The average under ``priors``, or under the learned class probabilities."""
         check_is_fitted(self)
         return self._under(self.priors)
 
@@ -268,7 +270,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return self.average_ if priors is None else replace(self.average_, given=self._known(priors))
 
     def summary(self):
-        """Return a table of what was averaged, the heaviest member first.
+        """Return a table of the members, the heaviest first.
 
         Returns
         -------
@@ -292,36 +294,36 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return averaged_terms(self, X)
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
-        """Probability of each class, (n, K), columns in the order of ``classes_``.
+        """Return the probability of each class, (n, K), columns in the order of ``classes_``.
 
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
-            Rows; a missing entry is integrated out.
+            Rows; missing entries are integrated out.
         priors : array, shape (K,), optional
             Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
-            to those of the fit.
+            to the learned ones.
         """
         rows = self._read(X)
         return self._under(self.priors if priors is None else priors).probability(*rows.values())
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Log probability of each class, (n, K); see `predict_proba`."""
+        """Return the log probability of each class, (n, K); see `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, priors))
 
     def predict(self, X) -> np.ndarray:
-        """Most probable class of each row; ties go to the first."""
+        """Return the most probable class of each row; ties go to the first."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
-        """Log p(x, t = k) of each row and class, (n, K), by untempered members, stacked on that of rows left out."""
+        """Return log p(x, t = k), (n, K), under untempered members, stacked on the same of rows left out."""
         return self._fitted.log_joint(*self._read(X).values())
 
     @np.errstate(under="ignore")
     def score_samples(self, X):
-        """Log density log p(x) of each row, (n,): the log sum over classes of `predict_joint_log_proba`."""
+        """Return the log density log p(x) of each row, (n,), summed over classes; see `predict_joint_log_proba`."""
         return logsumexp(self.predict_joint_log_proba(X), axis=1)
 
     def sample(self, n_samples: int = 1):
@@ -330,12 +332,12 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Parameters
         ----------
         n_samples : int, default 1
-            How many rows.
+            Number of rows.
 
         Returns
         -------
         X : DataFrame or array, shape (n_samples, columns)
-            A DataFrame where the fit had column names. Columns that were left out are missing.
+            A DataFrame where the fit had column names. Columns that were left out of the fit are missing.
         y : array, shape (n_samples,)
             Class labels.
         """
@@ -350,20 +352,20 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     def explain(self, X, row: int | None = None, label=None):
         """Divide the log probabilities of rows, or the log odds of one row, into terms of the columns.
 
-        The term of a column is the average over members, by weight, of their exponents times log p(x | k) with the
-        column less that without it. Columns that say the same share their say. Averaging is no sum of logarithms, so a
-        last term "remainder" is what the others leave of the log probability. `NaiveBayesClassifier.explain` has the
-        arguments, and the explanation of one row.
+        The term of a column is the weighted average over members of exponent times the difference of log p(x | k) with
+        and without the column. Redundant columns share their contribution. An average is no sum of logarithms, so the
+        last term, "remainder", completes the log probability. `NaiveBayesClassifier.explain` has the arguments, and the
+        explanation of one row.
         """
         return explain(self, X, row, label)
 
     def to_arviz(self):
         """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree`.
 
-        A weighted average of tempered members has no one posterior, so there is one a member: the group "member 0" is
-        the heaviest, and so on to those of weight 0.01. Each holds "posterior" (of the classes' means and covariances,
-        or variances, in the units of the bent columns; of the probabilities of levels; and of classes), untempered, and
-        the attributes "weight" and "exponent". Softmax members are points and have none.
+        A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0"
+        is the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
+        untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent
+        columns, and of the probabilities of levels and classes. Softmax members are points and have no posterior.
         """
         check_is_fitted(self)
         return member_posteriors(self)

@@ -1,4 +1,4 @@
-"""Fits of what is larger than memory: what has to be seen of the rows first, and their statistics."""
+"""Fits to data larger than memory: a survey of the rows, where schema or classes are not declared, then statistics."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from bayesgen.tables.survey import Survey
 
 
 def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
-    """Return what workers need to sum the rows of a source; it is read where schema or classes are not declared."""
+    """Return the row schema by which workers sum rows; the source is read if schema or classes are not declared."""
     labels = None if classes is None else declared_classes(classes)
     if schema is None or labels is None:
         schema, labels = _surveyed(estimator, source, target, weight, schema, labels, progress)
@@ -26,7 +26,7 @@ def row_schema(estimator, source: Source, target, weight, schema, classes, progr
 
 
 def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
-    """Schema and classes, by a pass over what has to be seen of the rows."""
+    """Return schema and classes, by passes over the columns from which they are learned."""
     types, wanted = source.types(target, weight), []
     if schema is None and types is not None:
         schema, wanted = _learned(estimator, types)
@@ -38,7 +38,7 @@ def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tu
             f"this source is read once, and {' and '.join(what) or 'its columns'} are not known before: declare them "
             "by classes= and schema=, or give what can be read twice, such as files or a list"
         )
-    if schema is None:  # objects have to be looked at before it is known what they hold
+    if schema is None:  # the type of a column of objects shows only in its values
         types = _pass(source, None, target, weight, (), progress)
         schema, wanted = _learned(estimator, types)
     if wanted or (labels is None and (types is None or not types.labels)):
@@ -62,7 +62,7 @@ def _learned(estimator, types: Survey) -> tuple[Schema, list[str]]:
 
 
 def _pass(source, needed, target, weight, wanted, progress) -> Survey:
-    """Merge what all batches say of types, levels and classes."""
+    """Merge the types, levels and classes of all batches."""
 
     def survey(job: Job):
         found = None
@@ -79,7 +79,7 @@ def _pass(source, needed, target, weight, wanted, progress) -> Survey:
 
 
 def _total(source: Source, needed, survey) -> Survey | None:
-    """Merge surveys, in order; what does not fit is told with its place."""
+    """Merge surveys in order; an error names the place."""
     if isinstance(source, DaskParts):
         return source.total(survey, _merged)[1]
     result = "", None
@@ -95,7 +95,7 @@ def _merged(a, b):
 
 
 def fit_batches(estimator, source: Source, target, weight, schema, classes, missing, checkpoint, progress, workers):
-    """Do `GenerativeClassifier.fit_batches`, which says what the arguments are."""
+    """Do `GenerativeClassifier.fit_batches`, where the arguments are documented."""
     if checkpoint is not None and isinstance(source, DaskParts):
         raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
     arguments = {
@@ -139,5 +139,5 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, miss
 
 
 def _both(a, b):
-    """Sum two pairs of statistics and a number of rows."""
+    """Add two pairs of statistics and number of rows."""
     return added(a[0], b[0]), a[1] + b[1]

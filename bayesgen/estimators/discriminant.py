@@ -1,4 +1,4 @@
-"""The estimator of Gaussian discriminant analysis: all columns a vector, its covariance of some structure."""
+"""The estimator of Gaussian discriminant analysis: each row is one vector, with a covariance of some structure."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,12 +29,12 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     covariance : {"full", "diagonal", "isotropic"}, default "full"
         Structure of the covariance matrix: "full" is QDA, "diagonal" Gaussian naive Bayes.
     shared : bool, default False
-        Whether the classes share it: with "full" LDA, with "isotropic" the nearest mean.
+        Whether the classes share one covariance: "full" is then LDA, "isotropic" the nearest mean.
     prior : "weak", "loo", "reference" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
-        SeparationPrior (full, diagonal; by NUTS, Laplace and MAP); "weak" follows the data's own location and scale;
-        "loo" (full, diagonal; complete rows in one ``fit``) follows them too, as strongly as exact leave-one-out says,
-        see `bayesgen.inspection.prior_by_loo`; "reference" is the improper limit whose predictive densities are the
+        SeparationPrior (full, diagonal; by NUTS, Laplace and MAP). "weak" follows the location and scale of the data;
+        so does "loo" (full, diagonal; complete rows in one ``fit``), with a strength chosen by exact leave-one-out, see
+        `bayesgen.inspection.prior_by_loo`. "reference" is the improper limit whose predictive densities are the
         classical ones of QDA and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS
         or Laplace.
     class_concentration : float or array, shape (K,), default 1.0
@@ -42,16 +42,16 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
-        How to learn.
+        Method of inference.
     unlabelled : {"error", "missing"} or label, default "error"
-        What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
-        row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out. How much such rows count,
-        ``sample_weight`` says; where it is not given, a fit by ML or MAP in closed form holds labelled rows out to see
-        whether the others do harm, and warns if so, which takes about as long as five fits more.
+        Mark of rows without a label. By default they are an error; "missing" (NaN, None or NA) or a value such as -1
+        marks rows to learn from by ``inference="map"``, "ml" or "nuts", with the label summed out. ``sample_weight``
+        sets how much they count; without it, a fit by ML or MAP in closed form holds labelled rows out, and warns if
+        unlabelled rows do harm, which takes about as long as five more fits.
     label_noise : LabelNoise, optional
-        That labels may be wrong, and how often: the prior of a confusion matrix, which is learned as
-        ``classes.confusion`` by ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of
-        the true class. Of modes with classes exchanged MAP finds the one near the labels, where chains of NUTS begin.
+        Model of wrong labels: the prior of a confusion matrix, which is learned as ``classes.confusion`` by
+        ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of the true class. Among modes
+        with classes exchanged, MAP finds the one near the labels, where chains of NUTS begin.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -64,13 +64,13 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     statistics_ : ClassStatistics
         Sufficient statistics of the rows.
     posterior_ : Posterior
-        What the inference returned.
+        The posterior of the parameters.
     coef_ : array, shape (1, D) for two classes, else (K, D)
-        With ``shared=True`` alone: posterior mean, or point estimate, of the weights Σ⁻¹μ_k of the linear scores; for
-        two classes those of the second less those of the first.
+        With ``shared=True`` alone: posterior mean, or point estimate, of the weights Σ⁻¹μ_k of the linear scores; with
+        two classes, the second less the first.
     intercept_ : array, shape (1,) or (K,)
-        The same of log π_k - ½ μ_k'Σ⁻¹μ_k. The class probabilities average over the posterior, and are not a softmax of
-        these scores; see `bayesgen.inspection.boundary.mean_scores`.
+        The same for log π_k - ½ μ_k'Σ⁻¹μ_k. The class probabilities average over the posterior, and are not a softmax
+        of these scores; see `bayesgen.inspection.boundary.mean_scores`.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         return [part[1:] - part[:1] if len(part) == 2 else part for part in parts]
 
     def decision_function(self, X) -> np.ndarray:
-        """Return scores whose largest is the predicted class, in the shapes of scikit-learn's linear classifiers.
+        """Return scores whose largest marks the predicted class, in the shapes of scikit-learn's linear classifiers.
 
         For two classes the log odds of the second, (n,); else log probabilities, (n, K).
         """
@@ -133,7 +133,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        exact = isinstance(named(self.inference), Exact)  # of gaps under a full covariance there is no exact posterior
+        exact = isinstance(named(self.inference), Exact)  # no exact posterior with gaps under a full covariance
         tags.input_tags.allow_nan = not (self._by_rows or (exact and self.covariance == "full"))
         return tags
 

@@ -15,7 +15,7 @@ from bayesgen.tables.table import Table
 
 
 class Imputer(TransformerMixin, BaseEstimator):
-    """Fill missing entries by what a generative classifier says of them, or by draws; see `bayesgen.inspection.impute`.
+    """Transformer that fills missing entries by a generative classifier; see `bayesgen.inspection.impute`.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         Whether to draw the entries, as scikit-learn's ``IterativeImputer(sample_posterior=True)`` does: several
         imputers with different ``random_state`` make multiple imputations.
     random_state : int, RandomState or None, default 0
-        Of the draws.
+        Source of randomness of the draws.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         X : DataFrame or array, shape (n, columns)
             Rows, NaN where missing.
         y : array, shape (n,), optional
-            Classes; without, there is one.
+            Classes; by default all rows are of one class.
 
         Returns
         -------
@@ -78,12 +78,12 @@ class Imputer(TransformerMixin, BaseEstimator):
         return GaussianDiscriminantClassifier(inference="map") if self.classifier is None else self.classifier
 
     def transform(self, X):
-        """Rows without gaps: DataFrame or array, as the fit took them."""
+        """Return the rows without gaps, a DataFrame or an array as at fit."""
         check_is_fitted(self)
         return impute(self.classifier_, X, draws=1)[0] if self.draw else impute(self.classifier_, X)
 
     def get_feature_names_out(self, input_features=None):
-        """The names of the columns, which stay."""
+        """Return the names of the columns, unchanged."""
         check_is_fitted(self)
         return np.asarray(getattr(self, "feature_names_in_", self.classifier_.schema_.columns), dtype=object)
 

@@ -1,4 +1,4 @@
-"""The estimator of naive Bayes: a leaf for every column, or block of columns of one family."""
+"""The estimator of naive Bayes: one leaf for each column, or for each block of columns of one family."""
 
 import functools
 from collections.abc import Mapping
@@ -49,34 +49,34 @@ class NaiveBayesClassifier(GenerativeClassifier):
         Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma`, `LogNormal` and
         `GammaPoisson`.
     prior : {"weak", "reference"}, default "weak"
-        Priors of the columns whose leaf is not given. "reference": for Gaussian columns and counts the improper limits
-        of `bayesgen.models.reference`, which need two distinct values (one count) in each class, and for the others
-        Jeffreys' Beta(1/2, 1/2) and Dirichlet(1/2). There is then no evidence and no NUTS.
+        Priors of the columns whose leaf is not given. "reference" takes the improper limits of
+        `bayesgen.models.reference` for Gaussian columns and counts, which need two distinct values (one count) in each
+        class, and Jeffreys' Beta(1/2, 1/2) and Dirichlet(1/2) for the others. There is then no evidence and no NUTS.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
-        How to learn.
+        Method of inference.
     unseen : {"missing", "error"}, default "missing"
-        What a category is at prediction that was not there at fit: integrated out, with one warning that counts and
-        names such values, or refused. In ``partial_fit`` it is refused.
+        Treatment of a category at prediction that was not there at fit: integrated out, with one warning that counts
+        and names such values, or refused. In ``partial_fit`` it is refused.
     exponent : float or "loo", default 1.0
-        The class probabilities are in proportion to p(t = k) p(x | t = k)^exponent. Below 1 it takes back that naive
-        Bayes counts columns that say the same more than once; "loo" chooses it, under a prior, by the log score of
-        exact leave-one-out, which needs all rows in one ``fit`` and ``inference="exact"``. What is tempered is
-        ``predict_proba`` and what is made of it, intervals and ``explain``: such probabilities belong to no posterior
-        and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``, ``leave_one_out`` and
-        ``to_arviz`` are those of the model as it is.
+        The class probabilities are in proportion to p(t = k) p(x | t = k)^exponent. Values below 1 correct naive Bayes
+        for counting redundant columns more than once; "loo" chooses the exponent, under a prior, by the log score of
+        exact leave-one-out, which needs all rows in one ``fit`` and ``inference="exact"``. It tempers
+        ``predict_proba``, and intervals and ``explain``, which follow from it: such probabilities belong to no
+        posterior and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``,
+        ``leave_one_out`` and ``to_arviz`` are untempered.
     unlabelled : {"error", "missing"} or label, default "error"
-        What a row without a label is: an error, or, where "missing" (NaN, None or NA) or a value such as -1 marks it, a
-        row to learn from by ``inference="map"``, "ml" or "nuts", its label summed out. How much such rows count,
-        ``sample_weight`` says; where it is not given, a fit by ML or MAP in closed form holds labelled rows out to see
-        whether the others do harm, and warns if so, which takes about as long as five fits more.
+        Mark of rows without a label. By default they are an error; "missing" (NaN, None or NA) or a value such as -1
+        marks rows to learn from by ``inference="map"``, "ml" or "nuts", with the label summed out. ``sample_weight``
+        sets how much they count; without it, a fit by ML or MAP in closed form holds labelled rows out, and warns if
+        unlabelled rows do harm, which takes about as long as five more fits.
     label_noise : LabelNoise, optional
-        That labels may be wrong, and how often: the prior of a confusion matrix, which is learned as
-        ``classes.confusion`` by ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of
-        the true class. Of modes with classes exchanged MAP finds the one near the labels, where chains of NUTS begin.
+        Model of wrong labels: the prior of a confusion matrix, which is learned as ``classes.confusion`` by
+        ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of the true class. Among modes
+        with classes exchanged, MAP finds the one near the labels, where chains of NUTS begin.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -89,7 +89,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     statistics_ : ClassStatistics
         Sufficient statistics of the rows.
     posterior_ : Posterior
-        What the inference returned.
+        The posterior of the parameters.
     exponent_ : float
         The exponent of the features, given or chosen.
 
@@ -168,7 +168,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
 
 def _leaf(block: Block, prior: str) -> ExponentialFamily:
     """Return the leaf of a block of columns: the user's own, or the one of their family."""
-    leaf: Any = block.leaf  # what is no leaf, the model refuses by name
+    leaf: Any = block.leaf  # the model refuses anything else by name
     shape = () if block.single else (len(block.columns),)
     if isinstance(leaf, str):
         if leaf not in _LEAVES[prior]:

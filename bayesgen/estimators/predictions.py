@@ -1,4 +1,4 @@
-"""Predictions as a table: for rows in memory, and for rows in batches, written to a file or not."""
+"""Predictions as tables, for rows in memory and for rows in batches, yielded or written to a file."""
 
 import contextlib
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from bayesgen.tables.sources import kinds_of, source_of
 
 
 def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
-    """Do `Estimator.predict_batches`, which says what the arguments are."""
+    """Do `Estimator.predict_batches`, where the arguments are documented."""
     check_is_fitted(estimator)
     schema = getattr(estimator, "schema_", None)
     columns = list(schema.columns if schema else estimator.model_.columns)
@@ -65,7 +65,7 @@ def _of_partition(frame, estimator, columns, named):
 
 
 def _none(estimator):
-    """Return the predictions of no row."""
+    """Return an empty table of predictions."""
     import pandas as pd
 
     names = ["prediction", "sd"]
@@ -76,7 +76,7 @@ def _none(estimator):
 
 
 def _written(frames, path: Path, inputs: Iterable) -> int:
-    """Write frames to a Parquet or CSV file, batch by batch; it is there as a whole or not at all. How many rows."""
+    """Write frames to a Parquet or CSV file, batch by batch, as a whole or not at all; return the number of rows."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""The estimator of linear regression: a line and its noise, learned from rows, or from sums of rows in batches."""
+"""The estimator of linear regression, learned from rows, or from sums of rows in batches."""
 
 import warnings
 from dataclasses import replace
@@ -50,9 +50,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         Prior standard deviations (``prior="laplace"``: the scale) in units of the noise sd. The posterior mean is ridge
         regression of the standardised columns with penalty 1/prior_scale².
     standardize : bool, default True
-        Whether the scales hold for standardised columns; reported coefficients are those of the columns as given.
+        Whether the scales refer to standardised columns; reported coefficients always refer to the columns as given.
     intercept : bool, default True
-        Whether the line has one; if not, it goes through 0.
+        Whether the line has an intercept; if not, it goes through 0.
     scale_with_noise : bool, default True
         Whether the prior standard deviations are in units of the noise sd. If not, they are in units of y, and the
         priors of coefficients and noise are independent: there is no exact posterior, so take ``inference="nuts"``,
@@ -61,7 +61,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         Distribution of the noise (Laplace: robust against outliers) and of the coefficients (Laplace: with "map" the
         lasso). Only normal with normal has an exact posterior; with Laplace take ``inference="map"`` or ``"nuts"``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
-        How to learn.
+        Method of inference.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -70,13 +70,13 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     coef_ : array, shape (D,)
         Posterior mean, or point estimate, of the coefficients, in y per unit of the columns as given.
     intercept_ : float
-        The same of the intercept.
+        The same for the intercept.
     variance_ : float
-        The same of the noise variance.
+        The same for the noise variance.
     model_, statistics_, posterior_
-        The model with its prior, the sufficient statistics and the posterior, all of the standardised columns.
+        The model with its prior, the sufficient statistics and the posterior, all for the standardised columns.
     centre_, scale_ : array, shape (D,)
-        What standardises: (x - centre_) / scale_; a constant column has scale 1.
+        Location and scale of the standardisation (x - centre_) / scale_; a constant column has scale 1.
 
     Examples
     --------
@@ -141,14 +141,14 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     def fit_batches(
         self, source, target=None, *, sample_weight=None, missing=(), progress: bool | None = None, workers=None
     ):
-        """Learn from rows that come in batches, however many, in one pass: the answer is that of ``fit`` on all rows.
+        """Learn from any number of rows in batches, in one pass, with the same result as ``fit`` on all rows.
 
         It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small.
 
         Parameters
         ----------
         source, target, sample_weight, missing, progress, workers
-            As for `NaiveBayesClassifier.fit_batches`; all columns beside target and weight are numbers.
+            As in `NaiveBayesClassifier.fit_batches`; all columns but target and weight are numbers.
 
         Returns
         -------
@@ -171,12 +171,12 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
     @available_if(lambda self: self.noise == self.prior == "normal")
     def partial_fit(self, X, y, sample_weight=None) -> Self:
-        """Learn from further rows: the answer is that of ``fit`` on these and all before.
+        """Learn from further rows, with the same result as ``fit`` on these and all rows before.
 
         Parameters
         ----------
         X, y, sample_weight
-            As for ``fit``.
+            As in ``fit``.
 
         Returns
         -------
@@ -235,7 +235,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             raise ValueError("Laplace noise or prior has no small statistics: give all rows to fit")
 
     def _sums(self) -> LineStatistics:
-        """Return the statistics of the columns as they were given."""
+        """Return the statistics of the columns as given."""
         self._check_sums()
         line, scale, centre = self.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
         return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)

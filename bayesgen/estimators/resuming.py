@@ -1,4 +1,4 @@
-"""A checkpoint of a long fit: the sums so far in a file, and what tells whether the fit that goes on is the same."""
+"""A checkpoint of a long fit: a file of the sums so far, and of digests that identify the fit."""
 
 import contextlib
 import hashlib
@@ -23,8 +23,8 @@ from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema, nothing
 from bayesgen.tables.schema import Schema
 
-_KEEP_EVERY = 30.0  # seconds between two writings
-_AFTER = ("inference", "random_state")  # settings that change what is learned from sums, and no sum
+_KEEP_EVERY = 30.0  # seconds between two writes
+_AFTER = ("inference", "random_state")  # settings that act after the sums and change none
 _ANEW = "give the same again, or delete the checkpoint to begin anew"
 _KEPT = {"of": dict, "schema": Schema, "classes": np.ndarray, "total": ClassStatistics, "done": int, "rows": int}
 _KEPT |= {"marks": str}
@@ -32,7 +32,7 @@ _KEPT |= {"marks": str}
 
 @dataclass(frozen=True)
 class _Sums:
-    """The sums over a source so far: one value, so that no interrupt comes between its parts."""
+    """The sums over a source so far, as one value, so that no interrupt leaves it half updated."""
 
     total: ClassStatistics | None = None
     done: int = 0
@@ -41,34 +41,34 @@ class _Sums:
 
 
 class Checkpoint:
-    """The sums so far, in a file where one is asked for.
+    """The sums so far, kept in a file if a path is given.
 
     Parameters
     ----------
     path : path or None
-        The file; None where nothing is kept.
+        The file; None to keep nothing.
     estimator : estimator
-        Whose fit it is.
+        The estimator to fit.
     source : Source
-        What is read.
+        The rows.
     arguments : mapping
         The arguments that change a sum, by name.
 
     Attributes
     ----------
     schema, classes
-        Of the rows: as the checkpoint has them, where there is one.
+        Schema and classes of the rows from the checkpoint; None without one.
 
     Raises
     ------
     ValueError
-        If the checkpoint is of another fit: what is not the same is named. If it is no checkpoint, or is damaged.
+        If the checkpoint is of another fit (the message names the differences), is no checkpoint, or is damaged.
     """
 
     def __init__(self, path, estimator, source: Source, arguments: Mapping[str, Any]):
         self.path = None if path is None else Path(path)
         self.schema, self.classes, self._sums, self._written = None, None, _Sums(), time.monotonic()
-        self._there = False  # whether the file is this fit's
+        self._there = False  # True once the file belongs to this fit
         if self.path is None:
             return
         settings = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _AFTER}
@@ -93,12 +93,12 @@ class Checkpoint:
 
     @property
     def total(self) -> ClassStatistics | None:
-        """The sum so far; None where nothing was summed."""
+        """The sum so far; None if nothing was summed."""
         return self._sums.total
 
     @property
     def rows(self) -> int:
-        """How many rows were summed."""
+        """Number of rows summed so far."""
         return self._sums.rows
 
     def mark(self, job: Job) -> str:
@@ -106,7 +106,7 @@ class Checkpoint:
         return "" if self.path is None else job.mark()
 
     def left(self, jobs: Iterator[Job]) -> Iterator[Job]:
-        """The jobs that were not summed; a ValueError where those before are not the ones that were."""
+        """Return the jobs still to be summed; raise a ValueError if the jobs before are not those already summed."""
         count, marks = 0, ""
         for job in itertools.islice(jobs, self._sums.done):
             count, marks = count + 1, _after(marks, self.mark(job))
@@ -129,7 +129,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def on_the_way(self, rows: RowSchema):
-        """Keep what there is where something goes wrong."""
+        """Write the sums so far if an exception, or an interrupt, ends the fit."""
         self.schema, self.classes = rows.schema, rows.classes
         try:
             yield
@@ -139,7 +139,7 @@ class Checkpoint:
             raise
 
     def remove(self) -> None:
-        """All was read: there is nothing to go on from."""
+        """Delete the file of this fit, which is complete."""
         if self.path is not None and self._there:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
 
@@ -153,7 +153,7 @@ class Checkpoint:
             raise ValueError(f"{self.path}: this is no checkpoint of bayesgen: {why}; {_ANEW}")
 
     def _check(self, estimator, schema, classes, total, arguments) -> None:
-        """Raise where sums are not of the shapes that schema and classes make, as in a file that was made up."""
+        """Raise if the shapes of the sums do not follow from schema and classes, as in a forged file."""
         self._refuse(classes.ndim != 1, "classes are no list of labels")
         try:
             own: Any = clone(estimator)
@@ -167,12 +167,12 @@ class Checkpoint:
 
 
 def _after(marks: str, mark: str) -> str:
-    """Digest of the marks of parts in their order."""
+    """Return the digest of the marks so far and the next one, which depends on their order."""
     return hashlib.sha256(f"{marks} {mark}".encode()).hexdigest()
 
 
 def _own_leaves(settings, arguments) -> dict[str, type]:
-    """Classes of the user that a checkpoint may name, by name: those of the leaves that the fit is given."""
+    """Return the classes of leaves given to the fit, by name: a checkpoint may name these user classes."""
     features, schema = settings.get("features"), arguments["schema"]
     leaves = [*(features.values() if isinstance(features, Mapping) else ())]
     leaves += [block.leaf for block in schema.blocks] if isinstance(schema, Schema) else []
@@ -180,7 +180,7 @@ def _own_leaves(settings, arguments) -> dict[str, type]:
 
 
 def _changes(before, now) -> Iterator[str]:
-    """Yield the differences of two fits."""
+    """Yield the differences between the fit of a checkpoint and this one."""
     if before.get("estimator") != now["estimator"]:
         yield f"of a {before.get('estimator')}, not a {now['estimator']}"
         return
@@ -209,7 +209,7 @@ def _changes(before, now) -> Iterator[str]:
 
 
 def _alike(found: Any, like: Any) -> bool:
-    """Return True if statistics are finite and of the types and shapes of others; patterns of gaps may be any."""
+    """Return True if statistics are finite, with the types and shapes of others; patterns of gaps may differ."""
     if isinstance(found, PatternMoments):
         width, known = like.mean.shape[-1], found.patterns
         named = all(len(pattern) == width and set(pattern) <= {"0", "1"} for pattern in known)

@@ -1,4 +1,4 @@
-"""Passes over what is larger than memory: batches are read and worked on by all cores, and summed in their order."""
+"""Passes over data larger than memory: all cores read and process batches, and results are summed in order."""
 
 import contextlib
 import operator
@@ -13,9 +13,9 @@ from bayesgen.tables.batches import DaskParts, Job, Source, located
 
 
 def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | None = None) -> Iterator[Any]:
-    """Yield ``work(job)`` of every job in order; some are worked on at a time, on threads, and few wait.
+    """Yield ``work(job)`` for every job in order; several threads work at a time, and few jobs wait.
 
-    Jobs are made by the thread that asks, so reading a stream goes on while others are summed.
+    The calling thread makes the jobs, so it goes on reading a stream while others are summed.
     """
     if workers is not None:
         check_count("workers", workers)
@@ -35,7 +35,7 @@ def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | Non
 
 
 def total_of(source: Source, work, add, needed=None, progress=None, workers=None) -> Any:
-    """Sum ``work(batch)`` of all batches, by threads or by the workers of a cluster; None where there are none."""
+    """Sum ``work(batch)`` over all batches, on threads or on the workers of a cluster; None if there is no batch."""
 
     def worked(job: Job):
         total = None
@@ -54,13 +54,13 @@ def total_of(source: Source, work, add, needed=None, progress=None, workers=None
 
 
 def added(a, b, add=operator.add):
-    """Sum of what may be None, which stands for nothing."""
+    """Add two values, either of which may be None for nothing."""
     return b if a is None else a if b is None else add(a, b)
 
 
 @contextlib.contextmanager
 def bar(what: str, total: int | None, shown: bool | None):
-    """Show a bar with rows a second on the standard error; gives the function that moves it by some rows."""
+    """Show a progress bar with rows per second on the standard error; yield the function that advances it by rows."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
