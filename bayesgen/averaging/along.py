@@ -3,7 +3,6 @@ r"""Densities of rows as functions of one missing number, under the members of a
 The predictive of a group under a member is the Student-t of `gaussian`, with f degrees of freedom, location m and scale
 matrix A/(f r), r = κ_n/(κ_n + 1). Let o be the D_o entries that a row has, j one that it lacks, and A_oo = L L'. Then
 
-
 .. math:: s^2 = A_{jj} - \lVert L^{-1} A_{oj} \rVert^2, \qquad
    \mu = m_j + A_{jo} A_{oo}^{-1} (x_o - m_o), \qquad \delta^2 = (x_o - m_o)^\top A_{oo}^{-1} (x_o - m_o)
 
@@ -246,7 +245,7 @@ class Rows:
         self.members, self.x, self.c = members, x, c
         self.categories, self.softmax = self._others(x, c)
         seen = ~np.isnan(x[0])
-        self.place = np.cumsum(~seen) - 1  # of a column among the missing ones
+        self.place = np.cumsum(~seen) - 1  # place of a column among the missing ones
         self.given = None
         if members.students is not None:
             self.given = members.students.given(members.warp.forward(x), seen)

@@ -31,7 +31,7 @@ _CELLS = 1 << 19  # densities held at a time
 @saveable
 @dataclass(frozen=True, eq=False)
 class Average(Posterior):
-    """Members with their exponents and weights: the posterior of a class, and of rows, under all of them.
+    """Members with their exponents and weights, as a posterior that predicts classes and rows.
 
     Rows are a mapping of "numbers" (n, D), NaN where missing, and "categories" (n, F), -1 where missing.
 
@@ -137,7 +137,7 @@ class Average(Posterior):
     # -- as a posterior ----------------------------------------------------------------------------------------------
 
     def log_predictive(self, x) -> np.ndarray:
-        """Return log p(x, t = k | data) under the untempered members, stacked on that of rows left out."""
+        """Return log p(x, t = k | data), (n, K), under the untempered members, with class probabilities ``given``."""
         joint = self.log_joint(x["numbers"], x["categories"])
         if self.given is None:
             return joint

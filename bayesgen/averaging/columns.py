@@ -9,7 +9,7 @@ from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Schema
 
 WIDEST = 2000  # numeric columns
-_SMALLEST, LARGEST = 1e-150, 1e150  # of a fit: squares beyond lose digits, or leave float64
+_SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
 _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
@@ -59,7 +59,7 @@ def refuse_far(schema: Schema, blocks) -> None:
     """Raise if a value lies so far from the others of its column that its square hides them."""
     x = _numbers(schema, blocks)
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns without a value
+        warnings.simplefilter("ignore")  # columns without a value
         away = np.abs(x - np.nanmedian(x, 0))
         times = np.nan_to_num(away / np.nanmedian(np.where(away > 0, away, np.nan), 0))
     if times.max(initial=0) > _FARTHEST:

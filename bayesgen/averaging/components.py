@@ -21,7 +21,7 @@ def learn(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, 
     weight : array, shape (n,)
         Weights.
     count : int
-        Components a class; fewer where it has fewer than three rows for each.
+        Components per class; fewer where it has fewer than three rows for each.
     rng : Generator
         Source of the starts of the search.
 

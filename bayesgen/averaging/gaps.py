@@ -25,7 +25,7 @@ from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 
 _STEPS = 6
-WIDE = 100  # columns: beyond, they are taken as independent, each completed by its mean
+WIDE = 100  # columns; more are taken as independent, each completed by its mean
 
 
 @dataclass(frozen=True, eq=False)

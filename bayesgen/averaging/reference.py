@@ -25,7 +25,7 @@ import numpy as np
 from bayesgen.models.moments import Moments
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
-_LOST = 1e-5  # of the squares must be left, or five digits are gone
+_LOST = 1e-5  # share of the squares that must be left, or five digits are gone
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
     gammas = [_gamma_ratio(dof, 1) for dof in dofs]
     for out, kappa in zip(result, kappas, strict=True):
         beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
-        scale: Any = None  # of all groups, or one after the other
+        scale: Any = None  # for all groups, or for one group at a time
         if shared:
             scale = rho * variance + squares + np.einsum("bg,bgj->bj", np.broadcast_to(beta, delta.shape[:2]), delta**2)
         for g in range(u.shape[1]):
@@ -202,9 +202,9 @@ def whiten(matrix, vectors, seen=None):
     if len(matrix) == 1 and seen is None:
         root = np.linalg.cholesky(matrix[0])
         inverse = np.linalg.inv(root)
-        white = vectors.reshape(-1, dim) @ inverse.T  # one product, not one a row
+        white = vectors.reshape(-1, dim) @ inverse.T  # one product for all rows
         return 2 * np.log(np.diagonal(root)).sum()[None], white.reshape(vectors.shape)
-    # The factor of [[A, v'], [v, t I]] holds the whitened v below that of A, whatever t is, if only it is large enough.
+    # The factor of [[A, v'], [v, t I]] holds the whitened v below the factor of A, for any t that is large enough.
     bordered = np.zeros((len(vectors), dim + count, dim + count))
     bordered[:, :dim, :dim] = matrix
     if seen is not None:

@@ -29,7 +29,7 @@ from bayesgen.numerics.pieces import grouped_patterns, pieces
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out
-_ALIKE = 8  # rows of each pattern of gaps from which a factorisation for each pattern is the faster way
+_ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +232,7 @@ class FittedView(Together):
         1/2000, the row stays in: one factorisation then serves all such rows.
         """
         y, seen = self.view.read(rows.x)
-        filling = self.view.filling  # there wherever a row of the fit has a gap
+        filling = self.view.filling  # not None if a row of the fit has a gap
         whole = y if filling is None or seen is None else filling.complete(y, seen, rows.codes)[0]
         group = components.assign(whole, rows.codes, self.view.centres, self.view.owner)
         result = np.empty((len(self.members), len(y), self.view.classes))

@@ -318,7 +318,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return self.classes_[best]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
-        """Return log p(x, t = k), (n, K), under untempered members, stacked on the same of rows left out."""
+        """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
         return self._fitted.log_joint(*self._read(X).values())
 
     @np.errstate(under="ignore")

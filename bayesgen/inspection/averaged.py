@@ -15,8 +15,8 @@ from bayesgen.posterior.posterior import generator
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
 _SHARE = 0.995  # of the weight: the heaviest members, which stand for the average where entries are valued
-_LIGHT = 1e-15  # of the weight of a line: nodes of less add nothing to a sum
-_LEAST = 0.01  # weight from which a member's posterior is returned
+_LIGHT = 1e-15  # share of the weight of a line below which a node adds nothing to a sum
+_LEAST = 0.01  # least weight of a member whose posterior is returned
 
 
 class AveragedJoint(Joint):

@@ -16,7 +16,7 @@ from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
 
-_DRAWS, _FEWER = 500, 100  # of the parameters, where the posterior is draws: for means, and for values of entries
+_DRAWS, _FEWER = 500, 100  # draws of the parameters, where the posterior is draws: for means, and for values of entries
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
 _CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each class at which the line is cut
 

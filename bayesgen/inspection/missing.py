@@ -102,7 +102,7 @@ def joint_of(classifier, question: str) -> Joint:
     return classifier._density()
 
 
-_MASS = 1e-9  # of a count that may be left out
+_MASS = 1e-9  # probability of a count that may be left out
 _MOST = 1 << 16  # values of a count that are listed
 
 
@@ -249,7 +249,7 @@ def impute(classifier, X, y=None, draws: int = 0):
     y : array, shape (n,), optional
         Classes of the rows, where they are known, as for the rows of the fit.
     draws : int, default 0
-        How many tables to draw; each has parameters of its own.
+        Number of tables to draw, each under newly drawn parameters; 0 fills in expected values.
 
     Returns
     -------
