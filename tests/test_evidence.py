@@ -34,7 +34,7 @@ def test_terms_add_up_to_the_log_odds(name):
         assert said.probability == pytest.approx(p)
         assert said.prior + sum(said.terms.values()) == pytest.approx(logit(p), abs=1e-6)
         assert said.interval[0] <= said.interval[1]
-    assert classifier.explain(rows, row=60).label == classifier.predict(row)[0]
+    assert classifier.explain(rows, row=np.int64(60)).label == classifier.predict(row)[0]
 
 
 def test_two_classes_of_naive_bayes_have_the_terms_of_explain():

@@ -46,7 +46,7 @@ def by_refitting(classifier, new, rows, labels, by_class=False):
         )
         if classifier.priors is not None:
             prior = np.log(np.broadcast_to(classifier.priors, left.log_joint.shape))
-        joint = prior + classifier.exponent_ * (left.log_joint - prior)
+        joint = prior + getattr(classifier, "exponent_", 1.0) * (left.log_joint - prior)
         own = joint[np.arange(len(y)), left.codes]
         joint[np.arange(len(y)), left.codes] = -np.inf
         score = own - logsumexp(joint, axis=1)

@@ -144,7 +144,7 @@ SCORES = {
     "NUTS under a reference prior": (
         lambda: GD(prior="reference", inference="nuts").fit(X, Y),
         ValueError,
-        "an improper prior has none: use 'exact' or 'map'",
+        "this one is improper: use 'exact' or 'map'",
     ),
     "a prior of naive Bayes by another name": (
         lambda: NB(prior="jeffreys").fit(X, Y),

@@ -154,7 +154,7 @@ def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
     return state, values, stats, z
 
 
-_FEW = 20  # draws; so many are all rejected only where the density is wrong
+_FEW = 50  # draws; so many are all rejected only where the density is wrong, even after a short warm-up
 
 
 @saveable

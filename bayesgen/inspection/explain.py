@@ -175,7 +175,7 @@ def _row_of(X, row: int, width: int) -> "tuple[bool, pd.DataFrame]":
         raise ValueError(f"row must be the place of a row of X, from 0 to {len(whole) - 1}; got {row!r}")
     if table is None:
         return False, pd.DataFrame(whole[[row]]).infer_objects()
-    return True, table[[row]].to_pandas()
+    return True, table[[int(row)]].to_pandas()
 
 
 def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
