@@ -283,12 +283,17 @@ def _require_draws(model, statistics, sites, stats, z) -> None:
     for name, values in parts.items():
         if not np.isfinite(values).all():
             raise ValueError(f"NUTS: draws are not finite ({name}); {advice}")
-    still = (z == z[:, :1]).all((1, 2))
-    if z.shape[2] and z.shape[1] >= _FEW and still.any():
+    still = _still(z)
+    if z.shape[1] >= _FEW and still.any():
         raise ValueError(
             f"NUTS: {still.sum()} of {len(z)} chains never moved: where they began the density is not finite, or as "
             f"good as 0 next to it; {advice}"
         )
+
+
+def _still(z):
+    """Return True for each chain whose latents ``z`` (chains, draws, latents) never moved, if there are any latents."""
+    return (z == z[:, :1]).all((1, 2)) & (z.shape[2] > 0)
 
 
 def _warn(problem):
@@ -305,10 +310,12 @@ def _problems(settings: NUTS, stats, z):
             f"{diverging} of {chains * count} draws diverged: a corner of the posterior is left out; raise "
             f"target_accept (now {settings.target_accept:g}) towards 1, or give priors that keep out of it"
         )
-    if count >= 4 and z.shape[2]:
+    longer = f"raise num_warmup (now {settings.num_warmup}) and num_samples (now {settings.num_samples})"
+    if count >= 4 and _still(z).any():  # such a chain has no R-hat
+        yield f"{_still(z).sum()} of {chains} chains did not move in {count} draws: the warm-up was too short; {longer}"
+    elif count >= 4 and z.shape[2]:
         with np.errstate(invalid="ignore", divide="ignore"):
             rhat, effective = np.nanmax(split_gelman_rubin(z)), np.nanmin(effective_sample_size(z))
-        longer = f"raise num_warmup (now {settings.num_warmup}) and num_samples (now {settings.num_samples})"
         if rhat > 1.02:
             yield f"R-hat is {rhat:.3f}, far above 1.01: the chains have not met; {longer}"
         elif rhat > 1.01:  # as the noise of some hundred draws can make it
