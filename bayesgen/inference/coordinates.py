@@ -51,7 +51,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.models.model import Params
-from bayesgen.numerics.gammas import log_gammas
+from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import triangular_inverse
 

@@ -27,7 +27,7 @@ from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily, log_or_floor
 from bayesgen.numerics.checks import refuse_first, require
-from bayesgen.numerics.gammas import log_gammas
+from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace, xlogy
 

@@ -1,4 +1,4 @@
-"""Averages over draws, the tail of importance weights, and the uniformity of ranks.
+"""Averages over draws, logarithms of gamma draws, the tail of importance weights, and the uniformity of ranks.
 
 A mean density comes with the number of draws it rests on, and a chain with the share of its draws that are effective.
 The tail of importance weights shows if an average rests on a few draws. Ranks are tested for uniformity, exactly, by
@@ -240,3 +240,11 @@ def _p_value(simulations, draws, least):
         probability = probability @ np.where(more >= 0, np.exp(step), 0.0)
         old = new
     return min(1.0, max(0.0, 1.0 - float(probability.sum())))
+
+
+def log_gammas(rng, shape_parameter, size) -> np.ndarray:
+    """Draw logarithms of Gamma(shape, 1) by Marsaglia and Tsang's boost: G(a) = G(a + 1) U^(1/a).
+
+    Gamma draws of a small shape a leave float64, one in e^(708 a) of them; their logarithms do not.
+    """
+    return np.log(rng.standard_gamma(shape_parameter + 1, size)) + np.log1p(-rng.random(size)) / shape_parameter
