@@ -40,13 +40,9 @@ def save(estimator, path) -> None:
     disk.regular(path)
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
     _check_names(estimator, fitted)
-    writer = Writer(registry.may_be_saved)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
-    written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
-    text = json.dumps({"estimator": cls.__name__} | written | {"arrays": container.declared(writer.arrays)})
     attributes = {"format": "bayesgen", "format_version": disk.VERSION, "library_version": __version__}
-    content = container.pack(text, writer.arrays, attributes)
-    disk.write(path, (content, disk.seal(content)), _keeps_rows(estimator))
+    _put(path, {"estimator": cls.__name__}, parts, attributes, _keeps_rows(estimator))
 
 
 def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
@@ -127,6 +123,15 @@ def _keeps_rows(estimator) -> bool:
     return getattr(getattr(estimator, "statistics_", None), "keeps_rows", False)
 
 
+def _put(path, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], attributes, private: bool) -> None:
+    """Write a sealed file of named values in parts, behind the words of its head."""
+    writer = Writer(registry.may_be_saved)
+    written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
+    text = json.dumps({**head, **written, "arrays": container.declared(writer.arrays)})
+    content = container.pack(text, writer.arrays, attributes)
+    disk.write(path, (content, disk.seal(content)), private)
+
+
 def write_checkpoint(path, values: dict[str, Any]) -> None:
     """Write named values, at once and as a whole, for their owner only.
 
@@ -137,11 +142,8 @@ def write_checkpoint(path, values: dict[str, Any]) -> None:
     values : dict
         Numbers, strings, arrays, and records of bayesgen.
     """
-    writer = Writer(registry.may_be_saved)
-    written = {name: writer.write(value, name) for name, value in values.items()}
-    text = json.dumps({"values": written, "arrays": container.declared(writer.arrays)})
-    content = container.pack(text, writer.arrays, {"format": "bayesgen checkpoint", "format_version": disk.VERSION})
-    disk.write(path, (content, disk.seal(content)), private=True)
+    attributes = {"format": "bayesgen checkpoint", "format_version": disk.VERSION}
+    _put(path, {}, {"values": values}, attributes, private=True)
 
 
 def read_checkpoint(path, leaves: Mapping[str, type]) -> dict[str, Any]:

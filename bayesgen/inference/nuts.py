@@ -311,8 +311,8 @@ def _problems(settings: NUTS, stats, z):
             f"target_accept (now {settings.target_accept:g}) towards 1, or give priors that keep out of it"
         )
     longer = f"raise num_warmup (now {settings.num_warmup}) and num_samples (now {settings.num_samples})"
-    if count >= 4 and _still(z).any():  # such a chain has no R-hat
-        yield f"{_still(z).sum()} of {chains} chains did not move in {count} draws: the warm-up was too short; {longer}"
+    if count >= 4 and (still := _still(z)).any():  # such a chain has no R-hat
+        yield f"{still.sum()} of {chains} chains did not move in {count} draws: the warm-up was too short; {longer}"
     elif count >= 4 and z.shape[2]:
         with np.errstate(invalid="ignore", divide="ignore"):
             rhat, effective = np.nanmax(split_gelman_rubin(z)), np.nanmin(effective_sample_size(z))

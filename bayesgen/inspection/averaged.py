@@ -185,21 +185,9 @@ def averaged_terms(classifier, X):
 
 
 def member_posteriors(classifier):
-    """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree` of posteriors.
-
-    A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0" is
-    the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
-    untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent columns,
-    and of the probabilities of levels and classes. Softmax members are points and have no posterior.
-
-    Parameters
-    ----------
-    classifier : fitted AveragedClassifier
-        The classifier whose members are drawn from.
-    """
+    """Return draws of the parameters of each generative member of some weight: the method `to_arviz`."""
     import xarray as xr
 
-    check_averaged(classifier, "member_posteriors()")
     fitted, rng = classifier.average_, generator(classifier.random_state)
     heavy = [m for m in np.argsort(-fitted.weights, kind="stable") if fitted.weights[m] >= _LEAST]
     groups = {}
