@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_wine
 
 import bayesgen as bg
-from bayesgen.averaging.along import Members
+from bayesgen.averaging.given_the_rest import Members
 from bayesgen.inspection import next_measurement
 from benchmarks.timing import Table, medians
 

@@ -312,7 +312,7 @@ def test_poisson_for_all_columns():
     pieces = classifier._template(classifier.schema_)
     codes = (y == "b").astype(int)
     whole = pieces.statistics({"poisson": X[:5]}, codes[:5]) + pieces.statistics({"poisson": X[5:]}, codes[5:])
-    assert pieces.settled(whole) == classifier.model_
+    assert pieces.with_prior(whole) == classifier.model_
 
 
 def test_mixed_table():

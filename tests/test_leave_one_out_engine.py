@@ -203,7 +203,7 @@ def test_components_find_what_is_apart():
     rng = np.random.default_rng(0)
     middle = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     x = np.repeat(middle, 20, 0) + rng.normal(size=(60, 2))
-    centres, owner = components.learn(x, np.zeros(60, int), 2, np.ones(60), 3, rng)
+    centres, owner = components.fit_components(x, np.zeros(60, int), 2, np.ones(60), 3, rng)
     assert owner.tolist() == [0, 0, 0, 1]
     assert np.abs(centres[:3, None] - middle).max(2).min(0).max() < 1
     assert len(set(components.assign(x, np.zeros(60, int), centres, owner))) == 3
@@ -305,7 +305,7 @@ def test_stacking_is_what_scipy_finds():
 def test_the_mass_of_the_prior_is_even_over_families():
     a, b = (average.Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
     base, softmax = average.Product(None, None), SoftmaxMember(1.0)
-    np.testing.assert_allclose(stack.shares([a, b, b, softmax]), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
-    np.testing.assert_allclose(stack.shares([a, base]), [5 / 6, 1 / 6])
-    np.testing.assert_allclose(stack.shares([a, softmax, softmax]), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(stack.prior_mass([a, b, b, softmax]), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
+    np.testing.assert_allclose(stack.prior_mass([a, base]), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(stack.prior_mass([a, softmax, softmax]), [1 / 3, 1 / 3, 1 / 3])
     assert stack.strength(10) == 5 and stack.strength(1000) == 1

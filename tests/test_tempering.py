@@ -32,7 +32,7 @@ def test_the_exponent_is_that_of_refits_without_each_row():
         rest = NB().fit(np.delete(X, i, 0), np.delete(Y, i))
         prior[i], density[i] = (part[0] for part in pieces_of(rest, X[i : i + 1]))
 
-    mode = temper.expected(4, len(X))
+    mode = temper.expected_exponent(4, len(X))
 
     def loss(tau):
         score = log_softmax(prior + tau * density, axis=1)[np.arange(len(X)), Y].sum()

@@ -7,7 +7,7 @@ rows that are left out, and the statistics of the groups subtract these rows.
 import numpy as np
 
 
-def learn(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def fit_components(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
     """Find the centres of the components of every class.
 
     Parameters

@@ -106,7 +106,9 @@ class Split:
 
 
 @np.errstate(under="ignore")
-def learn(data: Rows, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int):
+def fit_average(
+    data: Rows, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int
+):
     """Learn an average.
 
     Parameters
@@ -223,8 +225,8 @@ def _weigh(split: Split, parts, densities, concentration, method):
     left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored)
     members = average.members_of(parts)
     whole = average.generative(members, parts)
-    prior = stack.shares(members)
-    expected = temper.expected(data.x.shape[1] + data.c.shape[1], left.weight.sum())
+    prior = stack.prior_mass(members)
+    expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.weight.sum())
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))

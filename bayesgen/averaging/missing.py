@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.averaging import draws
-from bayesgen.averaging.along import Members, Rows
+from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.numerics.pieces import patterns, pieces
 
 _COARSE, _FINE = 32, 32  # nodes

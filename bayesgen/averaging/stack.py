@@ -12,7 +12,7 @@ Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true,
 import numpy as np
 
 
-def shares(members) -> np.ndarray:
+def prior_mass(members) -> np.ndarray:
     """Return the shares a_m of the prior, (M,): in proportion to the mass of each family, and even within it."""
     families = [member.family for member in members]
     _, first, place, count = np.unique(families, return_index=True, return_inverse=True, return_counts=True)

@@ -48,7 +48,7 @@ def _normalised(joint):
     return joint
 
 
-def expected(columns: int, rows: float) -> float:
+def expected_exponent(columns: int, rows: float) -> float:
     """Return the exponent to expect from D columns and N rows, e^μ."""
     return (1 + 2 * columns / rows) ** -0.5
 

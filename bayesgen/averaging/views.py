@@ -57,7 +57,7 @@ class View(Record):
     def learn(cls, training: Training, count: int, rng) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        groups = components.learn(training.complete, rows.codes, rows.classes, rows.weight, count, rng)
+        groups = components.fit_components(training.complete, rows.codes, rows.classes, rows.weight, count, rng)
         return cls(training.warp, training.filling, *groups)
 
     @property

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import columns, draws
 from bayesgen.averaging.average import Average
-from bayesgen.averaging.learning import learn
+from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
@@ -168,7 +168,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
             self.classes_, codes = class_codes(y)
             concentration = self._concentration()
-            self.schema_ = Schema.learn(table, "auto")
+            self.schema_ = Schema.fit_average(table, "auto")
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
             rows = Rows(
@@ -180,7 +180,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             )
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `learn` refuses
-                    self.average_, self.scores_ = learn(
+                    self.average_, self.scores_ = fit_average(
                         rows,
                         method=self.weights,
                         bend=self.bend,

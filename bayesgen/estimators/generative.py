@@ -355,7 +355,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
 
     def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)
-        model = template.settled(statistics)
+        model = template.with_prior(statistics)
         if self._weak:
             warn_of_constant_columns(schema, statistics)
         posterior = inference(model, statistics, seed=self.random_state)

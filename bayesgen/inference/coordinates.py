@@ -59,7 +59,7 @@ from bayesgen.numerics.student import triangular_inverse
 class Coordinates(Hyperparameters, abc.ABC):
     """A conjugate model in coordinates for a sampler: the half of a `Model` that NUTS needs.
 
-    A subclass writes `latents`, `log_likelihood`, `near` and `sample_parameters`.
+    A subclass writes `latents`, `log_likelihood`, `start_from` and `sample_parameters`.
     """
 
     conjugate: ClassVar[bool] = True
@@ -74,7 +74,7 @@ class Coordinates(Hyperparameters, abc.ABC):
         """Return log p(all rows | coordinates), from their statistics, up to a constant. JAX."""
 
     @abc.abstractmethod
-    def near(self, statistics) -> Self:
+    def start_from(self, statistics) -> Self:
         """Return the record whose draws start chains: the posterior, or one close to it."""
 
     @abc.abstractmethod
@@ -109,7 +109,7 @@ class LeafCoordinates(Coordinates):
         """Return the coordinates of the leaf's posterior."""
         return self._revised(leaf=self.leaf.update(statistics))
 
-    def near(self, statistics) -> Self:
+    def start_from(self, statistics) -> Self:
         """Return the posterior."""
         return self.update(statistics)
 
@@ -423,11 +423,11 @@ class LineCoordinates(Coordinates):
         residual = statistics.target * noise - statistics.rows @ u * (1.0 if self.scaled else noise)
         return -0.5 * (statistics.n * z + (residual**2).sum())
 
-    def near(self, statistics):
+    def start_from(self, statistics):
         """Return the posterior, or one close to it where the prior of the weights does not scale with the noise."""
         return self._revised(alpha=self.alpha + statistics.n / 2)
 
     def sample_parameters(self, rng, size=()):
-        """Draw z and u, of a record that `near` made."""
+        """Draw z and u, of a record that `start_from` made."""
         z = np.log(self.alpha) - log_gammas(rng, self.alpha, size)
         return {"log_variance": z, "offset": rng.standard_normal((*size, len(self.mean)))}

@@ -41,7 +41,7 @@ def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
     jax = program.jax
     model, statistics = fresh(model, statistics)
     statistics = over_devices(statistics) if shard_rows else statistics
-    kernel, near = (num_warmup, target_accept), model.near(statistics)
+    kernel, near = (num_warmup, target_accept), model.start_from(statistics)
     correlated = may_correlate(model, near)
 
     def begin(*arguments):

@@ -48,7 +48,7 @@ class Mode:
 
 @one_blas_thread()
 def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int = 0) -> Mode:
-    """Minimise ``energy(step, origin, model, statistics)``, a negative log density, from draws of `Model.near`.
+    """Minimise ``energy(step, origin, model, statistics)``, a negative log density, from draws of `Model.start_from`.
 
     A trust region with the exact Hessian: posteriors here are ill-scaled (a mean is known to a thousandth of its prior
     spread), where L-BFGS needs thousands of steps and Newton a few dozen; under a separation prior on the penguins it
@@ -68,7 +68,7 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
     """
     from scipy.optimize import minimize
 
-    origin, spread = starter(model, statistics, model.near(statistics))(seed)
+    origin, spread = starter(model, statistics, model.start_from(statistics))(seed)
     scale = np.sqrt(np.asarray(spread))
     largest = max(np.size(a) for a in (scale, *program.jax.tree_util.tree_leaves(statistics)))
     check_memory(f"a Hessian of {len(scale)} parameters", 3 * 8 * len(scale) * largest, "use 'nuts'")

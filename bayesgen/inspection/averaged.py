@@ -7,7 +7,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import columns, draws, explanation, missing
-from bayesgen.averaging.along import Members, Rows
+from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.warp import far_rows
 from bayesgen.inspection.missing import Joint

@@ -316,7 +316,7 @@ def best_exponent(classifier, X, y, sample_weight=None) -> float:
         own = slice(i, i + 1)
         if weight[i] > 1:
             rest = rest + summed(own, weight - 1)
-        model = template.settled(rest).update(rest)
+        model = template.with_prior(rest).update(rest)
         log_prior[j] = model.log_predictive(nothing)[0]
         density[j] = model.log_predictive(select_rows(rows, own))[0] - log_prior[j]
     codes, own = codes[places], weight[places]
@@ -325,5 +325,5 @@ def best_exponent(classifier, X, y, sample_weight=None) -> float:
         * (classifier.statistics_.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
     )
     scored *= own.sum() / scored.sum()
-    mode = temper.expected(len(classifier.schema_.columns), scored.sum())
+    mode = temper.expected_exponent(len(classifier.schema_.columns), scored.sum())
     return float(temper.exponents(density[None], log_prior, codes, scored, mode)[0])

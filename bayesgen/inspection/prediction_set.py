@@ -198,7 +198,7 @@ class _Candidate:
         leaves = {name: s + _where(here, new[name]) for name, s in whole.leaves.items()}
         sums = SumStatistics(whole.classes.sums + here, whole.classes.base)
         self.all = ClassStatistics(sums, leaves, whole.squares + here)
-        self.model = template.settled(self.all)
+        self.model = template.with_prior(self.all)
         before = {name: _each(lambda a: a[:, None], s) for name, s in whole.leaves.items()}
         score = log_odds(self._log_joint(before, whole.classes.sums[None], new))[0, k]
         self.score = score + _SAME * max(1.0, abs(score)) if np.isfinite(score) else score

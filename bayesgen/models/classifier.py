@@ -48,9 +48,9 @@ class ClassConditional(ClassProgram, Conjugate):
     def with_leaves(self, classes, leaves: Mapping[str, ExponentialFamily]) -> Self:
         """Return the same model with other leaves of the same names."""
 
-    def settled(self, statistics: ClassStatistics) -> Self:
+    def with_prior(self, statistics: ClassStatistics) -> Self:
         """Return the model with its weak priors set from the statistics of the rows."""
-        leaves = self._leafwise(lambda name, leaf: leaf.settled(statistics.leaves[name]))
+        leaves = self._leafwise(lambda name, leaf: leaf.with_prior(statistics.leaves[name]))
         changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
         return self.with_leaves(self.classes, leaves) if changed else self
 
@@ -113,15 +113,15 @@ class ClassConditional(ClassProgram, Conjugate):
             return False
         return all(leaf.has_closed_form(statistics.leaves[name]) for name, leaf in self.leaves.items())
 
-    def near(self, statistics: ClassStatistics | PartlyLabelled):
+    def start_from(self, statistics: ClassStatistics | PartlyLabelled):
         """Return the posterior; where labels are missing or in doubt, one near the mode that the labels lead to."""
         if not self.conjugate:
             return None
-        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().near(statistics)
+        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().start_from(statistics)
 
     def starting_draws(self, statistics, rng, size):
         """Draw leaf by leaf from the exact posterior, or from the prior, where the leaf has them."""
-        known = {name: leaf.near(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
+        known = {name: leaf.start_from(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
         leaves = {n: leaf.sample_parameters(rng, size) for n, leaf in known.items() if is_conjugate(leaf)}
         return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
 

@@ -250,7 +250,7 @@ class ExponentialFamily(LeafProgram):
             result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
         return result
 
-    def settled(self, statistics: Statistics) -> "ExponentialFamily":
+    def with_prior(self, statistics: Statistics) -> "ExponentialFamily":
         """Return itself: only a `bayesgen.models.structures.WeakPrior` waits for rows."""
         return self
 

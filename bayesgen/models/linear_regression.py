@@ -365,7 +365,7 @@ class SemiConjugateLinearRegression(NormalWeights):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         return self.weights(1.0) | {"variance": variance}
 
-    def near(self, statistics):
+    def start_from(self, statistics):
         """The posterior of `LinearRegression` whose prior is the same at the mode of the variance."""
         factor = self.factor / self.noise_at_mode(statistics)
         return LinearRegression(

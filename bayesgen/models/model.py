@@ -77,7 +77,7 @@ class Model(Hyperparameters, abc.ABC):
         """Return `log_likelihood_rows` of ``params`` as a function of rows alone, for many pieces of rows."""
         return lambda x: self.log_likelihood_rows(params, x)
 
-    def near(self, statistics) -> "Conjugate | None":
+    def start_from(self, statistics) -> "Conjugate | None":
         """Return a conjugate model whose draws start chains and searches: the posterior, or one close to it.
 
         Return None where there is none: they start at draws of the prior, and look for the mode from there.
@@ -85,7 +85,7 @@ class Model(Hyperparameters, abc.ABC):
         return None
 
     def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
-        """Draw some sites to start at, where no model is `near`; the other sites are drawn from the program."""
+        """Draw some sites to start at, where no model is `start_from`; the other sites are drawn from the program."""
         return {}
 
     def log_abs_det_jacobian(self, params: Params) -> Any:
@@ -139,7 +139,7 @@ class Conjugate(Model):
         """Tell if `update` takes these statistics: not with gaps under a full covariance, nor with unknown classes."""
         return True
 
-    def near(self, statistics) -> "Conjugate | None":
+    def start_from(self, statistics) -> "Conjugate | None":
         """Return the posterior, where it has a closed form."""
         return self.update(statistics) if self.has_closed_form(statistics) else None
 

@@ -67,7 +67,7 @@ class ReferencePrior(ConjugateFamily):
         """Return the prior of several columns."""
         return replace(self, shape=(columns,))
 
-    def settled(self, statistics: Any):
+    def with_prior(self, statistics: Any):
         """Return the prior of as many columns as the rows have."""
         shape = statistics.mean.shape[1:] if isinstance(statistics, Moments) else statistics.sums.shape[1:-1]
         return replace(self, shape=shape)
@@ -143,7 +143,7 @@ class ReferenceVector(GaussianVector, ReferencePrior):
 
     shared: bool = static(default=False, kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
-    def settled(self, statistics):
+    def with_prior(self, statistics):
         """Return itself: a vector is one observation."""
         return self
 

@@ -36,9 +36,9 @@ class WeakPrior(ExponentialFamily):
 
     def parameters(self):
         """Raise NoClosedForm: there is no prior to sample from."""
-        raise NoClosedForm("a weak prior follows the rows: sum them, and take `settled`")
+        raise NoClosedForm("a weak prior follows the rows: sum them, and take `with_prior`")
 
-    def settled(self, statistics):
+    def with_prior(self, statistics):
         """Return the leaf whose prior follows ``statistics``."""
         return self.make(statistics)
 

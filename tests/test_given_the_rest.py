@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
-from bayesgen.averaging.along import Members
+from bayesgen.averaging.given_the_rest import Members
 from bayesgen.averaging.missing import entries
 
 rng = np.random.default_rng(0)
