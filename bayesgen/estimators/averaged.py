@@ -168,7 +168,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
             self.classes_, codes = class_codes(y)
             concentration = self._concentration()
-            self.schema_ = Schema.fit_average(table, "auto")
+            self.schema_ = Schema.learn(table, "auto")
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
             rows = Rows(
@@ -179,7 +179,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 len(self.classes_),
             )
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `learn` refuses
+                with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `fit_average` refuses
                     self.average_, self.scores_ = fit_average(
                         rows,
                         method=self.weights,
