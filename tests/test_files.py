@@ -341,6 +341,25 @@ def test_a_length_that_is_not_that_of_the_file_is_told_before_it_is_read(tmp_pat
         bg.load(path)
 
 
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_a_sparse_file_of_any_size_is_refused_before_memory_is_asked_for(tmp_path, untrusted):
+    path, size = tmp_path / "model.nc", 50 * 10**9
+    with path.open("wb") as file:
+        file.truncate(size)  # of nothing: it takes no room
+        file.seek(size)
+        file.write(disk._END.pack(disk._MAGIC, disk.VERSION, size) + bytes(32))
+    with pytest.raises(ValueError, match=r"model\.nc: a file of 50 GB, where at most 17 GB are saved"):
+        bg.load(path, untrusted=untrusted)
+
+
+def test_what_would_not_be_read_again_is_not_saved(saved, monkeypatch):  # noqa: F811
+    before = saved.read_bytes()
+    monkeypatch.setattr(disk, "_LARGEST", 1000)
+    with pytest.raises(ValueError, match="keep fewer draws or fewer rows"):
+        FITTED.save(saved)
+    assert saved.read_bytes() == before
+
+
 # -- in a process of its own
 
 

@@ -24,6 +24,7 @@ VERSION = 2  # of the format of saved files and of pickles
 _END = struct.Struct("<12sIQ")
 _MAGIC = b"bayesgen end"
 _SIZE = _END.size + 32
+_LARGEST = 1 << 34  # bytes of a content: 16 GiB; a sparse file can be of any size and take no room on the disk
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -264,7 +265,9 @@ def _settle(folder: Path) -> None:
 
 
 def seal(content: bytes, version: int = VERSION) -> bytes:
-    """Return the bytes to write behind a content."""
+    """Return the bytes to write behind a content; raise a ValueError where `unsealed` would refuse it by its size."""
+    if len(content) > _LARGEST:
+        raise ValueError(f"{_too_large(len(content))}; keep fewer draws or fewer rows")
     end = _END.pack(_MAGIC, version, len(content))
     digest = hashlib.sha256(content)
     digest.update(end)
@@ -277,7 +280,7 @@ def unsealed(path) -> bytes:
     Raises
     ------
     ValueError
-        If the file is damaged, is in another format, or was never sealed.
+        If the file is damaged, is in another format, was never sealed, or is larger than any that is written.
     """
     path = Path(path)
     regular(path)
@@ -291,7 +294,12 @@ def unsealed(path) -> bytes:
             raise ValueError(f"{path}: {_without_seal(file)}")
         if length != size - _SIZE:
             raise ValueError(f"{path}: the file is damaged: {size - _SIZE} bytes where {length} were written")
-        content = file.read(length)
+        if length > _LARGEST:
+            raise ValueError(f"{path}: {_too_large(length)}: bayesgen has not written it")
+        try:
+            content = file.read(length)
+        except MemoryError:
+            raise ValueError(f"{path}: its {length / 1e9:.2g} GB do not fit into memory") from None
     if seal(content, version) != end:
         raise ValueError(f"{path}: the file is damaged: its bytes do not fit their checksum; take a copy, or fit anew")
     if version != VERSION:
@@ -300,6 +308,10 @@ def unsealed(path) -> bytes:
             "update bayesgen"
         )
     return content
+
+
+def _too_large(size: int) -> str:
+    return f"a file of {size / 1e9:.0f} GB, where at most {_LARGEST / 1e9:.0f} GB are saved"
 
 
 def _without_seal(file) -> str:
