@@ -129,7 +129,7 @@ def to_float(values, column) -> np.ndarray:
 
     missing = pd.isna(values)
     result = np.full(len(values), np.nan)
-    text = next((v for v in values[~missing] if isinstance(v, str | bytes)), None)
+    text = a_word(values[~missing])
     try:
         if text is not None:
             raise ValueError
@@ -144,6 +144,52 @@ def to_float(values, column) -> np.ndarray:
     except TypeError as error:
         raise InputTypeError(f"column {column!r}: {error}", column=column) from None
     return result
+
+
+def a_word(values) -> Any:
+    """Return the first text among values that is no number, else the first text; None where there is none."""
+    texts = (v for v in values if isinstance(v, str | bytes))
+    some = next(texts, None)
+    return some if some is None or not _is_number(some) else next((v for v in texts if not _is_number(v)), some)
+
+
+def _is_number(text) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def joined_levels(a: tuple, b: tuple) -> tuple:
+    """Merge two tuples of levels: in their own order where one has all of the other's, else sorted."""
+    if len(a) < len(b):
+        a, b = b, a
+    both = set(a).union(b)
+    return a if len(both) == len(a) else sorted_levels(both)
+
+
+def declared_levels(series) -> tuple | None:
+    """Return the levels that the type of a narwhals Series declares, unused ones too; None where it declares none."""
+    if hasattr(series.dtype, "categories"):
+        return tuple(series.dtype.categories)
+    native = series.to_native()
+    if series.implementation.is_pandas() and hasattr(native, "cat"):
+        return tuple(native.cat.categories.tolist())
+    arrow = native if series.implementation.is_pyarrow() else _arrow_of(native)
+    if not hasattr(getattr(arrow, "type", None), "index_type"):  # that of a dictionary
+        return None
+    found: tuple = ()
+    for chunk in arrow.chunks:
+        found = joined_levels(found, tuple(v for v in chunk.dictionary.to_pylist() if v is not None))
+    return found
+
+
+def _arrow_of(series) -> Any:
+    """Return the Arrow array of a pandas Series of an Arrow type, else None."""
+    if not hasattr(getattr(series, "dtype", None), "pyarrow_dtype"):
+        return None
+    return series.array.__arrow_array__()
 
 
 def sorted_levels(levels) -> tuple:

@@ -188,7 +188,7 @@ def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]
     from pyarrow import parquet
 
     whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}
-    file = parquet.ParquetFile(path)
+    file = parquet.ParquetFile(path, page_checksum_verification=True)
     table, metadata = file.read(), file.metadata.metadata or {}
     names = table.column_names
     pandas = json.loads(metadata.get(b"pandas", b"{}"))
@@ -196,14 +196,24 @@ def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]
     table = table.rename_columns([str(place) for place in range(len(names))]).replace_schema_metadata()
     frame = table.to_pandas(types_mapper=(whole | {pa.bool_(): pd.BooleanDtype()}).get)
     kept = [place for place, name in enumerate(names) if name not in index]
-    declared: dict[str, int | None] = {}
-    if b"ARROW:schema" in metadata:  # Parquet itself has dictionaries of text alone
+    return [(names[place], frame.iloc[:, place]) for place in kept], declared_categories(metadata)
+
+
+def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int | None]:
+    """Return the columns that the metadata of a Parquet file declares as categories, with their number where it has it.
+
+    Parquet itself has dictionaries of text alone: a category of whole numbers is a column of whole numbers.
+    """
+    import pyarrow as pa
+
+    metadata, declared = metadata or {}, {}
+    if b"ARROW:schema" in metadata:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[b"ARROW:schema"])))
         declared = {field.name: None for field in schema if pa.types.is_dictionary(field.type)}
-    for column in pandas.get("columns", []):
+    for column in json.loads(metadata.get(b"pandas", b"{}")).get("columns", []):
         if column.get("pandas_type") == "categorical" and column.get("metadata"):
             declared[column["field_name"]] = column["metadata"].get("num_categories")
-    return [(names[place], frame.iloc[:, place]) for place in kept], declared
+    return declared
 
 
 _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")  # that keep 2^53 + 1 beside a gap

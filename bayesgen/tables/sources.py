@@ -9,6 +9,7 @@ import glob
 import hashlib
 import os
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from bayesgen.tables.batches import (
     parts_of,
     without_index,
 )
-from bayesgen.tables.files import CSV, PARQUET
+from bayesgen.tables.files import CSV, PARQUET, declared_categories
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import column_of, kind_of
 
@@ -161,11 +162,13 @@ class ParquetFiles(Source):
 
     def __init__(self, dataset):
         self.fragments, self.rows, first = [], 0, None
+        self._categories: set[str] = set()
         for fragment in dataset.get_fragments():
             with located(str(fragment.path)):
                 schema, groups = fragment.physical_schema, fragment.row_groups
                 first = first or (fragment.path, schema)
                 check_like(schema, *first)
+                self._categories |= declared_categories(fragment.metadata.metadata).keys()
             self.rows += sum(group.num_rows for group in groups)
             self.fragments.append(fragment)
         self.schema = dataset.schema
@@ -177,7 +180,8 @@ class ParquetFiles(Source):
 
     def types(self, target, weight):
         """Return the kinds of the columns."""
-        return declared(self.schema, target, weight)
+        found = declared(self.schema, target, weight)
+        return replace(found, kinds=found.kinds | dict.fromkeys(found.kinds.keys() & self._categories, "O"))
 
     def jobs(self, columns=None):
         """Yield a job for each row group."""
@@ -200,17 +204,33 @@ class ParquetFiles(Source):
         with fragment.filesystem.open_input_file(fragment.path) as opened:
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
             how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
-            file = parquet.ParquetFile(opened, metadata=fragment.metadata, **how)
+            file = parquet.ParquetFile(opened, metadata=fragment.metadata, page_checksum_verification=True, **how)
             batches = file.iter_batches(ROWS, row_groups=[group], columns=own, use_threads=False)
             try:
                 for batch in batches:
                     for name, value in keys.items():
                         column = pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
                         batch = batch.append_column(name, column)
+                    for name in self._categories.intersection(own):
+                        batch = batch.set_column(*_category(batch, name))
                     yield batch.select(names)
             except (ValueError, OSError) as error:
                 broken = [name for name in own if not _readable(file, group, name)]
                 raise ValueError(f"columns {listed(broken)} cannot be read: {error}") from error
+
+
+def _category(batch, name: str) -> tuple[int, str, Any]:
+    """Return the place, the name and the values of a column as a category, whose levels are sorted where we make it."""
+    import pyarrow as pa
+
+    place = batch.schema.get_field_index(name)
+    values = batch.column(place)
+    if not pa.types.is_dictionary(values.type):
+        coded = values.dictionary_encode()
+        order = np.argsort(coded.dictionary.to_numpy(zero_copy_only=False), kind="stable")
+        ranks = pa.array(np.argsort(order), pa.int32())
+        values = pa.DictionaryArray.from_arrays(ranks.take(coded.indices), coded.dictionary.take(pa.array(order)))
+    return place, name, values
 
 
 def _near(fragment) -> bool:
@@ -276,6 +296,12 @@ def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
         return Stream(lambda: data, False)
     if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars
         return Stream(functools.partial(_of_lazy, data), True)
+    if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
+        try:
+            table = pa.Table.from_pandas(data)
+        except pa.ArrowException:  # a column holds values of several types, which Arrow has not
+            return Tables([data])
+        return Stream(table.to_reader, True, len(table))
     if hasattr(data, "__arrow_c_stream__"):
         rows = len(data) if hasattr(data, "__len__") else None
         return Stream(lambda: pa.RecordBatchReader.from_stream(data), True, rows)

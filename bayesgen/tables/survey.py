@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from bayesgen.core.errors import InputError, listed
-from bayesgen.tables.columns import sorted_levels
+from bayesgen.tables.columns import a_word, joined_levels
 from bayesgen.tables.description import Columns
 from bayesgen.tables.labels import declared_classes
-from bayesgen.tables.rows import arrow_of, distinct_labels, split
+from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.table import Table
 
 _KINDS = {"b": "True and False", "f": "numbers", "O": "text or categories"}
@@ -30,12 +29,15 @@ class Survey(Columns):
         Classes found.
     sparse : bool
         True if the rows are a sparse matrix.
+    words : dict
+        A text of each column that holds some, one that is no number if there is one.
     """
 
     kinds: dict[str, str]
     levels: dict[str, tuple] = field(default_factory=dict)
     labels: frozenset = frozenset()
     sparse: bool = False
+    words: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         self.columns = tuple(self.kinds)
@@ -56,8 +58,9 @@ class Survey(Columns):
         if table.sparse:
             return cls(dict.fromkeys(table.columns, "f"), {}, classes, True)
         kinds = {c: _observed_kind(table, c) for c in table.columns}
-        levels = {c: _levels(batch, table, c) if kinds.get(c) else () for c in wanted}
-        return cls(kinds, levels, classes)
+        levels = {c: table.categories(c) if kinds.get(c) else () for c in wanted}
+        words = {c: word for c, kind in kinds.items() if kind == "O" and (word := a_word(table.labels(c))) is not None}
+        return cls(kinds, levels, classes, words=words)
 
     def __add__(self, other: "Survey") -> "Survey":
         if self.kinds.keys() != other.kinds.keys():
@@ -70,14 +73,19 @@ class Survey(Columns):
             theirs = other.kinds[column]
             if mine and theirs and mine != theirs:
                 raise InputError(
-                    f"column {column!r} holds {_KINDS.get(theirs, theirs)}, where it held {_KINDS.get(mine, mine)} "
-                    "before; convert it to one type",
+                    f"column {column!r} holds {other._content(column)}, where it held {self._content(column)} before; "
+                    "convert it to one type",
                     column=column,
                     kind=theirs,
+                    value=(self.words | other.words).get(column),
                 )
             kinds[column] = mine or theirs
-        levels = {c: _joined(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
-        return Survey(kinds, levels, self.labels | other.labels, self.sparse)
+        levels = {c: joined_levels(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
+        return Survey(kinds, levels, self.labels | other.labels, self.sparse, other.words | self.words)
+
+    def _content(self, column: str) -> str:
+        kind = self.kinds[column]
+        return _KINDS.get(kind, kind) + (f" ({self.words[column]!r})" if column in self.words else "")
 
     @property
     def classes(self):
@@ -103,30 +111,6 @@ def _some(table: Table, column: str) -> bool:
     import pandas as pd
 
     return bool((~pd.isna(table.labels(column))).any())
-
-
-def _levels(batch, table: Table, column: str) -> tuple:
-    """Return the levels of a column, in order: declared by its type, else found in it."""
-    import pyarrow as pa
-
-    arrow: Any = arrow_of(batch)
-    if arrow is None:
-        return table.categories(column)
-    values = arrow.column(column)
-    if pa.types.is_dictionary(values.type):
-        found: tuple = ()
-        for chunk in values.chunks:
-            found = _joined(found, tuple(v for v in chunk.dictionary.to_pylist() if v is not None))
-        return found
-    return table.categories(column)
-
-
-def _joined(a: tuple, b: tuple) -> tuple:
-    """Merge two tuples of levels: in their own order where one has all of the other's, else sorted."""
-    if len(a) < len(b):
-        a, b = b, a
-    both = set(a).union(b)
-    return a if len(both) == len(a) else sorted_levels(both)
 
 
 def kind_of_type(kind) -> str:

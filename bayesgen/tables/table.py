@@ -15,6 +15,7 @@ from bayesgen.tables.columns import (
     array_of,
     block_of,
     check_distinct,
+    declared_levels,
     factorize,
     frame_of,
     object_kind,
@@ -145,7 +146,7 @@ class Table(Columns):
         series, kind = self._series(column), self._taken(column)
         if series.dtype.is_integer() and not series.null_count():
             return of_whole(series.to_numpy())
-        if kind != "O" or hasattr(series.dtype, "categories") or hasattr(series.to_native(), "cat"):
+        if kind != "O" or declared_levels(series) is not None:
             return None
         seen = len(self) - series.null_count()
         found = of_labels(series.drop_nulls().unique(), seen)
@@ -223,12 +224,8 @@ class Table(Columns):
     def categories(self, column: str) -> tuple:
         """Return the declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
         self._taken(column)
-        if self._frame is not None:
-            series = self._series(column)
-            if hasattr(series.dtype, "categories"):
-                return tuple(series.dtype.categories)
-            if series.implementation.is_pandas() and hasattr(series.to_native(), "cat"):
-                return tuple(series.to_native().cat.categories.tolist())
+        if self._frame is not None and (declared := declared_levels(self._series(column))) is not None:
+            return declared
         if (levels := self._levels) is not None:
             return levels.categories(self.place[column])
         return sorted_levels(self._distinct(column)[1])
