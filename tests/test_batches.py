@@ -231,10 +231,15 @@ def test_a_damaged_file_is_named(folder):
 
 DAMAGED = {
     "of no bytes": ("2.parquet", b"", "2.parquet: .*0 bytes"),
-    "CSV of no bytes": ("a.csv", b"", "a.csv: Empty CSV file"),
+    "CSV of no bytes": ("a.csv", b"", "a.csv: the file is empty"),
     "CSV of a header": ("a.csv", b"x,kind,weight\n", "no rows"),
-    "CSV with a short row": ("a.csv", b"x,kind,weight\n1,a,1\n2,b\n", "a.csv: .*Expected 3 columns, got 2"),
-    "CSV that is no text": ("a.csv", b"x,kind,weight\n1,\xff\xfe,1\n", "a.csv.*invalid UTF8"),
+    "CSV with a short row": (
+        "a.csv",
+        b"x,kind,weight\n1,a,1\n2,b\n",
+        "a.csv, rows 0 to 1: the weight weight must hold",
+    ),
+    "CSV with a long row": ("a.csv", b"x,kind,weight\n1,a,1\n2,b,1,3\n", "a.csv.*Expected 3 fields in line 3, saw 4"),
+    "CSV that is no text": ("a.csv", b"x,kind,weight\n1,\xff\xfe,1\n", "a.csv.*its text is not UTF-8"),
     "CSV that ends early": (
         "a.csv.gz",
         gzip.compress(b"x,kind,weight\n1,a,1\n" * 20)[:-12],

@@ -99,15 +99,21 @@ def declared(schema, target, weight) -> Survey:
     return Survey({name: kind_of_type(schema.field(name).type) for name in columns})
 
 
-def check_like(schema, path, first) -> None:
-    """Raise an error if a file has other columns than the first, or one of another kind."""
-    here, there = (set(without_index(s)) for s in (schema, first))
+def check_columns(names: Iterable[str], path, first: Iterable[str]) -> None:
+    """Raise an error if a file has other columns than the first."""
+    here, there = set(names), set(first)
     if here != there:
         raise ValueError(
             f"its columns are not those of {path}: it lacks {listed(sorted(there - here))} and has besides "
             f"{listed(sorted(here - there))}"
         )
-    for name in sorted(here):
+
+
+def check_like(schema, path, first) -> None:
+    """Raise an error if a file has other columns than the first, or one of another kind."""
+    names = without_index(schema)
+    check_columns(names, path, without_index(first))
+    for name in sorted(names):
         mine, other = schema.field(name).type, first.field(name).type
         if mine != other and kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
             raise ValueError(f"column {name!r} is of the type {mine}, in {path} of the type {other}")

@@ -1,22 +1,25 @@
 """Tables in files: the one place that reads CSV, whose fields are text, and Parquet, whose columns have types."""
 
 import base64
-import io
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bayesgen.core.errors import counted, listed, quoted
+from bayesgen.tables.batches import located
+from bayesgen.tables.fields import Fields
+from bayesgen.tables.opening import ENDINGS, Opened, opened
 from bayesgen.tables.text import column_of, with_point
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["text", "number", "label", "category"]
-PARQUET, CSV = (".parquet", ".pq"), (".csv", ".csv.gz")  # how their names end
+PARQUET = (".parquet", ".pq")  # how their names end
+CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ def read(
     ValueError
         If there is no such file, or it cannot be read, or a column is there twice.
     """
+    import pyarrow as pa
+
     from bayesgen import data
 
     if decimal not in (".", ","):
@@ -87,34 +92,29 @@ def read(
         path, source = data.path(name), f"{name} (built in)"
     if content is None and not path.exists():
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
-    parquet = path.suffix.lower() in PARQUET if content is None else content[:4] == b"PAR1"
     source = "the standard input" if content is not None else source
-
-    def opened() -> Any:
-        return path if content is None else io.BytesIO(content)
-
     declared: dict[str, int | None] = {}
-    try:
-        if parquet:
-            table, declared = _parquet(opened())
-        else:
-            table = _csv(opened, sep)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name}: not readable as CSV: its text is not UTF-8 (byte {error.start}), but perhaps that of an older "
-            "Windows: save it as 'CSV UTF-8', or convert it by iconv -f windows-1252 -t utf-8"
-        ) from None
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{name}: not readable as {'Parquet' if parquet else 'CSV'}: {error}") from None
-    if table is None:
-        raise ValueError(f"{name}: the file is empty")
+    with located(source):
+        file = opened(path, content)
+        if not file.parquet and content is None and path.suffix.lower() in PARQUET:
+            raise ValueError("not readable as Parquet: it does not begin as such a file does, with PAR1")
+        try:
+            if file.parquet:
+                table, declared = _parquet(file.open())
+            else:
+                fields = Fields(file, sep)
+                schema = pa.schema([(column, pa.string()) for column in fields.names])
+                whole = pa.Table.from_batches(fields.blocks(), schema)
+                table = [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
+        except (ValueError, OSError) as error:
+            raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
     twice = [column for column, count in Counter(column for column, _ in table).items() if count > 1]
     if twice:
         raise ValueError(f"{name}: the column {twice[0]!r} is there twice; rename one")
     columns, gaps, missing, kinds = {}, {}, set(missing), kinds or {}
     for column, fields in table:
         kind = kinds.get(column)
-        if parquet:
+        if file.parquet:
             columns[column], gaps[column] = _parquet_column(fields, column in declared, missing, kind)
         else:
             kind = "text" if kind in ("label", "category") else kind
@@ -124,61 +124,22 @@ def read(
                 if numbers.dtype.kind in "iuf":
                     columns[column], gaps[column] = numbers, spelled
     rows = len(table[0][1]) if table else 0
-    return TableFile(_frame(columns, rows), source, path, gaps, tuple(_lost_levels(columns, declared)))
+    notes = [*_lost_levels(columns, declared), *([] if content is not None else _misnamed(path, file))]
+    return TableFile(_frame(columns, rows), source, path, gaps, tuple(notes))
+
+
+def _misnamed(path: Path, file: Opened):
+    """Yield what the name of a file does not say of its content."""
+    if file.parquet and path.suffix.lower() not in PARQUET:
+        yield "Parquet, which its name does not say"
+    if file.compressed and path.suffix.lower() != ENDINGS[file.compressed]:
+        yield f"compressed by {file.compressed}, which its name does not say"
 
 
 def _frame(columns, rows):
     import pandas as pd
 
     return pd.DataFrame(columns, index=pd.RangeIndex(rows))
-
-
-def _csv(opened, sep: str) -> "list[tuple[str, Any]] | None":
-    """Return the name and the fields of each column, all of them text; None where there is not even a header.
-
-    ``opened()`` gives the file from its beginning. pandas would rename a column that is there twice, and take the first
-    one for an index where rows are longer than the header, so the header is read as a row. Arrow reads what it can,
-    eight times as fast, and pandas the rest: rows that are too short, a single column (where a blank line is a gap),
-    and files with faults.
-    """
-    import pandas as pd
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if len(sep) != 1:
-        raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
-    how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": sep}
-    try:
-        head = pd.read_csv(opened(), **how, nrows=1)
-        width = head.shape[1]
-        if width == 1:
-            if others := [other for other in ";\t|" if other != sep and other in str(head.iloc[0, 0])]:
-                given = "tab" if others[0] == "\t" else repr(others[0])
-                raise ValueError(f"one column, whose name holds {others[0]!r}: give --sep {given}")
-            table = pd.read_csv(opened(), **how, skip_blank_lines=False)
-            table = table.iloc[(table[0] != "").to_numpy().argmax() :]
-        else:
-            names = [str(place) for place in range(width)]
-            try:
-                read = csv.read_csv(
-                    opened(),
-                    csv.ReadOptions(use_threads=False, column_names=names),
-                    csv.ParseOptions(delimiter=sep, newlines_in_values=True),
-                    csv.ConvertOptions(
-                        column_types=dict.fromkeys(names, pa.string()), quoted_strings_can_be_null=False
-                    ),
-                )
-                texts = [read.column(name).combine_chunks() for name in names]
-                return [(_header(text[0].as_py(), place), text[1:]) for place, text in enumerate(texts)]
-            except pa.ArrowInvalid:
-                table = pd.read_csv(opened(), **how)
-    except pd.errors.EmptyDataError:
-        return None
-    return [(_header(table.iloc[0, place], place), table.iloc[1:, place]) for place in range(table.shape[1])]
-
-
-def _header(name: str, place: int) -> str:
-    return name or f"Unnamed: {place}"
 
 
 def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]]:

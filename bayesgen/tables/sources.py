@@ -25,48 +25,37 @@ from bayesgen.tables.batches import (
     Source,
     Stream,
     Tables,
+    check_columns,
     check_like,
     declared,
     located,
     parts_of,
     without_index,
 )
+from bayesgen.tables.fields import Fields
 from bayesgen.tables.files import CSV, PARQUET, declared_categories
+from bayesgen.tables.opening import opened
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import column_of, kind_of
 
-_BYTES = 1 << 23  # of a block
 _END = 1 << 16  # bytes of either end of a file, which tell it from others
 
 
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
-    def __init__(self, paths: Sequence[str], missing: Sequence[str] = ()):
-        from pyarrow import csv
-
-        self.paths, self.missing, first = list(paths), set(missing), None
+    def __init__(self, paths: Sequence[str], missing: Sequence[str] = (), sep: str = ","):
+        self.paths, self.missing, self._files = list(paths), set(missing), []
         self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
         for path in self.paths:
             with located(path):
-                with csv.open_csv(path, csv.ReadOptions(block_size=_BYTES), *self._options(None)) as reader:
-                    schema = reader.schema
-                twice = [name for name in schema.names if schema.names.count(name) > 1]
+                self._files.append(Fields(opened(path), sep))
+                names = self._files[-1].names
+                twice = [name for name in names if names.count(name) > 1]
                 if twice:
                     raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
-                first = first or (path, schema)
-                check_like(schema, *first)
-        assert first is not None
-        self.columns = first[1].names
-
-    def _options(self, columns):
-        import pyarrow as pa
-        from pyarrow import csv
-
-        text = {name: pa.string() for name in columns or ()}
-        how: Any = {"include_columns": columns} if columns else {}
-        convert = csv.ConvertOptions(column_types=text, strings_can_be_null=False, **how)
-        return csv.ParseOptions(newlines_in_values=False), convert
+                check_columns(names, self.paths[0], self._files[0].names)
+        self.columns = self._files[0].names
 
     def identity(self):
         """Return size and time of each file, and a digest of its two ends."""
@@ -113,22 +102,16 @@ class CsvFiles(Source):
 
     def _texts(self, columns) -> Iterator[Job]:
         """Yield jobs for the blocks as they stand in the files, every field as text."""
-        from pyarrow import csv
-
-        for path in self.paths:
-            row = 0
-            with located(path):
-                reader = csv.open_csv(path, csv.ReadOptions(block_size=_BYTES), *self._options(columns))
-            with reader:
-                while True:
-                    with located(f"{path}, after row {row}"):
-                        batch = next(reader, None)
-                    if batch is None:
-                        break
-                    if len(batch):
-                        place = f"{path}, rows {row} to {row + len(batch) - 1}"
-                        yield Job(place, functools.partial(iter, (batch,)), functools.partial(str, len(batch)))
-                        row += len(batch)
+        for path, fields in zip(self.paths, self._files, strict=True):
+            row, blocks = 0, fields.blocks(columns)
+            while True:
+                with located(f"{path}, after row {row}"):
+                    block = next(blocks, None)
+                if block is None:
+                    break
+                place = f"{path}, rows {row} to {row + len(block) - 1}"
+                yield Job(place, functools.partial(iter, (block,)), functools.partial(str, len(block)))
+                row += len(block)
 
 
 def kinds_of(schema) -> dict[str, str]:
@@ -330,7 +313,7 @@ def _files(names: list[str], missing) -> Source:
     if len(names) == 1 and "://" in names[0]:
         return ParquetFiles(dataset.dataset(names[0], format="parquet", partitioning="hive"))
     found = [path for name in names for path in _expanded(name)]
-    parquet = [path for path in found if path.lower().endswith(PARQUET)]
+    parquet = [path for path in found if _is_parquet(path)]
     if parquet and len(parquet) < len(found):
         raise ValueError(f"files of several formats: {named(found)}; give those of one")
     if parquet:
@@ -352,7 +335,12 @@ def _expanded(name: str) -> list[str]:
         found = [name] if os.path.isfile(name) else sorted(glob.glob(name, recursive=True))
     if not found:
         raise ValueError(f"{name}: no such file, nor a folder or pattern of Parquet or CSV files")
-    unknown = [path for path in found if not path.lower().endswith((*PARQUET, *CSV))]
-    if unknown:
-        raise ValueError(f"{unknown[0]}: neither Parquet ({', '.join(PARQUET)}) nor CSV ({', '.join(CSV)}) by its name")
     return found
+
+
+def _is_parquet(path: str) -> bool:
+    """Return True for Parquet by its name, or by its first bytes."""
+    if path.lower().endswith(PARQUET):
+        return True
+    with located(path), open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
