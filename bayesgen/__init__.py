@@ -15,6 +15,7 @@ from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.estimators.regression import LinearRegressor
 from bayesgen.files.storage import load
 from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
+from bayesgen.tables.account import read_table
 
 if TYPE_CHECKING:
     from bayesgen import plot
@@ -45,6 +46,7 @@ __all__ = [
     "load",
     "models",
     "plot",
+    "read_table",
 ]
 
 

@@ -236,9 +236,9 @@ def test_a_file_written_again_is_refused_by_its_time(files, path):
 @pytest.fixture
 def text(tmp_path, monkeypatch):
     """A CSV file that is read in several blocks."""
-    from bayesgen.tables import sources
+    from bayesgen.tables import fields
 
-    monkeypatch.setattr(sources, "_BYTES", 1 << 10)
+    monkeypatch.setattr(fields, "_BYTES", 1 << 10)
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.integers(10, 99, 4000), "kind": rng.choice(["a", "b"], 4000)})
     table.to_csv(tmp_path / "rows.csv", index=False)

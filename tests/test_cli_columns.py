@@ -238,7 +238,7 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
     monkeypatch.chdir(office)
     given = ("office.csv", "--target", "spät", "--sep", ";")
     code, out, err = run(*given, "--output", tmp_path / "a.nc", command="fit")
-    assert code == 0 and "Grösse left out: numbers with a decimal comma; --decimal ',' reads them" in out
+    assert code == 0 and "Grösse left out: numbers as text, such as '11,83'; --decimal ',' reads them" in out
     code, out, err = run(*given, "--decimal", ",", "--output", tmp_path / "b.nc", command="fit")
     assert code == 0 and "gaussian: Grösse" in out and "categorical: Art (1,5, a)" in out.replace("'", "")
     assert "7 missing values integrated out (7 empty)" in out
@@ -249,7 +249,7 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
         found.append(pd.read_csv(tmp_path / "p.csv")["p_ja"])
     assert (found[0] == found[1]).all()
     code, _, err = run(tmp_path / "b.nc", "office.csv", "--sep", ";", command="predict")
-    assert code == 2 and "column 'Grösse' holds numbers with a decimal comma: give --decimal ','" in err
+    assert code == 2 and "column 'Grösse' holds numbers as text, such as '11,83'; --decimal ',' reads them" in err
 
 
 @pytest.mark.parametrize(
@@ -269,5 +269,8 @@ def test_how_else_a_file_is_written(office, monkeypatch, given, message):
 
 def test_decimal_commas_of_a_data_frame_are_told(office):
     table = pd.read_csv(office / "office.csv", sep=";")
-    with pytest.warns(UserWarning, match=r"'Grösse' holds numbers with a decimal comma as text, which pandas.read_csv"):
+    with pytest.warns(
+        UserWarning,
+        match=r"'Grösse' holds numbers as text, such as '.*': bayesgen.read_table\(path, decimal=','\) reads",
+    ):
         bg.NaiveBayesClassifier().fit(table[["Grösse", "Art"]], table["spät"])

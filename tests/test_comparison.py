@@ -8,9 +8,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from bayesgen import NUTS, Exact, compare_models, data, evaluation, plot
-from bayesgen.cli.prepare import prepare
 from bayesgen.comparison import compare, usable_folds
 from bayesgen.comparison.candidates import CANDIDATES
+from bayesgen.tables.cleaning import prepare
 
 
 def mixed(n=60):

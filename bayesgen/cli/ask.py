@@ -39,6 +39,7 @@ def predict(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    thousands: shell.Thousands = "",
     unseen: shell.Unseen = "missing",
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
@@ -48,7 +49,11 @@ def predict(
     from bayesgen.estimators.predictions import predictions
     from bayesgen.files import storage
 
-    csv, piped, decided = reading.Csv(sep, decimal), str(output) == "-", loss is not None or reject_cost is not None
+    csv, piped, decided = (
+        reading.Csv(sep, decimal, thousands),
+        str(output) == "-",
+        loss is not None or reject_cost is not None,
+    )
     out, err = report.consoles()
     out = err if piped else out
     with one_line(err):
@@ -98,6 +103,7 @@ def explain(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    thousands: shell.Thousands = "",
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
@@ -110,7 +116,7 @@ def explain(
         classifier = storage.load(model)
         if not hasattr(classifier, "schema_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
-        _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal))
+        _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands))
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):

@@ -41,6 +41,8 @@ def compare(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    thousands: shell.Thousands = "",
+    limits: shell.Limits = False,
     seed: shell.Seed = 0,
     json: shell.Json = False,
 ):
@@ -59,7 +61,9 @@ def compare(
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
+        read, prepared = reading.prepared(
+            file, target, model, missing, reading.Csv(sep, decimal, thousands, limits), roles
+        )
         families = prepared.features
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold

@@ -32,6 +32,8 @@ def fit(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    thousands: shell.Thousands = "",
+    limits: shell.Limits = False,
     seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
@@ -42,7 +44,9 @@ def fit(
         how = reading.inference(inference.strip().lower())
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         reading.keep_inputs(output, file)
-        read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
+        read, prepared = reading.prepared(
+            file, target, model, missing, reading.Csv(sep, decimal, thousands, limits), roles
+        )
         with said(out):
             classifier = candidates.estimator(prepared.X, model, how, seed, prepared.features)
             classifier.fit(prepared.X, prepared.y)
@@ -62,6 +66,7 @@ def update(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    thousands: shell.Thousands = "",
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     from bayesgen.core.errors import counted
@@ -73,7 +78,7 @@ def update(
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
-        read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal), [target])
+        read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands), [target])
         rows, y = reading.classes(classifier, read.table[target])
         with said(out):
             classifier.partial_fit(X[rows], y)

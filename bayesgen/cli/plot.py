@@ -31,6 +31,7 @@ def plot(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    thousands: shell.Thousands = "",
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     from bayesgen.cli.report.gallery import GALLERY, Asked
@@ -38,7 +39,7 @@ def plot(
     from bayesgen.files import storage
 
     out, err = report.consoles()
-    csv = reading.Csv(sep, decimal)
+    csv = reading.Csv(sep, decimal, thousands)
     with one_line(err):
         if of not in GALLERY:
             raise ValueError(f"--of must be one of {', '.join(GALLERY)}; got {of!r}")

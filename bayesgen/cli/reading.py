@@ -4,7 +4,7 @@ import glob
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _LARGE = 1 << 26  # bytes of a file that is read in batches
 
@@ -12,10 +12,16 @@ Values = Sequence[str] | None  # of an option that may be given several times, o
 
 
 class Csv(NamedTuple):
-    """Format of a CSV file: the separator of its columns, and the sign before the fraction of a number."""
+    """Format of a CSV file: the separator of its columns, and how its numbers are written."""
 
     sep: str = ","
     decimal: str = "."
+    thousands: str = ""
+    limits: bool | Sequence[str] = False
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of the reader of files."""
+        return self._asdict() | {"sep": {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)}
 
 
 def split(values: Values) -> list[str]:
@@ -66,27 +72,27 @@ def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
     from bayesgen.tables import files
 
     content = sys.stdin.buffer.read() if file == "-" else None
-    sep = {"tab": "\t", "\\t": "\t"}.get(csv.sep, csv.sep)
-    return files.read(file, missing, kinds, sep=sep, decimal=csv.decimal, content=content)
+    return files.read(file, missing, kinds, content=content, **csv.options())
 
 
 def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, roles: Mapping[str, Values]):
     """Return the file as it was read, and the columns and classes that a classifier takes."""
-    from bayesgen.cli import prepare
-    from bayesgen.cli.prepare import Roles
+    from bayesgen.comparison.candidates import check_model
+    from bayesgen.tables.account import cleaned
 
-    as_read = {"categorical": "category", "id": "text", "date": "text"} | dict.fromkeys(("count", "log"), "number")
-    kinds = {column: kind for role, kind in as_read.items() for column in split(roles[role])} | {target: "label"}
-    read = table(file, split(missing), kinds, csv)
-    own = Roles.said([column for column in read.table.columns if column != target], roles)
-    return read, prepare.prepare(read.table, target, model, read.gaps, own)
+    check_model(model)
+    content = sys.stdin.buffer.read() if file == "-" else None
+    given = {role: values or () for role, values in roles.items()}
+    return cleaned(file, target, model, given, split(missing), content, **csv.options())
 
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
     """Return the file as it was read, with some ``others``, and the columns of the fit, text categories as text."""
     from bayesgen.core.errors import named
     from bayesgen.tables import dates
-    from bayesgen.tables.text import with_comma
+    from bayesgen.tables.cleaning import how_read
+    from bayesgen.tables.files import limit_of
+    from bayesgen.tables.numerals import unread
 
     schema = getattr(estimator, "schema_", None)
     used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
@@ -95,6 +101,7 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     for block in schema.blocks if schema else ():
         if block.textual:
             kinds |= dict.fromkeys(block.columns, "text")
+    csv = csv._replace(limits=[column for column in used if limit_of(column) in used])  # as at the fit
     read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, csv)
     absent = [column for column in used if column not in read.table.columns]
     if absent:
@@ -104,14 +111,13 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
     X = read.table.reindex(columns=columns)  # one that the fit left out may be absent
     for column in used:
-        if kinds[column] == "number" and X[column].dtype.kind not in "biuf" and with_comma(X[column].dropna().unique()):
-            raise ValueError(f"column {column!r} holds numbers with a decimal comma: give --decimal ','")
-        if (
-            kinds[column] == "number"
-            and X[column].dtype.kind not in "biuf"
-            and dates.written(X[column].dropna().astype(str).unique())
-        ):
+        if kinds[column] == "text" or X[column].dtype.kind in "biuf":
+            continue
+        texts = X[column].dropna().astype(str).unique()
+        if dates.written(texts):
             X[column] = dates.days(X[column].to_numpy(dtype=object), column)
+        elif found := unread(texts):
+            raise ValueError(f"column {column!r} holds numbers as text{how_read(found)}")
     return read, X
 
 

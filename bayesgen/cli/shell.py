@@ -51,6 +51,15 @@ Missing = Annotated[
 ]
 Sep = Annotated[str, typer.Option(help="What separates the columns of a CSV file: ';', or tab.")]
 Decimal = Annotated[str, typer.Option(help="What stands before the fraction of a number in a CSV file: . or ,")]
+Thousands = Annotated[
+    str, typer.Option(help="What stands between the thousands of a number in a CSV file: . , ' or a blank.")
+]
+Limits = Annotated[
+    bool,
+    typer.Option(
+        help="Read limits of detection as numbers: <0.5 as half of it, >9 as 9, and tell them in a column of their own."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="What a category is that was not there at fit: missing, or error.")]
 Loss = Annotated[

@@ -5,7 +5,7 @@ A column may hold names or numbers of the rows, or dates and decimal numbers wri
 
 import abc
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from bayesgen.core.errors import InputTypeError
 from bayesgen.tables.columns import FAMILY, refuse
 from bayesgen.tables.dates import written
-from bayesgen.tables.text import with_comma
+from bayesgen.tables.numerals import Unread, unread
 
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _NAMES = 0.9  # share of distinct values from which labels name the rows
@@ -25,16 +25,23 @@ class Verdict:
 
     Attributes
     ----------
-    kind : {"dates", "decimals", "names", "counts"}
-        Dates as text; numbers with a decimal comma as text; text with hardly a value twice; whole numbers that count
-        the rows.
+    kind : {"dates", "numbers", "names", "counts"}
+        Dates as text; numbers as text; text with hardly a value twice; whole numbers that count the rows.
     distinct, seen : int
         Number of distinct values of text, and of rows that have one.
+    unread : Unread or None
+        How the numbers would be read.
     """
 
-    kind: Literal["dates", "decimals", "names", "counts"]
+    kind: Literal["dates", "numbers", "names", "counts"]
     distinct: int = 0
     seen: int = 0
+    unread: Unread | None = field(default=None, repr=False)
+
+    @property
+    def hardly_twice(self) -> bool:
+        """True if the column has hardly a value twice, so that its values are no categories."""
+        return self.distinct >= _NAMES * self.seen
 
 
 class Columns(abc.ABC):
@@ -112,8 +119,8 @@ def of_labels(distinct: Any, seen: int) -> Verdict | None:
     text = count > 0 and isinstance(distinct[0], str)
     if text and written(distinct):
         return Verdict("dates", count, seen)
-    if text and with_comma(distinct):
-        return Verdict("decimals", count, seen)
+    if text and (found := unread(distinct)):
+        return Verdict("numbers", count, seen, found)
     return Verdict("names", count, seen) if count >= _NAMES * seen else None
 
 

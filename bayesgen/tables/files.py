@@ -4,15 +4,18 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from bayesgen.core.errors import counted, listed, quoted
 from bayesgen.tables.batches import located
 from bayesgen.tables.fields import Fields
+from bayesgen.tables.numerals import Column, Numerals, read_column
 from bayesgen.tables.opening import ENDINGS, Opened, opened
-from bayesgen.tables.text import column_of, with_point
+from bayesgen.tables.text import column_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +57,8 @@ def read(
     *,
     sep: str = ",",
     decimal: str = ".",
+    thousands: str = "",
+    limits: bool | Collection[str] = False,
     content: bytes | None = None,
 ) -> TableFile:
     """Read a file, or a built-in data set where no file has that name.
@@ -71,8 +76,11 @@ def read(
         a Parquet file made categories. Of columns left out the fields, or the Parquet types, tell.
     sep : str, default ","
         Separator of the fields in a line of CSV.
-    decimal : {".", ","}
-        Sign before the fraction of a number in CSV.
+    decimal, thousands
+        Signs before the fraction and between the thousands of a number in CSV, see `Numerals`.
+    limits : bool or collection of str
+        True to read <0.5 in columns of numbers of CSV, or the columns in which to; see `Numerals`. Another column, of
+        the same name with "_limit", tells which entries are limits.
     content : bytes, optional
         Content of the file, where it is read already, as from the standard input.
 
@@ -85,8 +93,7 @@ def read(
 
     from bayesgen import data
 
-    if decimal not in (".", ","):
-        raise ValueError(f"before the fraction of a number stands a point or a comma, not {decimal!r}")
+    how = Numerals(decimal, thousands, bool(limits))
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"
@@ -111,21 +118,58 @@ def read(
     twice = [column for column, count in Counter(column for column, _ in table).items() if count > 1]
     if twice:
         raise ValueError(f"{name}: the column {twice[0]!r} is there twice; rename one")
-    columns, gaps, missing, kinds = {}, {}, set(missing), kinds or {}
+    columns, gaps, missing, kinds, told = {}, {}, set(missing), kinds or {}, _Told()
+    names = {column for column, _ in table}
     for column, fields in table:
         kind = kinds.get(column)
         if file.parquet:
             columns[column], gaps[column] = _parquet_column(fields, column in declared, missing, kind)
-        else:
-            kind = "text" if kind in ("label", "category") else kind
-            columns[column], gaps[column] = column_of(fields, missing, kind)
-            if decimal == "," and kind != "text" and columns[column].dtype.kind not in "biuf":
-                numbers, spelled = column_of(with_point(fields), missing, kind)
-                if numbers.dtype.kind in "iuf":
-                    columns[column], gaps[column] = numbers, spelled
+            continue
+        wanted = limits is True or (limits is not False and column in limits and limit_of(column) not in names)
+        own = how if wanted else replace(how, limits=False)
+        found = read_column(fields, missing, "text" if kind in ("label", "category") else kind, own)
+        columns[column], gaps[column] = found.values, found.gaps
+        told.add(column, found)
+        if found.limited is not None or (wanted and limits is not True):
+            _put_limits(columns, gaps, column, found, names)
     rows = len(table[0][1]) if table else 0
-    notes = [*_lost_levels(columns, declared), *([] if content is not None else _misnamed(path, file))]
+    notes = [*told, *_lost_levels(columns, declared), *([] if content is not None else _misnamed(path, file))]
     return TableFile(_frame(columns, rows), source, path, gaps, tuple(notes))
+
+
+class _Told(list):
+    """Notes on numbers that were not written as programs write them."""
+
+    def add(self, name: str, column: Column) -> None:
+        """Note what was done to a column."""
+        if column.percent:
+            self.append(f"{quoted(name)}: % dropped, as in {column.percent!r}")
+        if column.limited is not None:
+            count = counted(int(column.limited.sum()), "limit")
+            self.append(
+                f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit as half of it; "
+                f"{quoted(limit_of(name))} tells which"
+            )
+        if column.apart:
+            self.append(
+                f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "
+                "--thousands '.' reads it as standing between thousands"
+            )
+
+
+def limit_of(column: str) -> str:
+    """Return the name of the column that tells which entries of a column are limits."""
+    return f"{column}_limit"
+
+
+def _put_limits(columns: dict, gaps: dict, column: str, found: Column, others) -> None:
+    """Put the column that tells which entries are limits beside its own."""
+    import pandas as pd
+
+    if (name := limit_of(column)) in others:
+        raise ValueError(f"the limits of the column {column!r} would be told by {name!r}, which is there already")
+    limited = np.zeros(len(found.values), bool) if found.limited is None else found.limited
+    columns[name], gaps[name] = pd.Series(limited), pd.Series([], dtype=object)
 
 
 def _misnamed(path: Path, file: Opened):

@@ -17,7 +17,7 @@ from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
-from bayesgen.tables.description import SPARSE_FAMILIES, Columns
+from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
 from bayesgen.tables.table import Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
@@ -26,7 +26,7 @@ DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
 _DOUBTS = {
     "dates": "holds dates as text, which would be categories",
-    "decimals": "holds numbers with a decimal comma as text, which pandas.read_csv(decimal=',') reads as numbers",
+    "numbers": "holds numbers as text",
     "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
     "counts": "seems to number the rows, which says nothing of new rows",
 }
@@ -214,10 +214,19 @@ def _warn_of_doubt(table, column) -> None:
     if doubt := table.doubt(column):
         date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
         text = (
-            f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}; drop it, or give "
+            f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}{_cure(doubt)}; drop it, or give "
             f"features={{{column!r}: 'drop'}}{date} where the classifier takes features"
         )
         warnings.warn(InputWarning(text, column=column, kind=doubt.kind), stacklevel=6)
+
+
+def _cure(doubt: Verdict) -> str:
+    """Return an entry that is a number as offices write it, and how to read the file."""
+    if (found := doubt.unread) is None:
+        return ""
+    but = "" if found.word is None else f", but for {found.word!r}"
+    ways = (", ".join(["path", *map(str, arguments)]) for arguments in found.cures())
+    return f", such as {found.entry!r}{but}: {' or '.join(f'bayesgen.read_table({way})' for way in ways)} reads them"
 
 
 def _times(values: dict) -> str:

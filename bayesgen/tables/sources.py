@@ -10,6 +10,7 @@ import hashlib
 import os
 import struct
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import listed, named
+from bayesgen.core.errors import InputWarning, listed, named
 from bayesgen.tables.batches import (
     ROWS,
     TABLES,
@@ -34,9 +35,10 @@ from bayesgen.tables.batches import (
 )
 from bayesgen.tables.fields import Fields
 from bayesgen.tables.files import CSV, PARQUET, declared_categories
+from bayesgen.tables.numerals import Numerals, read_column
 from bayesgen.tables.opening import opened
 from bayesgen.tables.survey import Survey
-from bayesgen.tables.text import column_of, kind_of
+from bayesgen.tables.text import kind_of
 
 _END = 1 << 16  # bytes of either end of a file, which tell it from others
 
@@ -44,8 +46,9 @@ _END = 1 << 16  # bytes of either end of a file, which tell it from others
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
-    def __init__(self, paths: Sequence[str], missing: Sequence[str] = (), sep: str = ","):
+    def __init__(self, paths: Sequence[str], missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None):
         self.paths, self.missing, self._files = list(paths), set(missing), []
+        self._how = how or Numerals()
         self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
         for path in self.paths:
             with located(path):
@@ -77,9 +80,19 @@ class CsvFiles(Source):
             with located(job.place):
                 for batch in job.read():
                     for name in self.columns:
-                        found, before = kind_of(batch.column(name), self.missing), kinds[name]
+                        found, before = self._kind(batch.column(name), name), kinds[name]
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
         return kinds
+
+    def _kind(self, fields, name: str) -> str:
+        found = kind_of(fields, self.missing)
+        if found == "O":
+            column = read_column(fields, self.missing, "number", self._how)
+            if column.percent:
+                text = f"column {name!r}: % dropped, as in {column.percent!r}"
+                warnings.warn(InputWarning(text, column=name, value=column.percent), stacklevel=2)
+            found = "f" if column.values.dtype.kind in "iuf" else found
+        return found
 
     def jobs(self, columns=None):
         """Yield a job for each block of a file, with typed columns."""
@@ -93,12 +106,18 @@ class CsvFiles(Source):
             columns = {}
             for name in batch.schema.names:
                 kind = "text" if self.kinds.get(name, "O") == "O" else "number"
-                fields = pd.Series(batch.column(name).to_numpy(zero_copy_only=False), dtype=object)
-                columns[name] = column_of(fields, self.missing, kind)[0]
+                fields = batch.column(name)
+                columns[name] = read_column(fields, self.missing, kind, self._how).values
                 if kind == "number" and columns[name].dtype.kind == "O" and columns[name].notna().any():
-                    wrong = [field for field in fields if _is_text(field, self.missing)][:1] or ["True and False"]
+                    wrong = [field for field in fields.to_pylist() if self._is_text(field)][:1] or ["True and False"]
                     raise ValueError(f"column {name!r} holds {wrong[0]!r}, which is not a number")
             yield pd.DataFrame(columns)
+
+    def _is_text(self, field: str) -> bool:
+        import pyarrow as pa
+
+        values = read_column(pa.array([field]), self.missing, "number", self._how).values
+        return values.dtype.kind == "O" and bool(values.notna().any())
 
     def _texts(self, columns) -> Iterator[Job]:
         """Yield jobs for the blocks as they stand in the files, every field as text."""
@@ -129,12 +148,6 @@ def _csv_identity(path: str) -> tuple[str, dict[str, Any]]:
         digest.update(file.read(_END))
     known = {"size": found.st_size, "time": found.st_mtime_ns, "beginning and end": digest.hexdigest()}
     return os.path.abspath(path), known
-
-
-def _is_text(field: str, missing) -> bool:
-    import pyarrow as pa
-
-    return kind_of(pa.array([field], pa.string()), missing) == "O"
 
 
 _READ_BYTES = 1 << 16  # of a column at a time
@@ -244,7 +257,7 @@ def _readable(file, group, column) -> bool:
     return True
 
 
-def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
+def source_of(data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None) -> Source:
     """Return the source of batches for the data that a user gave.
 
     Parameters
@@ -253,6 +266,10 @@ def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
         See `fit_batches`.
     missing : sequence of str
         Words for a gap in a CSV file, beside an empty field.
+    sep : str, default ","
+        What separates the fields in a line of a CSV file.
+    how : Numerals, optional
+        The way in which the numbers of a CSV file are written.
 
     Raises
     ------
@@ -262,12 +279,12 @@ def source_of(data: Any, missing: Sequence[str] = ()) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, str | os.PathLike):
-        return _files([os.fspath(data)], missing)
+        return _files([os.fspath(data)], missing, sep, how)
     source: Any = data
     if (parts := parts_of(data)) is not None:
         return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        return _files([os.fspath(one) for one in data], missing)
+        return _files([os.fspath(one) for one in data], missing, sep, how)
     import pyarrow as pa
     from pyarrow import dataset
 
@@ -306,7 +323,7 @@ def _of_lazy(frame):
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _files(names: list[str], missing) -> Source:
+def _files(names: list[str], missing, sep: str, how: Numerals | None) -> Source:
     """Return the source for files of one format, from paths, folders and globs."""
     from pyarrow import dataset
 
@@ -322,7 +339,7 @@ def _files(names: list[str], missing) -> Source:
             how: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
             files = dataset.dataset(parquet, **how)
         return ParquetFiles(files)
-    return CsvFiles(found, missing)
+    return CsvFiles(found, missing, sep, how)
 
 
 def _expanded(name: str) -> list[str]:

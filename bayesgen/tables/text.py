@@ -1,13 +1,11 @@
 """Kinds of the text in a file: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bayesgen.core.errors import MOST
-from bayesgen.tables.columns import first_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +17,6 @@ GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
-_COMMA = re.compile(r"[+-]?([0-9]+|[0-9]*,[0-9]+)$")
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -40,7 +37,7 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Se
 
     whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
-    gone = _among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
+    gone = among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
     few = np.unique(np.linspace(0, max(len(whole) - 1, 0), _LOOK).astype(np.intp))[: len(whole)]
     some, word = _observed(whole.take(pa.array(few, pa.int64())), gone[few])
     parsed = _parsed(some, padded=True)
@@ -52,8 +49,8 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Se
             return _numbers(plain, gone), _gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
-    gaps = _among(distinct, {"", *missing}) | _is_gap_word(distinct)
-    parsed = _parsed(_functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
+    gaps = among(distinct, {"", *missing}) | is_gap_word(distinct)
+    parsed = _parsed(functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
     if parsed is None:
         return _texts(whole, gone), _gap_spellings(whole, gone)
     values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
@@ -85,9 +82,9 @@ def kind_of(fields, missing=()) -> str:
     """
     import pyarrow as pa
 
-    compute = _functions()
+    compute = functions()
     distinct = compute.utf8_trim_whitespace(compute.unique(fields).cast(pa.large_string()))
-    gaps = _among(distinct, {"", *missing}) | _among(compute.utf8_lower(distinct), GAP_WORDS)
+    gaps = among(distinct, {"", *missing}) | among(compute.utf8_lower(distinct), GAP_WORDS)
     parsed = _parsed(distinct.filter(pa.array(~gaps)), padded=False)
     if gaps.all():
         return ""
@@ -101,7 +98,7 @@ def _texts(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
 
     if gone.all():
         return pd.Series(np.full(len(gone), None))
-    return (_functions().if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
+    return (functions().if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
 
 
 def _numbers(values: np.ndarray, gone: np.ndarray) -> "pd.Series":
@@ -123,7 +120,7 @@ def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: boo
 
     if gone.all() or _begins_with_zero(fields, b"xX" if padded else b"0123456789xX"):  # 0x10 is a number to Arrow
         return None
-    known = _functions().if_else(pa.array(gone), "0", fields) if gone.any() else fields
+    known = functions().if_else(pa.array(gone), "0", fields) if gone.any() else fields
     if whole:
         try:
             return known.cast(pa.int64()).to_numpy()
@@ -161,12 +158,13 @@ def _observed(fields: "pa.Array", gone: np.ndarray) -> tuple["pa.Array", bool]:
     """Return the trimmed fields that are neither ``gone`` nor a word for a gap, and True if there was such a word."""
     import pyarrow as pa
 
-    word = _is_gap_word(fields)
-    return _functions().utf8_trim_whitespace(fields).filter(pa.array(~(gone | word))), bool(word.any())
+    word = is_gap_word(fields)
+    return functions().utf8_trim_whitespace(fields).filter(pa.array(~(gone | word))), bool(word.any())
 
 
-def _is_gap_word(fields: "pa.Array") -> np.ndarray:
-    return _among(_functions().utf8_lower(_functions().utf8_trim_whitespace(fields)), GAP_WORDS)
+def is_gap_word(fields: "pa.Array") -> np.ndarray:
+    """Return the mask of the words for a gap among numbers."""
+    return among(functions().utf8_lower(functions().utf8_trim_whitespace(fields)), GAP_WORDS)
 
 
 def numbers(fields: list[str]) -> list | None:
@@ -177,31 +175,6 @@ def numbers(fields: list[str]) -> list | None:
     return None if parsed is None else parsed.tolist()
 
 
-def with_comma(texts) -> bool:
-    """Return True if all texts are numbers, and some have a fraction, behind a comma.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        The distinct values of a column; the first thousand are looked at.
-
-    Examples
-    --------
-    >>> with_comma(["10,6", "-3", "0,5"]), with_comma(["10.6", "3"]), with_comma(["1,5 kg"])
-    (True, False, False)
-    """
-    texts = first_texts(texts)
-    return all(_COMMA.match(text) for text in texts) and any("," in text for text in texts)
-
-
-def with_point(fields: "pa.Array | pd.Series") -> "pa.Array":
-    """Replace the comma before the fraction of each number by a point."""
-    import pyarrow as pa
-
-    whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
-    return _functions().replace_substring_regex(whole, r"^(\s*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?\s*)$", r"\1.\2")
-
-
 def counts_of(spelled) -> str:
     """Count the spellings of gaps: ``11 empty, 8 'NA'``."""
     counts = Counter(spelled).most_common()
@@ -210,17 +183,18 @@ def counts_of(spelled) -> str:
     return ", ".join([*shown, f"{rest} in other ways"] if rest else shown)
 
 
-def _functions() -> Any:
+def functions() -> Any:
     """Return Arrow's functions of columns: made while it is imported, so that no type checker knows them."""
     from pyarrow import compute
 
     return compute
 
 
-def _among(fields: "pa.Array", words) -> np.ndarray:
+def among(fields: "pa.Array", words) -> np.ndarray:
+    """Return the mask of the fields that are among some words."""
     import pyarrow as pa
 
-    compute = _functions()
+    compute = functions()
 
     found = compute.is_in(fields, value_set=pa.array(sorted(words), fields.type))
     return found.to_numpy(zero_copy_only=False).astype(bool)
@@ -230,11 +204,11 @@ def _parsed(fields: "pa.Array", padded: bool) -> np.ndarray | None:
     """Return bools, integers or floats, as near as their type comes; None where a field is text, or nothing tells."""
     import pyarrow as pa
 
-    compute = _functions()
+    compute = functions()
 
     if not len(fields):
         return np.empty(0) if padded else None
-    if _among(fields, _BOOLS).all():
+    if among(fields, _BOOLS).all():
         return np.array([_BOOLS[field] for field in fields.to_pylist()])
 
     def match(pattern):

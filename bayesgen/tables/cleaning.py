@@ -1,4 +1,4 @@
-"""Cleaning of a raw table: the user's roles of its columns, and the columns and classes that a classifier takes.
+"""Cleaning of a table as it stands in a file: roles of its columns, and the columns and classes that a model takes.
 
 An account of what was done to the table comes with them.
 """
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.comparison.candidates import check_model
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
-from bayesgen.tables.description import of_labels, of_whole
+from bayesgen.tables.description import Verdict, of_labels, of_whole
+from bayesgen.tables.numerals import Unread, unread
 from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Roles:
 
     @classmethod
     def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
-        """Read roles from a command line: column names, with commas between where there are several.
+        """Check the roles that a user gave: column names, with commas between where there are several.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Roles:
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
 _UNUSABLE = {
     "dates": "dates; --date makes numbers of them",
-    "decimals": "numbers with a decimal comma; --decimal ',' reads them",
+    "numbers": "numbers as text{how}",
     "names": "an identifier, it seems: {distinct} distinct values in {seen} rows",
     "counts": "a row number, it seems: it counts the rows",
 }
@@ -90,7 +90,8 @@ class Prepared:
     Attributes
     ----------
     X, y, rows
-        Columns (DataFrame), class labels, and the position in the table of every row that is left.
+        Columns (DataFrame), class labels (None without a target), and the position in the table of every row that is
+        left.
     notes : tuple of str
         Omissions and ambiguities.
     names : DataFrame
@@ -102,7 +103,7 @@ class Prepared:
     """
 
     X: Any
-    y: np.ndarray
+    y: Any
     rows: np.ndarray
     notes: tuple[str, ...]
     names: Any
@@ -112,7 +113,7 @@ class Prepared:
 
 def prepare(
     table: "pd.DataFrame",
-    target: str,
+    target: str | None = None,
     model: str = "nb",
     gaps: "Mapping[str, pd.Series] | None" = None,
     roles: Roles | None = None,
@@ -123,7 +124,7 @@ def prepare(
     ----------
     table : pandas.DataFrame
         Raw rows.
-    target : str
+    target : str, optional
         Column of the classes; rows without one are left out.
     model : {"nb", "gda"}
         "gda" takes columns of numbers only, and rows without gaps only.
@@ -137,28 +138,24 @@ def prepare(
     ValueError
         If the target is no column, or holds no two classes, or nothing is left to learn from.
     """
-    check_model(model)
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
     if not table.columns.is_unique:
         raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
-    if target not in table.columns:
+    if target is not None and target not in table.columns:
         raise ValueError(f"no column {target!r}; there are: {named(table.columns)}")
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
-    rows = np.flatnonzero(table[target].notna())
     notes, told = [], defaultdict(list)
-    if len(rows) < len(table):
-        lost = np.flatnonzero(table[target].isna())
-        notes.append(f"{counted(len(lost), 'row')} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
-    X, y = table.iloc[rows].drop(columns=target), np.asarray(table[target].iloc[rows].tolist())
-    if y.dtype.kind == "f":
-        if (y % 1 != 0).any():
-            raise ValueError(f"{quoted(target)} holds {len(np.unique(y))} distinct real numbers, not classes")
-        y = y.astype(int)
-    y = y if y.dtype.kind in "biuU" else y.astype(str)
-    _check_classes(target, y)
-    notes += _doubts_of_classes(target, y)
+    X, y, rows = table, None, np.arange(len(table))
+    if target is not None:
+        rows = np.flatnonzero(table[target].notna())
+        if len(rows) < len(table):
+            lost = np.flatnonzero(table[target].isna())
+            left_out = counted(len(lost), "row")
+            notes.append(f"{left_out} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
+        X, y = table.iloc[rows].drop(columns=target), _labels(target, table[target].iloc[rows])
+        notes += _doubts_of_classes(target, y)
     names = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
     features, said = {}, {name for field in fields(roles) for name in getattr(roles, field.name)}
@@ -185,11 +182,25 @@ def prepare(
         whole = ~missing.any(1)
         spelled = _spellings(gaps, X.columns, rows)
         notes.append(f"{counted((~whole).sum(), 'row')} left out: gda compares on rows without gaps{spelled}")
-        X, y, rows, names = X[whole], y[whole], rows[whole], names[whole]
-        _check_classes(target, y)
+        X, rows, names = X[whole], rows[whole], names[whole]
+        if y is not None:
+            y = y[whole]
+            _check_classes(target, y)
     families = {column: family for column, family in features.items() if family and column in X.columns}
     dated = tuple(column for column in roles.date if column in X.columns)
     return Prepared(X.reset_index(drop=True), y, rows, tuple(notes), names.reset_index(drop=True), families, dated)
+
+
+def _labels(target: str, column) -> np.ndarray:
+    """Return class labels, or raise an error where they are none, or of one class."""
+    y = np.asarray(column.tolist())
+    if y.dtype.kind == "f":
+        if (y % 1 != 0).any():
+            raise ValueError(f"{quoted(target)} holds {len(np.unique(y))} distinct real numbers, not classes")
+        y = y.astype(int)
+    y = y if y.dtype.kind in "biuU" else y.astype(str)
+    _check_classes(target, y)
+    return y
 
 
 def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
@@ -246,13 +257,31 @@ def _unusable(column, rows, model) -> str | None:
         verdict = of_labels(values.unique(), len(values))
     elif column.dtype.kind in "iu" and len(values) == len(rows) > _FEW:
         verdict = of_whole(values.to_numpy(), rows)
-    if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "decimals")):
+    if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "numbers")):
         return f"constant, always {values.iloc[0]}"
-    if verdict:
-        return _UNUSABLE[verdict.kind].format(**vars(verdict))
+    if verdict and not (verdict.kind == "numbers" and _categories(verdict)):
+        return _UNUSABLE[verdict.kind].format(**vars(verdict), how=how_read(verdict.unread))
     if model == "gda" and (kinds != {"number"} or hasattr(column, "cat")):
         return "not numbers, and gda takes numbers only"
     return None
+
+
+def _categories(verdict: Verdict) -> bool:
+    """Return True if text that is mostly numbers may be categories all the same: beside them stands a word."""
+    return verdict.unread is not None and verdict.unread.word is not None and not verdict.hardly_twice
+
+
+def how_read(found: Unread | None) -> str:
+    """Return an entry that is a number as offices write it, and the options that read it."""
+    if found is None:
+        return ""
+    but = "" if found.word is None else f", but for {found.word!r}"
+    ways = (" ".join(f"--{a.name}{_value(a.value)}" for a in way) for way in found.cures())
+    return f", such as {found.entry!r}{but}; {' or '.join(ways)} reads them"
+
+
+def _value(value) -> str:
+    return "" if value is True else f" {value!r}"
 
 
 def _of_one_type(column) -> tuple[Any, str]:
@@ -273,6 +302,8 @@ def _of_one_type(column) -> tuple[Any, str]:
     words = values[numbers.isna()]
     but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
     doubt = f"numbers {but}, taken as categories" if len(words) < 0.5 * len(values) else _gap_words(values)
+    if (found := unread(values.unique())) is not None:
+        doubt = f"numbers as text{how_read(found)}; taken as categories"
     return values.reindex(column.index), doubt
 
 

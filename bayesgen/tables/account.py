@@ -1,0 +1,179 @@
+"""Tables read from files as the command line reads them, with an account of what was made of each column."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesgen.core.errors import counted
+from bayesgen.tables import files
+from bayesgen.tables.cleaning import Prepared, Roles, prepare
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_READ_AS = {"categorical": "category", "id": "text", "date": "text", "count": "number", "log": "number"}
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """An account of a table that was read: what was left out, what was converted, and what is in doubt.
+
+    Attributes
+    ----------
+    source : str
+        The file.
+    rows : int array, shape (n,)
+        Position in the file of each row of the table, counted from 0 below the header.
+    ids : DataFrame
+        The columns that name the rows, with no column where there are none.
+    features : dict from column to str
+        Families of the columns whose type does not tell them, for ``NaiveBayesClassifier(features)``.
+    notes : tuple of str
+        One sentence on each thing that was done; ``str(account)`` has them in lines.
+    """
+
+    source: str
+    rows: np.ndarray
+    ids: "pd.DataFrame"
+    features: dict[str, str]
+    notes: tuple[str, ...]
+
+    def __str__(self):
+        return "\n  ".join([f"{self.source}: {counted(len(self.rows), 'row')}", *self.notes])
+
+
+def read_table(
+    path: "str | os.PathLike[str]",
+    target: str | None = None,
+    *,
+    drop: str | Collection[str] = (),
+    id: str | Collection[str] = (),
+    categorical: str | Collection[str] = (),
+    count: str | Collection[str] = (),
+    bernoulli: str | Collection[str] = (),
+    log: str | Collection[str] = (),
+    date: str | Collection[str] = (),
+    missing: str | Collection[str] = (),
+    sep: str = ",",
+    decimal: str = ".",
+    thousands: str = "",
+    limits: bool = False,
+) -> "tuple[pd.DataFrame, Account]":
+    r"""Read a CSV or Parquet file as the command line does, with its options and its account of the columns.
+
+    Columns of text that name the rows, row numbers, constants and dates that are not asked for are left out, and all
+    that is done is told. Percent signs are dropped; a gap is an empty field, and in a column of numbers NA, NaN and
+    null too.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, compressed or not, in UTF-8 or UTF-16; a named pipe; or the name of a built-in data set.
+    target : str, optional
+        Column of the classes: its labels stay the text that stands there, and rows without one are left out.
+    drop : str or collection of str
+        Columns to leave out.
+    id : str or collection of str
+        Columns that name the rows: left out of the table, and kept in the account.
+    categorical, count, bernoulli, log : str or collection of str
+        Columns of numbers that are categories; counts; 0 or 1; positive and skewed.
+    date : str or collection of str
+        Columns of dates to be used as numbers of days since 1970-01-01.
+    missing : str or collection of str
+        Words for a gap, beside an empty field.
+    sep : str, default ","
+        What separates the fields of a line.
+    decimal : {".", ","}
+        Sign before the fraction of a number.
+    thousands : {"", ".", ",", "'", " "}
+        Sign between the thousands of a number.
+    limits : bool, default False
+        True to read limits of detection as numbers: <0.5 as half of 0.5, and >9 as 9. A column of the same name with
+        "_limit", of True and False, tells which entries are limits.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        The columns to learn from, and the target as the last one.
+    account : Account
+        What was done; ``print(account)`` tells it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file or column, or the file cannot be read; if nothing is left to learn from, or the target
+        holds no two classes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import bayesgen as bg
+    >>> lines = ["patient;rate;dose;result"] + [f"P{i};{10 + i},5%;1.{200 + i},5;{'ab'[i % 2]}" for i in range(12)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "clinic.csv"
+    ...     _ = path.write_text("\n".join(lines))
+    ...     table, account = bg.read_table(path, "result", id="patient", sep=";", decimal=",", thousands=".")
+    >>> table.head(2)
+       rate    dose result
+    0  10.5  1200.5      a
+    1  11.5  1201.5      b
+    >>> account.notes
+    ("rate: % dropped, as in '10,5%'",)
+    >>> classifier = bg.NaiveBayesClassifier(account.features).fit(table[["rate", "dose"]], table["result"])
+    """
+    roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+    given = {role: _several(columns) for role, columns in roles.items()}
+    csv = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits)
+    try:
+        read, prepared = cleaned(os.fspath(path), target, "nb", given, _several(missing), **csv)
+    except ValueError as error:
+        raise ValueError(_in_python(str(error))) from None
+    table = prepared.X if target is None else prepared.X.assign(**{target: prepared.y})
+    features = prepared.features | dict.fromkeys(prepared.dates, "date")
+    notes = tuple(map(_in_python, (*read.notes, *prepared.notes)))
+    return table, Account(read.source, prepared.rows, prepared.names, features, notes)
+
+
+def cleaned(
+    name: str,
+    target: str | None,
+    model: str,
+    roles: Mapping[str, Iterable[str]],
+    missing: Collection[str],
+    content: bytes | None = None,
+    **csv: Any,
+) -> tuple[files.TableFile, Prepared]:
+    """Return a file as it was read, and the columns and classes that a model takes.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    target, model
+        See `prepare`.
+    roles : mapping from role to columns
+        See `Roles.said`.
+    missing, content, **csv
+        See `files.read`.
+    """
+    parts = {role: [part.strip() for value in values for part in value.split(",")] for role, values in roles.items()}
+    kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
+    kinds |= {} if target is None else {target: "label"}
+    read = files.read(name, missing, kinds, content=content, **csv)
+    own = Roles.said([column for column in read.table.columns if column != target], roles)
+    return read, prepare(read.table, target, model, read.gaps, own)
+
+
+def _several(names: str | Collection[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _in_python(text: str) -> str:
+    """Put arguments in place of the options of the command line: ``decimal=','`` for ``--decimal ','``."""
+    with_values = re.sub(r"--([a-z]+) ('[^']*'|\"[^\"]*\")", r"\1=\2", text.replace("--limits", "limits=True"))
+    return re.sub(r"--([a-z]+)", r"\1=", with_values)

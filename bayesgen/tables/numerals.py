@@ -1,0 +1,235 @@
+"""Numbers as offices write them: 1.898,7 and 59,9 % and <0.5, beside the plain ones of programs."""
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesgen.core.errors import Argument
+from bayesgen.tables.columns import first_texts
+from bayesgen.tables.text import GAP_WORDS, Kind, among, column_of, functions, is_gap_word
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+_BLANK = "[ \t\u00a0\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
+_APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _BLANK}  # between thousands
+_PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+_LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
+_FEW = 10  # texts that may well be categories, such as <18, 18 and 19
+_LOOK = 64  # fields looked at first, from all over the column
+
+
+@dataclass(frozen=True)
+class Numerals:
+    """The way in which the numbers of a file are written.
+
+    Attributes
+    ----------
+    decimal : {".", ","}
+        Sign before the fraction.
+    thousands : {"", ".", ",", "'", " "}
+        Sign between thousands.
+    limits : bool
+        True if <0.5 stands for half of 0.5, below a limit of detection, and >9 for 9, above another.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    limits: bool = False
+
+    def __post_init__(self):
+        if self.decimal not in (".", ","):
+            raise ValueError(f"before the fraction of a number stands a point or a comma, not {self.decimal!r}")
+        if self.thousands and self.thousands not in _APART:
+            raise ValueError(f"between thousands stands one of . , ' and a blank, not {self.thousands!r}")
+        if self.thousands == self.decimal:
+            other = "," if self.decimal == "." else "."
+            raise ValueError(
+                f"{self.decimal!r} cannot stand both between thousands and before the fraction: give the decimal sign "
+                f"{other!r}, or another sign between thousands"
+            )
+
+    @functools.cached_property
+    def pattern(self) -> str:
+        """Regular expression of a number, in the dialects of Python and of Arrow."""
+        point = re.escape(self.decimal)
+        whole = "[0-9]+"
+        if self.thousands:
+            whole = f"(?:[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+|{whole})"
+        limit = f"(?:{_LIMIT}{_BLANK}*)?" if self.limits else ""
+        number = f"[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        return f"^{_BLANK}*{limit}{number}{_BLANK}*%?{_BLANK}*$"
+
+    def plain(self, fields: "pa.Array") -> "pa.Array":
+        """Return fields without percent signs, limits and signs between thousands, and with a point; words stay."""
+        bare = functions().replace_substring_regex(fields, f"[^-+0-9eE{self.decimal}]", "")
+        bare = functions().replace_substring(bare, ",", ".")
+        return functions().if_else(functions().match_substring_regex(fields, self.pattern), bare, fields)
+
+    def given(self) -> tuple[Argument, ...]:
+        """Return the arguments that are not those of plain numbers."""
+        plain = Numerals()
+        names = ("decimal", "thousands", "limits")
+        return tuple(Argument(name, own) for name in names if (own := getattr(self, name)) != getattr(plain, name))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it was read.
+
+    Attributes
+    ----------
+    values, gaps : Series
+        The values, and the spelling of each gap.
+    limited : array of bool, shape (n,), or None
+        The rows that hold a limit; None where limits are not read, or there are none.
+    percent, limit, apart : str
+        An entry whose percent sign was dropped; one that is a limit; one that was read with a point before its
+        fraction, where the comma stands there, so that the point may stand between thousands. "" for none.
+    """
+
+    values: "pd.Series"
+    gaps: "pd.Series"
+    limited: np.ndarray | None = None
+    percent: str = ""
+    limit: str = ""
+    apart: str = ""
+
+
+def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
+    """Convert a column of text to its kind, as `column_of` does, where numbers may be written as offices do.
+
+    Parameters
+    ----------
+    fields : Array of str of pyarrow
+        The fields as they stand in the file.
+    missing : collection of str
+        Words for a gap, beside an empty field.
+    kind : {"text", "number"}, optional
+        Kind of the column, by default what the fields tell.
+    how : Numerals, optional
+        The way in which numbers are written.
+    """
+    how = how or Numerals()
+    if how.thousands != ".":  # else 1.898 would be a plain number
+        plain = Column(*column_of(fields, missing, kind))
+        if plain.values.dtype.kind == "f" and how.decimal == ",":
+            return replace(plain, apart=_thousands_apart(fields))
+        if kind == "text" or plain.values.dtype.kind in "biuf":
+            return plain
+    if kind != "text" and (found := _of_offices(fields, missing, kind, how)) is not None:
+        return found
+    return Column(*column_of(fields, missing, kind))
+
+
+def _thousands_apart(fields: "pa.Array") -> str:
+    """Return a field of a column of numbers whose points may all stand between thousands, else ""."""
+    texts = [text for text in first_texts(fields.unique().to_pylist()) if "." in text]
+    apart = re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$")
+    return texts[0] if texts and all(map(apart.match, texts)) else ""
+
+
+def _of_offices(fields: "pa.Array", missing, kind, how: Numerals) -> Column | None:
+    """Return a column of which every entry is a number as offices write it, else None."""
+    import pandas as pd
+    import pyarrow as pa
+
+    few = np.unique(np.linspace(0, max(len(fields) - 1, 0), _LOOK).astype(np.intp))[: len(fields)]
+    if _numbers_and_gaps(fields.take(pa.array(few)), missing, how) is None:
+        return None
+    encoded = fields.dictionary_encode()
+    distinct, rows = encoded.dictionary, encoded.indices
+    if (gaps := _numbers_and_gaps(distinct, missing, how)) is None or gaps.all():
+        return None
+    plain = functions().if_else(pa.array(gaps), distinct, how.plain(distinct))
+    values, spelled = column_of(plain.take(rows), missing, kind)
+    if values.dtype.kind not in "iuf":
+        return None
+
+    def entries(pattern):
+        return functions().match_substring_regex(distinct, pattern).to_numpy(zero_copy_only=False) & ~gaps
+
+    percent, limits = entries("%"), entries(_LIMIT)
+    limited = None
+    if limits.any():
+        limited = limits[rows.to_numpy()]
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        values = pd.Series(np.where(entries(_BELOW)[rows.to_numpy()], numbers / 2, numbers))
+    first = [distinct[int(found.argmax())].as_py().strip() if found.any() else "" for found in (percent, limits)]
+    return Column(values, spelled, limited, *first)
+
+
+def _numbers_and_gaps(fields: "pa.Array", missing, how: Numerals) -> np.ndarray | None:
+    """Return the mask of the gaps where all else is numbers, else None."""
+    gaps = among(fields, {"", *missing}) | is_gap_word(fields)
+    numbers = functions().match_substring_regex(fields, how.pattern).to_numpy(zero_copy_only=False)
+    return gaps if (gaps | numbers).all() else None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Numbers in a column of text, which another way of reading would find.
+
+    Attributes
+    ----------
+    how : tuple of Numerals
+        The ways that read them: two where 1,898 may be 1898 or 1.898.
+    entry : str
+        One that needs it.
+    word : str or None
+        One that is no number in any way; None where all are.
+    """
+
+    how: tuple[Numerals, ...]
+    entry: str
+    word: str | None = None
+
+    def cures(self) -> list[list[Argument]]:
+        """Return the arguments by which the column would be numbers, for each way."""
+        word = [] if self.word is None else [Argument("missing", self.word)]
+        return [[*how.given(), *word] for how in self.how]
+
+
+_WAYS = [
+    Numerals(decimal, apart, limits)
+    for limits in (False, True)
+    for apart, decimal in (("", "."), ("", ","), (",", "."), (".", ","), ("'", "."), (" ", "."), ("'", ","), (" ", ","))
+]
+
+
+def unread(texts: Iterable[str]) -> Unread | None:
+    """Return how a column of text would be numbers, mostly; None where it would not, or all are plain numbers.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The distinct values of a column; the first thousand are looked at.
+
+    Examples
+    --------
+    >>> unread(["10,6", "-3", "0,5"]).cures()
+    [[Argument(name='decimal', value=',', words='')]]
+    >>> unread(["10.6", "3"]), unread(["1,5 kg"])
+    (None, None)
+    """
+    texts = [text for text in first_texts(texts) if text and text.casefold() not in GAP_WORDS]
+    odd = [text for text in texts if not _PLAIN.match(text)]
+    if not any(any(sign.isdigit() for sign in text) for text in odd):
+        return None
+    counts = {how: sum(bool(re.match(how.pattern, text)) for text in texts) for how in _WAYS}
+    most = max(counts.values())
+    how = next(way for way, count in counts.items() if count == most)
+    needing = [text for text in odd if re.match(how.pattern, text)]
+    needing.sort(key=lambda text: sum(bool(re.match(way.pattern, text)) for way in _WAYS))  # which tells most of how
+    word = next((text for text in texts if not re.match(how.pattern, text)), None)
+    if not needing or 2 * most <= len(texts) or (len(texts) <= _FEW and (word is not None or how.limits)):
+        return None
+    ways = [how]
+    if how.decimal == "," and not how.thousands:  # 1,898 may be 1898
+        ways += [way for way in _WAYS if way == Numerals(".", ",", how.limits) and counts[way] == most]
+    return Unread(tuple(ways), needing[0], word)

@@ -1,0 +1,295 @@
+"""Numbers as offices write them, in files, in batches and in tables: read where options say so, and told else."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from commands import fitted, predicted, run
+
+import bayesgen as bg
+from bayesgen.tables.files import read
+from bayesgen.tables.numerals import Numerals, read_column, unread
+
+NB = bg.NaiveBayesClassifier
+
+
+def column(texts, **how):
+    return read_column(pa.array(texts), how=Numerals(**how))
+
+
+READ = {  # texts, how they are written, what they are; None where they stay text
+    "percent": (["59.9%", "60 %", "-3\u00a0%", "7"], {}, [59.9, 60, -3, 7]),
+    "percent and a comma": (["59,9%", "60 %"], {"decimal": ","}, [59.9, 60]),
+    "percent and an unsaid comma": (["59,9%", "60%"], {}, None),
+    "points between thousands": (["1.898,7", "12", "1.234.567", "-0,5"], {"decimal": ",", "thousands": "."},
+                                 [1898.7, 12, 1234567, -0.5]),
+    "whole thousands": (["1.898", "12.000"], {"decimal": ",", "thousands": "."}, [1898, 12000]),
+    "commas between thousands": (["1,898.7", "12", "1,234,567"], {"thousands": ","}, [1898.7, 12, 1234567]),
+    "apostrophes": (["1'898.7", "1\u2019234"], {"thousands": "'"}, [1898.7, 1234]),
+    "blanks": (["1 898,7", "12\u202f345", "1\u00a0234 567,5 %"], {"decimal": ",", "thousands": " "},
+               [1898.7, 12345, 1234567.5]),
+    "fractions are not thousands": (["0.125", "1.250"], {"decimal": ",", "thousands": "."}, [0.125, 1.25]),
+    "groups of three alone": (["1.89,7", "12"], {"decimal": ",", "thousands": "."}, None),
+    "limits": (["<0.5", "0.7", "> 9", "\u2264 2", ">=3"], {"limits": True}, [0.25, 0.7, 9, 1, 3]),
+    "limits of whole numbers": (["<5", "7", "8"], {"limits": True}, [2.5, 7, 8]),
+    "unsaid limits": (["<0.5", "0.7"], {}, None),
+    "all of it": (["<1.898,5 %", "12"], {"decimal": ",", "thousands": ".", "limits": True}, [949.25, 12]),
+    "exponents": (["1,5e3", "2E-1"], {"decimal": ","}, [1500, 0.2]),
+    "codes": (["007%", "12%"], {}, None),
+    "a word": (["59.9%", "60%", "pending"], {}, None),
+    "dates": (["1.2.2024", "31.12.2024"], {"decimal": ",", "thousands": "."}, None),
+    "gaps": (["59.9%", "", "NA", "n/a"], {}, [59.9, np.nan, np.nan, np.nan]),
+    "gaps alone": (["", "", ""], {"decimal": ",", "thousands": "."}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ)
+def test_numbers_are_read_as_they_are_said_to_be_written(case):
+    texts, how, values = READ[case]
+    found = column(texts, **how)
+    if values is None:
+        assert found.values.dtype.kind == "O" and found.percent == "" and found.limited is None
+    else:
+        np.testing.assert_allclose(found.values.to_numpy(dtype=float, na_value=np.nan), values, rtol=1e-15)
+    assert bool(found.percent) == (values is not None and any("%" in text for text in texts))
+    if how.get("limits") and values is not None:
+        assert found.limited is not None
+        assert found.limited.tolist() == [bool(re.match("[<>\u2264]", text)) for text in texts]
+
+
+def test_text_is_left_as_it_is_where_it_is_said_to_be_text():
+    found = read_column(pa.array(["1,5", "59%"]), (), "text", Numerals(","))
+    assert found.values.tolist() == ["1,5", "59%"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_written_is_read_back(seed):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(size=300) * 10.0 ** rng.integers(-3, 9, 300), 4)
+    for decimal, thousands in ((",", "."), (".", ","), (".", "'"), (",", " "), (",", "")):
+        texts = [f"{v:,.4f}".replace(",", "T").replace(".", decimal).replace("T", thousands) for v in values]
+        texts = [text + rng.choice(["", "%", " %"]) for text in texts]
+        found = column(texts, decimal=decimal, thousands=thousands)
+        np.testing.assert_array_equal(found.values.to_numpy(dtype=float), values)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"decimal": ";"}, "stands a point or a comma, not ';'"),
+        ({"thousands": "x"}, "between thousands stands one of . , ' and a blank, not 'x'"),
+        ({"thousands": "."}, "'.' cannot stand both .* give the decimal sign ','"),
+        ({"decimal": ",", "thousands": ","}, "',' cannot stand both .* give the decimal sign '.'"),
+    ],
+)
+def test_ways_that_nobody_writes_are_refused(how, words):
+    with pytest.raises(ValueError, match=words):
+        Numerals(**how)
+
+
+HINTS = {  # texts, arguments that read them (for each way), the entry that is shown, the word
+    "a comma": (["10,6", "3"], ["decimal=','"], "10,6", None),
+    "percent": (["10.6%", "3%"], [""], "10.6%", None),
+    "points": (["1.898,7", "3,5"], ["decimal=',', thousands='.'"], "1.898,7", None),
+    "either": (["1,898", "12,345"], ["decimal=','", "thousands=','"], "1,898", None),
+    "commas": (["1,898,000", "12,345"], ["thousands=','"], "1,898,000", None),
+    "limits": (["<0.5", *map(str, range(20))], ["limits=True"], "<0.5", None),
+    "a word": (["pending", *(f"{i}%" for i in range(20))], ["missing='pending'"], "0%", "pending"),
+    "few words": (["<18", "18-65", ">65"], None, "", None),
+    "few limits": (["<5", "5", ">5"], None, "", None),
+    "plain": (["1.5", "2"], None, "", None),
+    "words": (["red", "blue"], None, "", None),
+    "half": (["1,5", "a"], None, "", None),
+    "nothing": ([], None, "", None),
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+def test_a_column_of_text_that_would_be_numbers_is_known(case):
+    texts, ways, entry, word = HINTS[case]
+    found = unread(texts)
+    if ways is None:
+        assert found is None
+    else:
+        assert [", ".join(map(str, way)) for way in found.cures()] == ways
+        assert (found.entry, found.word) == (entry, word)
+
+
+# -- a table of an office
+
+
+def office(rows=120, seed=0):
+    """A table with its numbers as programs write them, and the text of a file with them as an office does."""
+    rng = np.random.default_rng(seed)
+    back = rng.random(rows) < 0.4
+    table = pd.DataFrame(
+        {
+            "patient": [f"P{i:04}" for i in range(rows)],
+            "rate": rng.normal(50 + 8 * back, 9).round(1),
+            "costs": rng.normal(3000 + 900 * back, 800).round(1),
+            "crp": np.exp(rng.normal(back, 1)).round(1),
+            "seen": [f"2024-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(rows)],
+            "result": np.where(back, "back", "home"),
+        }
+    )
+
+    def written(value):
+        return f"{value:,.1f}".replace(",", "T").replace(".", ",").replace("T", ".")
+
+    text = table.assign(
+        rate=[written(v) + "%" for v in table["rate"]],
+        costs=list(map(written, table["costs"])),
+        crp=["<0,6" if v < 0.6 else written(v) for v in table["crp"]],
+    )
+    limited = table["crp"] < 0.6
+    table["crp"] = table["crp"].where(~limited, 0.3)
+    table.insert(4, "crp_limit", limited)
+    return table, text.to_csv(index=False, sep=";")
+
+
+GIVEN = {"sep": ";", "decimal": ",", "thousands": ".", "limits": True, "id": "patient", "date": "seen"}
+OPTIONS = ["--sep", ";", "--decimal", ",", "--thousands", "."]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "office.csv").write_text(office()[1])
+    (tmp_path / "new.csv").write_text(office(20, 1)[1])
+    return tmp_path
+
+
+def test_a_table_is_in_python_what_it_is_on_the_command_line(folder):
+    plain, _ = office()
+    table, account = bg.read_table("office.csv", "result", **GIVEN)
+    assert list(table) == ["rate", "costs", "crp", "crp_limit", "seen", "result"]
+    for name in ("rate", "costs", "crp", "crp_limit", "result"):
+        assert table[name].tolist() == plain[name].tolist()
+    assert account.ids["patient"].tolist() == plain["patient"].tolist() and account.features == {"seen": "date"}
+    assert account.rows.tolist() == list(range(120)) and str(account).startswith("office.csv: 120 rows\n  rate: ")
+    said = ["--target", "result", "--model", "nb", "--id", "patient", "--date", "seen", "--limits"]
+    out, saved = fitted(folder, "office.csv", *said, *OPTIONS)
+    for note in account.notes:
+        assert note in out.replace("--log", "log=")
+    assert any("rate: % dropped, as in '" in note for note in account.notes)
+    assert any(re.match(r"crp: \d+ limits such as '<0,6' read as numbers, below", note) for note in account.notes)
+    X = table.drop(columns="result")
+    own = NB(account.features).fit(X, table["result"])
+    np.testing.assert_allclose(own.predict_proba(X), saved.predict_proba(X), rtol=1e-9)
+    assert {c: b.leaf for b in own.schema_.blocks for c in b.columns}["crp_limit"] == "bernoulli"
+    _, got = predicted(folder, "new.csv", "--id", "patient", *OPTIONS)  # the limits as at the fit
+    new = office(20, 1)[0].drop(columns=["patient", "result"])
+    np.testing.assert_allclose(got.filter(like="p_"), own.predict_proba(new), rtol=1e-9)
+
+
+def test_new_rows_without_a_limit_and_a_table_that_tells_them_already(folder):
+    said = ["--target", "result", "--model", "nb", "--drop", "patient,seen", "--limits"]
+    _, saved = fitted(folder, "office.csv", *said, *OPTIONS)
+    new = office(20, 1)[0].drop(columns=["patient", "seen", "result"])
+    new.loc[:, "crp_limit"] = False
+    for name, rows in (("plain.csv", new.drop(columns="crp_limit")), ("told.csv", new)):
+        rows.to_csv(name, index=False)
+        _, got = predicted(folder, name)
+        np.testing.assert_allclose(got.filter(like="p_"), saved.predict_proba(new), rtol=1e-9)
+
+
+LEFT = {
+    (): [
+        "rate left out: numbers as text, such as '.*,.%'; --decimal ',' reads them",
+        "costs left out: numbers as text",
+    ],
+    ("--decimal", ","): [
+        "costs left out: numbers as text, such as '.*'; --decimal ',' --thousands '.' reads them",
+        "crp left out: numbers as text, such as '<0,6'; --decimal ',' --limits reads them",
+    ],
+}
+
+
+@pytest.mark.parametrize("options", LEFT, ids=len)
+def test_what_is_not_read_is_told_with_an_entry_and_the_option(options, folder):
+    said = ["office.csv", "--target", "result", "--sep", ";", "--model", "nb", "--date", "seen", "--id", "patient"]
+    _, out, err = run(*said, *options, command="fit")
+    for words in LEFT[options]:
+        assert re.search(words, out + err)
+
+
+def test_a_word_among_them_leaves_categories_and_is_told(tmp_path):
+    rows = "\n".join(f"{'k.A.' if i % 20 == 3 else f'{i % 15}%'},{i * 0.37 % 3:.2f},{'ab'[i % 2]}" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"x,z,t\n{rows}\n")
+    out, _ = fitted(tmp_path, tmp_path / "t.csv", "--target", "t", "--model", "nb")
+    how = "such as '.*%', but for 'k.A.'; --missing 'k.A.' reads them"
+    assert re.search(f"x ambiguous: numbers as text, {how}; taken as categories", out)
+    out, _ = fitted(tmp_path, tmp_path / "t.csv", "--target", "t", "--model", "nb", "--missing", "k.A.")
+    assert "x: % dropped" in out and "ambiguous" not in out
+    table, account = bg.read_table(tmp_path / "t.csv", "t", missing="k.A.")
+    assert table["x"].isna().sum() == 3 and len(account.notes) == 2
+
+
+def test_in_a_table_in_memory_each_is_warned_of(folder):
+    table = pd.read_csv("office.csv", sep=";")
+    with pytest.warns(UserWarning) as said:
+        NB().fit(table[["rate", "costs", "crp"]], table["result"])
+    texts = [str(warning.message) for warning in said]
+    for name, call in (
+        ("rate", "decimal=','"),
+        ("costs", "decimal=',', thousands='.'"),
+        ("crp", "decimal=',', limits=True"),
+    ):
+        (own,) = [text for text in texts if f"column {name!r} holds numbers as text, such as '" in text]
+        assert f"bayesgen.read_table(path, {call}) reads them" in own
+    table, _ = bg.read_table("office.csv", "result", **GIVEN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NB({"seen": "date"}).fit(table.drop(columns="result"), table["result"])
+
+
+def test_percent_in_batches_is_what_it_is_in_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=90).round(2), "t": np.resize(["a", "b", "b"], 90)})
+    frame.assign(x=frame["x"].astype(str) + "%").to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(UserWarning, match="column 'x': % dropped, as in '0.13%'"):
+        batches = NB().fit_batches(tmp_path / "t.csv", "t")
+    memory = NB().fit(frame[["x"]], frame["t"])
+    np.testing.assert_allclose(batches.predict_proba(frame[["x"]]), memory.predict_proba(frame[["x"]]), rtol=1e-9)
+    found = pd.concat(memory.predict_batches(tmp_path / "t.csv"))
+    np.testing.assert_allclose(found.filter(like="p_"), memory.predict_proba(frame[["x"]]), rtol=1e-9)
+
+
+def test_points_that_may_stand_between_thousands_are_told(tmp_path):
+    (tmp_path / "t.csv").write_text("x;z\n" + "1.898;0,5\n12.000;1,5\n" * 20)
+    read_as_fractions = read(str(tmp_path / "t.csv"), sep=";", decimal=",")
+    assert read_as_fractions.table["x"].tolist()[:2] == [1.898, 12.0]
+    assert any("x ambiguous: '1.898' has a point" in note for note in read_as_fractions.notes)
+    read_as_thousands = read(str(tmp_path / "t.csv"), sep=";", decimal=",", thousands=".")
+    assert read_as_thousands.table["x"].tolist()[:2] == [1898, 12000] and not read_as_thousands.notes
+
+
+def test_the_name_of_a_column_of_limits_may_be_taken(tmp_path):
+    (tmp_path / "t.csv").write_text("x,x_limit\n" + "<1,2\n2,3\n" * 20)
+    with pytest.raises(ValueError, match="the limits of the column 'x' would be told by 'x_limit', which is there"):
+        bg.read_table(tmp_path / "t.csv", limits=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"id": "nobody"}, "id=: no column 'nobody'"),
+        ({"target": "nobody"}, "no column 'nobody'"),
+        ({"thousands": "."}, "cannot stand both"),
+        ({"sep": ","}, "one column, whose name holds ';': give sep=';'"),
+        ({"drop": "rate", "id": ["rate"]}, "id=: the column 'rate' is named by drop= already"),
+    ],
+)
+def test_read_table_refuses_in_words_of_python(arguments, words, folder):
+    with pytest.raises(ValueError, match=words):
+        bg.read_table("office.csv", **{"sep": ";", **arguments})
+
+
+def test_a_table_without_a_target_keeps_all_rows(folder):
+    table, account = bg.read_table("office.csv", **GIVEN)
+    assert list(table)[-1] == "result" and len(account.rows) == 120
+    table, _ = bg.read_table("penguins")
+    assert len(table) == 344
