@@ -269,7 +269,7 @@ def test_points_that_may_stand_between_thousands_are_told(tmp_path):
 
 def test_the_name_of_a_column_of_limits_may_be_taken(tmp_path):
     (tmp_path / "t.csv").write_text("x,x_limit\n" + "<1,2\n2,3\n" * 20)
-    with pytest.raises(ValueError, match="the limits of the column 'x' would be told by 'x_limit', which is there"):
+    with pytest.raises(ValueError, match="the limits of 'x' would be told by 'x_limit', which is there"):
         bg.read_table(tmp_path / "t.csv", limits=True)
 
 

@@ -3,14 +3,14 @@
 import base64
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bayesgen.core.errors import counted, listed, quoted
+from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.batches import located
 from bayesgen.tables.fields import Fields
 from bayesgen.tables.numerals import Column, Numerals, read_column
@@ -19,6 +19,7 @@ from bayesgen.tables.text import column_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -89,8 +90,6 @@ def read(
     ValueError
         If there is no such file, or it cannot be read, or a column is there twice.
     """
-    import pyarrow as pa
-
     from bayesgen import data
 
     how = Numerals(decimal, thousands, bool(limits))
@@ -100,61 +99,25 @@ def read(
     if content is None and not path.exists():
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
     source = "the standard input" if content is not None else source
-    declared: dict[str, int | None] = {}
     with located(source):
         file = opened(path, content)
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
             raise ValueError("not readable as Parquet: it does not begin as such a file does, with PAR1")
         try:
-            if file.parquet:
-                table, declared = _parquet(file.open())
-            else:
-                fields = Fields(file, sep)
-                schema = pa.schema([(column, pa.string()) for column in fields.names])
-                whole = pa.Table.from_batches(fields.blocks(), schema)
-                table = [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
+            table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, sep)), {})
         except (ValueError, OSError) as error:
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
-    twice = [column for column, count in Counter(column for column, _ in table).items() if count > 1]
-    if twice:
-        raise ValueError(f"{name}: the column {twice[0]!r} is there twice; rename one")
-    columns, gaps, missing, kinds, told = {}, {}, set(missing), kinds or {}, _Told()
-    names = {column for column, _ in table}
-    for column, fields in table:
-        kind = kinds.get(column)
-        if file.parquet:
-            columns[column], gaps[column] = _parquet_column(fields, column in declared, missing, kind)
-            continue
-        wanted = limits is True or (limits is not False and column in limits and limit_of(column) not in names)
-        own = how if wanted else replace(how, limits=False)
-        found = read_column(fields, missing, "text" if kind in ("label", "category") else kind, own)
-        columns[column], gaps[column] = found.values, found.gaps
-        told.add(column, found)
-        if found.limited is not None or (wanted and limits is not True):
-            _put_limits(columns, gaps, column, found, names)
+        twice = [column for column, count in Counter(column for column, _ in table).items() if count > 1]
+        if twice:
+            raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
+    if file.parquet:
+        columns, gaps = _of_types(table, declared, set(missing), kinds or {})
+        notes = list(_lost_levels(columns, declared))
+    else:
+        columns, gaps, notes = _of_fields(dict(table), set(missing), kinds or {}, how, limits)
+    notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
-    notes = [*told, *_lost_levels(columns, declared), *([] if content is not None else _misnamed(path, file))]
     return TableFile(_frame(columns, rows), source, path, gaps, tuple(notes))
-
-
-class _Told(list):
-    """Notes on numbers that were not written as programs write them."""
-
-    def add(self, name: str, column: Column) -> None:
-        """Note what was done to a column."""
-        if column.percent:
-            self.append(f"{quoted(name)}: % dropped, as in {column.percent!r}")
-        if column.limited is not None:
-            count = counted(int(column.limited.sum()), "limit")
-            self.append(
-                f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit as half of it; "
-                f"{quoted(limit_of(name))} tells which"
-            )
-        if column.apart:
-            self.append(
-                f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "
-                "--thousands '.' reads it as standing between thousands"
-            )
 
 
 def limit_of(column: str) -> str:
@@ -162,17 +125,54 @@ def limit_of(column: str) -> str:
     return f"{column}_limit"
 
 
-def _put_limits(columns: dict, gaps: dict, column: str, found: Column, others) -> None:
-    """Put the column that tells which entries are limits beside its own."""
+def _csv(fields: Fields) -> "list[tuple[str, pa.Array]]":
+    """Return the name and the fields of each column."""
+    import pyarrow as pa
+
+    schema = pa.schema([(column, pa.string()) for column in fields.names])
+    whole = pa.Table.from_batches(fields.blocks(), schema)
+    return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
+
+
+def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits) -> tuple[dict, dict, list[str]]:
+    """Return the columns that text stands for, the spelling of their gaps, and what there is to tell."""
     import pandas as pd
 
-    if (name := limit_of(column)) in others:
-        raise ValueError(f"the limits of the column {column!r} would be told by {name!r}, which is there already")
-    limited = np.zeros(len(found.values), bool) if found.limited is None else found.limited
-    columns[name], gaps[name] = pd.Series(limited), pd.Series([], dtype=object)
+    columns, gaps, notes, percent = {}, {}, [], {}
+    for name, fields in table.items():
+        kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
+        wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
+        found = read_column(fields, missing, kind, how if wanted else replace(how, limits=False))
+        columns[name], gaps[name] = found.values, found.gaps
+        percent |= {name: found.percent} if found.percent else {}
+        notes += _told(name, found)
+        if found.limited is None and (limits is True or not wanted):
+            continue
+        if limit_of(name) in table:
+            raise ValueError(f"the limits of {name!r} would be told by {limit_of(name)!r}, which is there already")
+        limited = np.zeros(len(fields), bool) if found.limited is None else found.limited
+        columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(limited), pd.Series([], dtype=object)
+    if percent:
+        notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
+    return columns, gaps, notes
 
 
-def _misnamed(path: Path, file: Opened):
+def _told(name: str, column: Column) -> Iterator[str]:
+    """Yield what there is to tell of numbers that were not written as programs write them."""
+    if column.limited is not None:
+        count = counted(int(column.limited.sum()), "limit")
+        yield (
+            f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit as half of it; "
+            f"{quoted(limit_of(name))} tells which"
+        )
+    if column.apart:
+        yield (
+            f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "
+            "--thousands '.' reads it as standing between thousands"
+        )
+
+
+def _misnamed(path: Path, file: Opened) -> Iterator[str]:
     """Yield what the name of a file does not say of its content."""
     if file.parquet and path.suffix.lower() not in PARQUET:
         yield "Parquet, which its name does not say"
@@ -222,6 +222,12 @@ def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int
 
 
 _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")  # that keep 2^53 + 1 beside a gap
+
+
+def _of_types(table, declared, missing: set, kinds: Mapping) -> tuple[dict, dict]:
+    """Return the columns of a Parquet file, and the spelling of their gaps."""
+    found = {name: _parquet_column(own, name in declared, missing, kinds.get(name)) for name, own in table}
+    return {name: own for name, (own, _) in found.items()}, {name: spelled for name, (_, spelled) in found.items()}
 
 
 def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
