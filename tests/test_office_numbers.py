@@ -102,6 +102,7 @@ HINTS = {  # texts, arguments that read them (for each way), the entry that is s
     "few limits": (["<5", "5", ">5"], None, "", None),
     "plain": (["1.5", "2"], None, "", None),
     "words": (["red", "blue"], None, "", None),
+    "codes": ([f"A{i}" for i in range(30)], None, "", None),
     "half": (["1,5", "a"], None, "", None),
     "nothing": ([], None, "", None),
 }
@@ -226,6 +227,19 @@ def test_a_word_among_them_leaves_categories_and_is_told(tmp_path):
     assert "x: % dropped" in out and "ambiguous" not in out
     table, account = bg.read_table(tmp_path / "t.csv", "t", missing="k.A.")
     assert table["x"].isna().sum() == 3 and len(account.notes) == 2
+
+
+def test_what_is_said_to_be_categories_is(tmp_path):
+    rows = "\n".join(f"{i % 15}%,{i * 0.37 % 3:.2f},{'ab'[i % 2]}" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"x,z,t\n{rows}\n")
+    table, account = bg.read_table(tmp_path / "t.csv", "t", categorical="x")
+    assert set(table["x"]) == {f"{i}%" for i in range(15)} and account.notes == ()
+
+
+def test_ways_of_writing_are_not_for_parquet(tmp_path):
+    pd.DataFrame({"x": [f"{i},5" for i in range(40)], "z": np.arange(40.0) ** 0.5}).to_parquet(tmp_path / "t.parquet")
+    _, account = bg.read_table(tmp_path / "t.parquet", decimal=",")
+    assert any("Parquet, whose columns have types: decimal=, thousands=" in note for note in account.notes)
 
 
 def test_in_a_table_in_memory_each_is_warned_of(folder):

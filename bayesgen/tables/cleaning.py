@@ -161,7 +161,7 @@ def prepare(
     features, said = {}, {name for field in fields(roles) for name in getattr(roles, field.name)}
     for column in X.columns:
         X[column], features[column] = _as_said(X[column], column, roles)
-        if why := _unusable(X[column], rows, model):
+        if why := _unusable(X[column], rows, model, column in roles.categorical):
             X = X.drop(columns=column)
             told[f"left out: {why}"].append(column)
         else:
@@ -242,8 +242,8 @@ def _third_moment(values) -> float:
         return float((z**3).mean())
 
 
-def _unusable(column, rows, model) -> str | None:
-    """Return the reason why a model cannot use a column; None if it can."""
+def _unusable(column, rows, model, categorical: bool) -> str | None:
+    """Return the reason why a model cannot use a column, which may be said to be categorical; None if it can."""
     values = column.dropna()
     kinds = _kinds(values)
     if not kinds:
@@ -259,7 +259,7 @@ def _unusable(column, rows, model) -> str | None:
         verdict = of_whole(values.to_numpy(), rows)
     if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "numbers")):
         return f"constant, always {values.iloc[0]}"
-    if verdict and not (verdict.kind == "numbers" and _categories(verdict)):
+    if verdict and not (verdict.kind == "numbers" and (categorical or _categories(verdict))):
         return _UNUSABLE[verdict.kind].format(**vars(verdict), how=how_read(verdict.unread))
     if model == "gda" and (kinds != {"number"} or hasattr(column, "cat")):
         return "not numbers, and gda takes numbers only"

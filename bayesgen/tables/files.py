@@ -113,6 +113,8 @@ def read(
     if file.parquet:
         columns, gaps = _of_types(table, declared, set(missing), kinds or {})
         notes = list(_lost_levels(columns, declared))
+        if how != Numerals():
+            notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
     else:
         columns, gaps, notes = _of_fields(dict(table), set(missing), kinds or {}, how, limits)
     notes += [] if content is not None else _misnamed(path, file)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _BLANK = "[ \t\u00a0\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 _APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _BLANK}  # between thousands
 _PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+_LIKELY = re.compile(f"{_BLANK}*[<>\u2264\u2265=]*{_BLANK}*[-+]?[.,]?[0-9][-+0-9eE.,'\u2019 \u00a0\u2009\u202f]*%?$")
 _LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
 _FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 _LOOK = 64  # fields looked at first, from all over the column
@@ -122,7 +123,7 @@ def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: N
             return replace(plain, apart=_thousands_apart(fields))
         if kind == "text" or plain.values.dtype.kind in "biuf":
             return plain
-    if kind != "text" and (found := _of_offices(fields, missing, kind, how)) is not None:
+    if kind != "text" and (found := office_column(fields, missing, kind, how)) is not None:
         return found
     return Column(*column_of(fields, missing, kind))
 
@@ -134,8 +135,8 @@ def _thousands_apart(fields: "pa.Array") -> str:
     return texts[0] if texts and all(map(apart.match, texts)) else ""
 
 
-def _of_offices(fields: "pa.Array", missing, kind, how: Numerals) -> Column | None:
-    """Return a column of which every entry is a number as offices write it, else None."""
+def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | None:
+    """Return a column of which every entry is a number as offices write it, as `read_column` does, else None."""
     import pandas as pd
     import pyarrow as pa
 
@@ -219,7 +220,7 @@ def unread(texts: Iterable[str]) -> Unread | None:
     """
     texts = [text for text in first_texts(texts) if text and text.casefold() not in GAP_WORDS]
     odd = [text for text in texts if not _PLAIN.match(text)]
-    if not any(any(sign.isdigit() for sign in text) for text in odd):
+    if not odd or 2 * sum(bool(_LIKELY.match(text)) for text in texts) <= len(texts):
         return None
     counts = {how: sum(bool(re.match(how.pattern, text)) for text in texts) for how in _WAYS}
     most = max(counts.values())

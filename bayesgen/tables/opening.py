@@ -47,15 +47,12 @@ class Opened:
         True for Parquet, False for text.
     open : callable () -> file of bytes
         Begins to read it: Parquet as it is, text decompressed and in UTF-8.
-    size : int
-        Bytes in the file, 0 for an empty one.
     compressed : str
         How it is compressed, "" where it is not.
     """
 
     parquet: bool
     open: Callable[[], Any]
-    size: int
     compressed: str = ""
 
 
@@ -85,29 +82,28 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
     if content is None:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
-        size = os.stat(path).st_size
     else:
-        head, size = content[:_HEAD], len(content)
+        head = content[:_HEAD]
 
     def raw() -> Any:
         return pa.OSFile(os.fspath(path)) if content is None else pa.BufferReader(content)
 
     if _sign(head, {b"PAR1": True}):
-        return Opened(True, raw, size)
+        return Opened(True, raw)
     if foreign := _sign(head, _FOREIGN):
         raise ValueError(_named(foreign))
     if how := _sign(head, _STREAMS):
         with _damage(how), pa.CompressedInputStream(raw(), how) as stream:
             head = stream.read(_HEAD)
-        return _text(head, lambda: pa.CompressedInputStream(raw(), how), size, how)
+        return _text(head, lambda: pa.CompressedInputStream(raw(), how), how)
     if how := _sign(head, _WHOLE):
         with raw() as file:
             unpacked = _unpacked(file, how)
-        return _text(unpacked[:_HEAD], lambda: pa.BufferReader(unpacked), size, how)
-    return _text(head, raw, size)
+        return _text(unpacked[:_HEAD], lambda: pa.BufferReader(unpacked), how)
+    return _text(head, raw)
 
 
-def _text(head: bytes, raw: Callable[[], Any], size: int, compressed: str = "") -> Opened:
+def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
     """Return text in UTF-8 as it is, and text with the mark of another encoding decoded by it."""
     import pyarrow as pa
 
@@ -118,14 +114,14 @@ def _text(head: bytes, raw: Callable[[], Any], size: int, compressed: str = "") 
             decoded = content.decode(code).encode()
         except UnicodeDecodeError as error:
             raise ValueError(f"it begins as text in {code.upper()} does, and byte {error.start} is none") from None
-        return Opened(False, lambda: pa.BufferReader(decoded), size, compressed)
+        return Opened(False, lambda: pa.BufferReader(decoded), compressed)
     if foreign := _sign(head, _FOREIGN | {b"PAR1": ("a compressed Parquet file", "unpack it")}):
         raise ValueError(_named(foreign))
     if b"\x00" in head:
         raise ValueError(
             "it is no text, or text in UTF-16 without the mark that says so: iconv -f utf-16le -t utf-8 converts that"
         )
-    return Opened(False, raw, size, compressed)
+    return Opened(False, raw, compressed)
 
 
 def _unpacked(file, how: str) -> bytes:

@@ -35,7 +35,7 @@ from bayesgen.tables.batches import (
 )
 from bayesgen.tables.fields import Fields
 from bayesgen.tables.files import CSV, PARQUET, declared_categories
-from bayesgen.tables.numerals import Numerals, read_column
+from bayesgen.tables.numerals import Numerals, office_column, read_column
 from bayesgen.tables.opening import opened
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import kind_of
@@ -86,13 +86,12 @@ class CsvFiles(Source):
 
     def _kind(self, fields, name: str) -> str:
         found = kind_of(fields, self.missing)
-        if found == "O":
-            column = read_column(fields, self.missing, "number", self._how)
-            if column.percent:
-                text = f"column {name!r}: % dropped, as in {column.percent!r}"
-                warnings.warn(InputWarning(text, column=name, value=column.percent), stacklevel=2)
-            found = "f" if column.values.dtype.kind in "iuf" else found
-        return found
+        if found != "O" or (column := office_column(fields, self.missing, "number", self._how)) is None:
+            return found
+        if column.percent:
+            text = f"column {name!r}: % dropped, as in {column.percent!r}"
+            warnings.warn(InputWarning(text, column=name, value=column.percent), stacklevel=2)
+        return "f"
 
     def jobs(self, columns=None):
         """Yield a job for each block of a file, with typed columns."""
