@@ -145,6 +145,13 @@ def test_files_of_other_kinds_are_named_with_what_to_do(kind, tmp_path):
     assert code == 2 and words in err
 
 
+@pytest.mark.parametrize("name", ["PAR1", "BZh9", "ORC", "ARROW1", "%PDF", "Rar!", "PK", "Obj", "SQLite"])
+def test_a_header_may_begin_as_the_files_of_others_do(name, tmp_path):
+    (tmp_path / "table.csv").write_text(TEXT.replace("x,", f"{name},", 1))
+    assert list(read(str(tmp_path / "table.csv")).table) == [name, "note", "kind"]
+    assert source_of(tmp_path / "table.csv").columns == [name, "note", "kind"]
+
+
 def test_a_folder_is_no_table(tmp_path):
     with pytest.raises(ValueError, match="this is a folder, where a file is expected"):
         read(str(tmp_path))

@@ -102,7 +102,7 @@ def read(
     with located(source):
         file = opened(path, content)
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
-            raise ValueError("not readable as Parquet: it does not begin as such a file does, with PAR1")
+            raise ValueError("not readable as Parquet: it does not begin as such a file does")
         try:
             table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, sep)), {})
         except (ValueError, OSError) as error:

@@ -16,23 +16,23 @@ from typing import Any
 from bayesgen.core.errors import listed
 
 _HEAD = 1 << 12  # bytes that tell what a file is
-_STREAMS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}  # decompressed while they are read
+PARQUET_HEAD = b"PAR1\x15"  # of files with a footer in the clear; a header of CSV may begin with PAR1
+_STREAMS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # decompressed while they are read
+_STREAMS |= {b"BZh%d1AY&SY" % size: "bz2" for size in range(1, 10)}
 _WHOLE = {b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}  # decompressed at once
 ENDINGS = {"gzip": ".gz", "bz2": ".bz2", "zstd": ".zst", "xz": ".xz", "zip": ".zip"}  # of names, by compression
 _MARKS = {b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _EXCEL = "open it there and save it as 'CSV UTF-8', or pandas.read_excel(path).to_csv(...)"
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": ("an old Excel file (xls)", _EXCEL),
-    b"ARROW1": ("a Feather file", "pandas.read_feather(path).to_parquet('table.parquet')"),
-    b"FEA1": ("a Feather file", "pandas.read_feather(path).to_parquet('table.parquet')"),
+    b"ARROW1\x00": ("a Feather file", "pandas.read_feather(path).to_parquet('table.parquet')"),
     b"SQLite format 3\x00": ("a SQLite database", "sqlite3 -header -csv FILE 'select * from TABLE' > table.csv"),
     b"\x89HDF": ("an HDF5 or netCDF file", "where it is a saved model, name the table beside it; else export a CSV"),
-    b"ORC": ("an ORC file", "pandas.read_orc(path).to_parquet('table.parquet')"),
     b"Obj\x01": ("an Avro file", "export it as CSV or Parquet"),
-    b"%PDF": ("a PDF document", "ask for the table itself, as CSV"),
-    b"$FL2": ("an SPSS file", "pandas.read_spss(path).to_csv('table.csv', index=False)"),
+    b"%PDF-": ("a PDF document", "ask for the table itself, as CSV"),
+    b"$FL2@(#)": ("an SPSS file", "pandas.read_spss(path).to_csv('table.csv', index=False)"),
     b"7z\xbc\xaf": ("a 7-zip archive", "unpack it"),
-    b"Rar!": ("a RAR archive", "unpack it"),
+    b"Rar!\x1a": ("a RAR archive", "unpack it"),
 }
 _OFFICE = {"xl/": ("an Excel file (xlsx)", _EXCEL), "content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
@@ -88,7 +88,7 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
     def raw() -> Any:
         return pa.OSFile(os.fspath(path)) if content is None else pa.BufferReader(content)
 
-    if _sign(head, {b"PAR1": True}):
+    if head.startswith(PARQUET_HEAD):
         return Opened(True, raw)
     if foreign := _sign(head, _FOREIGN):
         raise ValueError(_named(foreign))
@@ -115,7 +115,7 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
         except UnicodeDecodeError as error:
             raise ValueError(f"it begins as text in {code.upper()} does, and byte {error.start} is none") from None
         return Opened(False, lambda: pa.BufferReader(decoded), compressed)
-    if foreign := _sign(head, _FOREIGN | {b"PAR1": ("a compressed Parquet file", "unpack it")}):
+    if foreign := _sign(head, _FOREIGN | {PARQUET_HEAD: ("a compressed Parquet file", "unpack it")}):
         raise ValueError(_named(foreign))
     if b"\x00" in head:
         raise ValueError(

@@ -36,7 +36,7 @@ from bayesgen.tables.batches import (
 from bayesgen.tables.fields import Fields
 from bayesgen.tables.files import CSV, PARQUET, declared_categories
 from bayesgen.tables.numerals import Numerals, office_column, read_column
-from bayesgen.tables.opening import opened
+from bayesgen.tables.opening import PARQUET_HEAD, opened
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import kind_of
 
@@ -359,4 +359,4 @@ def _is_parquet(path: str) -> bool:
     if path.lower().endswith(PARQUET):
         return True
     with located(path), open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
+        return file.read(len(PARQUET_HEAD)) == PARQUET_HEAD
