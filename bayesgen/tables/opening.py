@@ -97,9 +97,14 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
             head = stream.read(_HEAD)
         return _text(head, lambda: pa.CompressedInputStream(raw(), how), how)
     if how := _sign(head, _WHOLE):
-        with raw() as file:
-            unpacked = _unpacked(file, how)
-        return _text(unpacked[:_HEAD], lambda: pa.BufferReader(unpacked), how)
+
+        def whole() -> Any:  # anew each time: of a folder of files at most one is in memory
+            with raw() as file:
+                return pa.BufferReader(_unpacked(file, how))
+
+        with whole() as file:
+            head = file.read(_HEAD)
+        return _text(head, whole, how)
     return _text(head, raw)
 
 
@@ -108,13 +113,17 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
     import pyarrow as pa
 
     if code := _sign(head, _MARKS):
-        with _damage(compressed), raw() as file:
-            content = file.read()
-        try:
-            decoded = content.decode(code).encode()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"it begins as text in {code.upper()} does, and byte {error.start} is none") from None
-        return Opened(False, lambda: pa.BufferReader(decoded), compressed)
+
+        def decoded() -> Any:
+            with _damage(compressed), raw() as file:
+                content = file.read()
+            try:
+                return pa.BufferReader(content.decode(code).encode())
+            except UnicodeDecodeError as error:
+                text = f"it begins as text in {code.upper()} does, and byte {error.start} is none"
+                raise ValueError(text) from None
+
+        return Opened(False, decoded, compressed)
     if foreign := _sign(head, _FOREIGN | {PARQUET_HEAD: ("a compressed Parquet file", "unpack it")}):
         raise ValueError(_named(foreign))
     if b"\x00" in head:
@@ -154,6 +163,8 @@ def _damage(how: str) -> Iterator[None]:
     try:
         yield
     except broken as error:  # RuntimeError: a password, or a method of compression that Python has not
+        if not how:
+            raise
         raise ValueError(damaged(how, error)) from error
 
 
