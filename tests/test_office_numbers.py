@@ -115,6 +115,7 @@ def test_a_column_of_text_that_would_be_numbers_is_known(case):
     if ways is None:
         assert found is None
     else:
+        assert found is not None
         assert [", ".join(map(str, way)) for way in found.cures()] == ways
         assert (found.entry, found.word) == (entry, word)
 

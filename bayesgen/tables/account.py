@@ -128,7 +128,7 @@ def read_table(
     """
     roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
-    csv = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits)
+    csv: dict[str, Any] = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits)
     try:
         read, prepared = cleaned(os.fspath(path), target, "nb", given, _several(missing), **csv)
     except ValueError as error:

@@ -47,7 +47,8 @@ class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
     def __init__(self, paths: Sequence[str], missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None):
-        self.paths, self.missing, self._files = list(paths), set(missing), []
+        self.paths, self.missing = list(paths), set(missing)
+        self._files: list[Fields] = []
         self._how = how or Numerals()
         self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
         for path in self.paths:
