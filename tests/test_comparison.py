@@ -222,7 +222,7 @@ def test_of_categories_alone_the_discriminants_are_left_out_unless_asked_for():
     assert result.remarks == {
         "shared": "left out: it takes numbers only, and there are none",
         "full": "left out: it takes numbers only, and there are none",
-        "logistic": "gaps filled with the most frequent category",
+        "logistic": "gaps filled with the means of the columns",
     }
     with pytest.raises(ValueError, match="full: it takes numbers only"):
         compare_models(X, y, ["full"])

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from bayesgen.cli import reading, report, shell
+from bayesgen.cli import folders, models, reading, report, shell
 from bayesgen.cli.shell import command_line, one_line
 
 
@@ -55,11 +55,17 @@ def compare(
             raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
         if output:
             for name in report.FILES:
-                reading.keep_inputs(output / name, file)
+                reading.keep_inputs(output / name, *folders.paths(file))
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        read, prepared = reading.prepared(file, target, model, missing, reading.Csv(sep, decimal), roles)
+        models.check_options(model, roles)
+        csv, sample = reading.Csv(sep, decimal), None
+        if folders.outgrows(file):
+            sample = folders.sample(file, target, reading.split(missing), sep, seed)
+        content = sample.content if sample else None
+        read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
+        read = replace(read, notes=(sample.note(), *read.notes)) if sample else read
         families = prepared.features
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
@@ -77,9 +83,9 @@ def compare(
                 bar.update(task, completed=done, total=total, description=text)
 
             result = comparison.compare(prepared.X, prepared.y, model, inferences, folds, seed, tell, families)
-            models = None
+            beside_it = None
             if beside:
-                models = comparison.compare_models(
+                beside_it = comparison.compare_models(
                     prepared.X, prepared.y, folds=folds, seed=seed, progress=tell, features=families
                 )
             bar.update(task, total=None, description="what each column is worth")
@@ -93,14 +99,14 @@ def compare(
         if not any(result.learned(name).any() for name in inferences):
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
         account = report.Account(
-            read, target, prepared, schema, model, result, models, worth, seed, command_line(context)
+            read, target, prepared, schema, model, result, beside_it, worth, seed, command_line(context)
         )
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
         else:
             report.tell_result(out, result, folds)
-            if models is not None:
-                report.tell_models(out, models)
+            if beside_it is not None:
+                report.tell_models(out, beside_it)
             report.tell_importance(out, worth, model)
         if output:
             report.write(err if json else out, output, account, whole)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import reading, report, shell
+from bayesgen.cli import models, reading, report, shell
 from bayesgen.cli.shell import one_line, said
 
 
@@ -35,7 +35,6 @@ def plot(
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     from bayesgen.cli.report.gallery import GALLERY, Asked
     from bayesgen.core.errors import counted, listed, named
-    from bayesgen.files import storage
 
     out, err = report.consoles()
     csv = reading.Csv(sep, decimal)
@@ -48,7 +47,7 @@ def plot(
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
-        classifier = storage.load(model)
+        classifier = models.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
         if not hasattr(classifier, "schema_"):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.comparison.candidates import check_model
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.description import of_labels, of_whole
@@ -125,7 +124,7 @@ def prepare(
         Raw rows.
     target : str
         Column of the classes; rows without one are left out.
-    model : {"nb", "gda"}
+    model : {"averaged", "nb", "gda", "logistic"}
         "gda" takes columns of numbers only, and rows without gaps only.
     gaps : mapping from column to Series, optional
         Spelling of missing entries in a file, by row, by which they are counted.
@@ -137,7 +136,6 @@ def prepare(
     ValueError
         If the target is no column, or holds no two classes, or nothing is left to learn from.
     """
-    check_model(model)
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
     if not table.columns.is_unique:
@@ -178,9 +176,10 @@ def prepare(
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
 
     missing = X.isna().to_numpy()
-    if missing.any() and model == "nb":
+    if missing.any() and model != "gda":
         spelled = _spellings(gaps, X.columns, rows)
-        notes.append(f"{counted(missing.sum(), 'missing value')} integrated out{spelled}")
+        done = "filled with the means of their columns" if model == "logistic" else "integrated out"
+        notes.append(f"{counted(missing.sum(), 'missing value')} {done}{spelled}")
     if missing.any() and model == "gda":
         whole = ~missing.any(1)
         spelled = _spellings(gaps, X.columns, rows)

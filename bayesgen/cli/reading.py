@@ -1,12 +1,10 @@
 """Inputs and outputs of the commands: tables, estimators, and files that must not replace inputs."""
 
-import glob
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
-
-_LARGE = 1 << 26  # bytes of a file that is read in batches
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -61,23 +59,34 @@ def writing(output: Path):
     return disk.writing(output)
 
 
-def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
-    """Read a file, a built-in data set, or the standard input."""
+def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv, content: bytes | None = None):
+    """Read a file, a folder or pattern of files, a built-in data set, the standard input, or a content of these."""
+    from bayesgen.cli import folders
     from bayesgen.tables import files
 
-    content = sys.stdin.buffer.read() if file == "-" else None
+    if content is None:
+        content = sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv.sep)
     sep = {"tab": "\t", "\\t": "\t"}.get(csv.sep, csv.sep)
-    return files.read(file, missing, kinds, sep=sep, decimal=csv.decimal, content=content)
+    read = files.read(file, missing, kinds, sep=sep, decimal=csv.decimal, content=content)
+    return read if content is None or file == "-" else replace(read, source=file)
 
 
-def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, roles: Mapping[str, Values]):
-    """Return the file as it was read, and the columns and classes that a classifier takes."""
+def prepared(
+    file: str,
+    target: str,
+    model: str,
+    missing: Values,
+    csv: Csv,
+    roles: Mapping[str, Values],
+    content: bytes | None = None,
+):
+    """Return the file (or the content, of a sample of it) as it was read, and the columns and classes to learn from."""
     from bayesgen.cli import prepare
     from bayesgen.cli.prepare import Roles
 
     as_read = {"categorical": "category", "id": "text", "date": "text"} | dict.fromkeys(("count", "log"), "number")
     kinds = {column: kind for role, kind in as_read.items() for column in split(roles[role])} | {target: "label"}
-    read = table(file, split(missing), kinds, csv)
+    read = table(file, split(missing), kinds, csv, content)
     own = Roles.said([column for column in read.table.columns if column != target], roles)
     return read, prepare.prepare(read.table, target, model, read.gaps, own)
 
@@ -140,12 +149,3 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
         return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)
     except ValueError as error:
         raise ValueError(f"{file}: the costs beside the classes must be numbers: {error}") from None
-
-
-def in_batches(file: str, output: Path) -> bool:
-    """Return True if rows are predicted in batches: from many files or a large one, or where Parquet is written."""
-    from bayesgen.tables.files import PARQUET
-
-    path = Path(file)
-    several = path.is_dir() or (glob.has_magic(file) and not path.exists())
-    return several or output.suffix.lower() in PARQUET or (path.is_file() and path.stat().st_size > _LARGE)

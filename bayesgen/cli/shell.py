@@ -16,8 +16,8 @@ from bayesgen.core.errors import Argument, Informed
 File = Annotated[
     str,
     typer.Argument(
-        help="A CSV or Parquet file; - for the standard input; or the name of a built-in data set: penguins, anes96. "
-        "A file of that name wins."
+        help="A CSV or Parquet file, a folder or pattern of them, or - for the standard input; or the name of a "
+        "built-in data set: penguins, anes96. A file of that name wins. Large files are sampled."
     ),
 ]
 Rows = Annotated[
