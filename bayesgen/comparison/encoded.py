@@ -56,7 +56,8 @@ class EncodedClassifier(ClassifierMixin, BaseEstimator):
         x = self._numbers(X)
         seen = ~np.isnan(x)
         means = np.where(seen, x, 0.0).sum(0) / seen.sum(0).clip(1)
-        self.classifier_ = clone(self.classifier).fit(_frame(np.where(seen, x, means), names), y, sample_weight)
+        fresh: Any = clone(self.classifier)
+        self.classifier_ = fresh.fit(_frame(np.where(seen, x, means), names), y, sample_weight)
         return self
 
     def _numbers(self, X) -> np.ndarray:
@@ -83,6 +84,11 @@ class EncodedClassifier(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         """Class labels."""
         return self.classifier_.classes_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Columns of the table."""
+        return np.array(self.schema_.columns, dtype=object)
 
     @property
     def posterior_(self):
