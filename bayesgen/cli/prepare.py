@@ -175,6 +175,8 @@ def prepare(
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
 
+    if copies := [column for column in X.columns if _is_copy(X[column], y)]:
+        notes.append(f"{named(copies)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
     missing = X.isna().to_numpy()
     if missing.any() and model != "gda":
         spelled = _spellings(gaps, X.columns, rows)
@@ -222,6 +224,13 @@ def _skewed(values) -> bool:
         return False
     before, after = (_third_moment(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
     return before > _SKEWED and abs(after) < before / 2
+
+
+def _is_copy(column, y) -> bool:
+    """Return True if each class has one value of its own in a column, and the column no gap."""
+    if column.isna().any() or column.nunique() != (count := len(np.unique(y))):
+        return False
+    return len(column.groupby([y, column.to_numpy()], observed=True).size()) == count
 
 
 def _third_moment(values) -> float:
