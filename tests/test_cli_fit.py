@@ -136,7 +136,7 @@ def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
     )
     assert "…" not in result.stdout
     below = result.stdout.split("\nml\n")[1]
-    assert below.count("accuracy") == 3 and below.count("log loss") == 3 and below.count("5 of 5") == 3
+    assert below.count("log loss") == 4 and below.count("5 of 5") == 4  # those of the base rate too
     ready = data.load("anes96")
     want = compare(ready.drop(columns="vote"), ready["vote"], inferences=["exact"]).scores("exact")
     assert f"{want.log_loss:.4f}" in below and f"{want.calibration_error:.4f}" in below
@@ -297,6 +297,13 @@ def test_an_interrupted_command_ends_at_once():
     command = "@cli.app.command()\ndef sampling():\n    raise KeyboardInterrupt"
     code = f"import atexit, os\nfrom bayesgen import cli\natexit.register(os.abort)\n{command}\ncli.app(['sampling'])"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130
+
+
+def test_without_arguments_it_says_what_to_do_next():
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0 and max(map(len, result.stdout.splitlines())) <= 120
+    named = re.findall(r"^  bayesgen (\w+)", result.stdout, re.M)
+    assert named == ["demo", "compare", "fit", "predict", "explain"]
 
 
 def test_help_names_the_commands():

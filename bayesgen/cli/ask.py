@@ -28,6 +28,7 @@ def predict(
     unseen: shell.Unseen = "missing",
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
+    untrusted: shell.Untrusted = False,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     from bayesgen.core.errors import counted, named
@@ -41,15 +42,16 @@ def predict(
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
         if not piped:
             reading.keep_inputs(output, *folders.paths(file), model, loss)
-        estimator = models.load(model)
+        estimator = models.load(model, untrusted)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
         decide = _decisions(estimator, loss, reject_cost, csv)
 
         def predicted(X, others):
             found = decide(predictions(estimator, X))
-            for place, name in enumerate(names):
-                found.insert(place, name, others[name].to_numpy())
+            own = formats.apart(names, ["row", *found.columns])
+            for place, (name, called) in enumerate(own.items()):
+                found.insert(place, called, others[name].to_numpy())
             return found
 
         with said(out):
@@ -94,6 +96,7 @@ def explain(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    untrusted: shell.Untrusted = False,
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
@@ -103,7 +106,7 @@ def explain(
     with one_line(err):
         if output:
             reading.keep_inputs(output, file, model)
-        classifier = models.load(model)
+        classifier = models.load(model, untrusted)
         if not hasattr(classifier, "schema_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
         _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal))

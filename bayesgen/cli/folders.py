@@ -15,6 +15,7 @@ from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.dates import days
+from bayesgen.tables.files import CSV, PARQUET
 from bayesgen.tables.rows import arrow_of
 from bayesgen.tables.sources import CsvFiles, kinds_of, source_of
 
@@ -32,11 +33,11 @@ def several(file: str) -> bool:
 
 def outgrows(file: str) -> bool:
     """Return True if files are too large to be read whole."""
-    path = Path(file)
-    if not several(file) and not path.is_file():
-        return False
-    paths = source_of(file).paths if several(file) else [file]
-    return sum(Path(one).stat().st_size for one in paths) > max(_LARGE, (available() or 0) // _SHARE)
+    if several(file):
+        found = source_of(file).paths
+    else:
+        found = [file] if Path(file).is_file() and file.lower().endswith((*CSV, *PARQUET)) else []
+    return sum(Path(one).stat().st_size for one in found) > max(_LARGE, (available() or 0) // _SHARE)
 
 
 def paths(file: str) -> Sequence[str]:
@@ -133,7 +134,7 @@ def sample(file: str, target: str, missing: Sequence[str], sep: str, seed: int) 
     check_separator(file, sep)
     source, rng = source_of(file), np.random.default_rng(seed)
     names: dict[Any, int] = {}
-    counts, without, pool = np.zeros(0, np.int64), 0, []
+    counts, without, pool, most = np.zeros(0, np.int64), 0, [], 4 * _SAMPLED
     for job in source.jobs():
         for batch in _read(job):
             table = _arrow(batch)
@@ -148,8 +149,9 @@ def sample(file: str, target: str, missing: Sequence[str], sep: str, seed: int) 
                 codes[codes >= 0], minlength=len(names)
             )
             pool.append((table, codes, rng.random(len(codes))))
-            if sum(len(own) for _, own, _ in pool) > 4 * _SAMPLED:
+            if sum(len(own) for _, own, _ in pool) > most:
                 pool = [_fewest(pool, np.full(len(names), _SAMPLED))]
+                most = 2 * len(pool[0][1]) + 4 * _SAMPLED
     if not len(counts):
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)

@@ -46,6 +46,17 @@ def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:
     return count, columns
 
 
+def apart(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """Return what columns that name the rows are called beside others: a name that is taken begins with "id_"."""
+    taken, called = set(taken), {}
+    for name in names:
+        called[name] = name
+        while called[name] in taken:
+            called[name] = f"id_{called[name]}"
+        taken.add(called[name])
+    return called
+
+
 @contextlib.contextmanager
 def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
     """Give the function that writes one table of several."""

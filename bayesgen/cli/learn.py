@@ -77,6 +77,7 @@ def update(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    untrusted: shell.Untrusted = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     from bayesgen.core.errors import counted
@@ -85,7 +86,7 @@ def update(
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output or model, file)
-        classifier = storage.load(model)
+        classifier = storage.load(model, untrusted=untrusted)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
         read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal), [target])
@@ -106,6 +107,7 @@ def merge(
         list[Path], typer.Argument(metavar="MODELS...", help="Files of saved models of one kind, columns and classes.")
     ],
     output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.nc"),
+    untrusted: shell.Untrusted = False,
 ):
     """Merge saved models into one that has learned from the rows of all."""
     from bayesgen.core.errors import counted
@@ -114,7 +116,7 @@ def merge(
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output, *files)
-        loaded = [storage.load(path) for path in files]
+        loaded = [storage.load(path, untrusted=untrusted) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):
             raise ValueError(
                 "only naive Bayes, Gaussian discriminants and linear regressions merge: their statistics add"

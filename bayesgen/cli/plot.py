@@ -31,6 +31,7 @@ def plot(
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
+    untrusted: shell.Untrusted = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     from bayesgen.cli.report.gallery import GALLERY, Asked
@@ -47,7 +48,7 @@ def plot(
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
-        classifier = models.load(model)
+        classifier = models.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
         if not hasattr(classifier, "schema_"):
@@ -68,7 +69,7 @@ def plot(
                     raise ValueError(f"--target {target}: it holds {listed(foreign)}; the classes are {listed(known)}")
                 if not y:
                     raise ValueError(f"--target {target}: no row of {file} has a class")
-                costs = reading.losses(loss, csv, classifier.classes_)
+                costs = reading.losses(loss, csv, known)
                 asked = Asked(classifier, chosen, X[rows], y, costs, reject_cost)
                 report.tell_gaps(out, read, X.columns)
             figure = draw(asked)

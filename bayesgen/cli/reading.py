@@ -1,5 +1,6 @@
 """Inputs and outputs of the commands: tables, estimators, and files that must not replace inputs."""
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -134,7 +135,7 @@ def classes(classifier, column):
 def losses(file: str | None, csv: Csv, classes: Sequence):
     """Return the loss of each action under each class, a DataFrame; without a file every mistake costs 1.
 
-    The file has the classes in its first column.
+    The file has the classes in its first column; its separator is found by its first line.
     """
     import pandas as pd
 
@@ -143,9 +144,18 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    costs = table(file, (), None, csv).table
+    costs = table(file, (), None, _separated(file, csv)).table
     first = costs.columns[0]
     try:
         return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)
     except ValueError as error:
         raise ValueError(f"{file}: the costs beside the classes must be numbers: {error}") from None
+
+
+def _separated(file: str, csv: Csv) -> Csv:
+    """Return the format of a small table of numbers: what stands most often in its first line separates the columns."""
+    with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
+        first = opened.readline()
+        if csv == Csv() and (sep := max(",;\t|", key=first.count)) in first:
+            return Csv(sep, "." if sep == "," else ",")
+    return csv
