@@ -133,12 +133,12 @@ def test_own_data_said_by_options(tmp_path):
     """A table as offices write it: semicolons, names of rows, local dates, skewed sums, codes."""
     file = table(tmp_path, OWN)
     assert "whose name holds ';': give --sep ';'" in run(file, "--target", "result", command="fit")[2]
-    out, _ = fitted(tmp_path, file, "--target", "result", "--sep", ";")
+    out, _ = fitted(tmp_path, file, "--target", "result", "--sep", ";", "--model", "nb")
     assert "patient left out: an identifier" in out and "row left out: a row number" in out
     assert "seen, born left out: dates; --date makes numbers of them" in out
     assert "income skewed, mostly small with few large values: --log takes the logarithm" in out
     said = ["--id", "patient", "--drop", "row", "--date", "born,seen", "--log", "income", "--count", "visits"]
-    said += ["--categorical", "zone", "--bernoulli", "smoker", "--target", "result"]
+    said += ["--categorical", "zone", "--bernoulli", "smoker", "--target", "result", "--model", "nb"]
     out, classifier = fitted(tmp_path, file, *said, "--sep", ";")
     assert "left out" not in out and "ambiguous" not in out and "skewed" not in out
     families = {column: block.leaf for block in classifier.schema_.blocks for column in block.columns}
@@ -215,7 +215,8 @@ def test_dates_are_told_as_dates(tmp_path, model):
 def test_roles_that_do_not_fit_are_refused(tmp_path, arguments, words):
     rows = "\n".join(f"{i + 0.5},{i % 3},u,03/04/2024,{'ab'[i % 2]}" for i in range(12))
     file = table(tmp_path, f"income,visits,place,when,t\n{rows}\n")
-    code, _, err = run(file, "--target", "t", "--output", tmp_path / "m.nc", *arguments.split(), command="fit")
+    given = ("--target", "t", "--model", "nb", "--output", tmp_path / "m.nc", *arguments.split())
+    code, _, err = run(file, *given, command="fit")
     assert code == 2 and words in err
 
 

@@ -1,16 +1,22 @@
 """`bayesgen compare`: the table, the files it writes, and what is wrong in one line."""
 
+import functools
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from commands import run
+from sklearn import metrics
 from test_comparison import mixed
 from typer.testing import CliRunner
 
 from bayesgen import data
 from bayesgen.cli import app
+from bayesgen.comparison import candidates
 from bayesgen.comparison.candidates import CANDIDATES
+from bayesgen.inference import INFERENCES, NUTS
 
 
 def test_compare_prints_a_table_and_writes_its_files(tmp_path):
@@ -69,6 +75,45 @@ def test_all_models_stand_below_the_inferences_and_in_the_files(tmp_path, monkey
     # without the models, a picture of an earlier run goes
     assert CliRunner().invoke(app, ["compare", *arguments, "--model", "nb"]).exit_code == 0
     assert not (tmp_path / "report" / "models.png").exists()
+
+
+def test_the_demonstration_compares_penguins_and_writes_the_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(candidates, "CANDIDATES", {n: c for n, c in CANDIDATES.items() if n != "averaged"})
+    monkeypatch.setitem(INFERENCES, "nuts", functools.partial(NUTS, num_warmup=20, num_samples=20, num_chains=2))
+    code, out, err = run("--output", tmp_path / "demo", command="demo")
+    assert code == 0 and "344 rows" in out and "exact 5 of 5" in out and "logistic" in out
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "bayesgen demo --output" in page and "report.html in a browser" in err
+
+
+def test_costs_are_met_by_actions_and_classes_have_scores(tmp_path):
+    """A file of costs of any separator; scores by class are those of scikit-learn."""
+    rng = np.random.default_rng(0)
+    ill = rng.random(400) < 0.05
+    frame = pd.DataFrame({"x": rng.normal(size=400) + 2 * ill, "t": np.where(ill, "ill", "well")})
+    frame.to_csv(tmp_path / "rare.csv", index=False)
+    given = (tmp_path / "rare.csv", "--target", "t", "--model", "nb", "--inference", "exact", "--folds", 3)
+    for text in ("t;treat;wait\nwell;0,5;0\nill;0;10\n", "t,treat,wait\nwell,0.5,0\nill,0,10\n"):
+        (tmp_path / "costs.csv").write_text(text)
+        output = ("--output", tmp_path / "report")
+        code, out, err = run(*given, "--loss", tmp_path / "costs.csv", *output, "--json")
+        assert code == 0
+        found, told = json.loads(out)["by_class"], pd.read_csv(tmp_path / "report" / "predictions.csv")
+        p, true = told["exact_p_ill"].to_numpy(), (told["truth"] == "ill").to_numpy()
+        treated = 0.5 * (1 - p) < 10 * p
+        assert found["actions"]["ill"] == {"treat": (treated & true).sum(), "wait": (~treated & true).sum()}
+        assert found["cost"] == pytest.approx((0.5 * (treated & ~true) + 10 * (~treated & true)).mean())
+        assert found["least_cost_of_one_action"] == pytest.approx(min(0.5 * (~true).mean(), 10 * true.mean()))
+    own = found["scores"]["ill"]
+    assert own["ROC-AUC"] == pytest.approx(metrics.roc_auc_score(true, p)) and own["base rate"] == true.mean()
+    assert own["sensitivity"] == pytest.approx(metrics.recall_score(true, p > 0.5))
+    code, out, _ = run(*given)
+    base = json.loads(run(*given, "--json")[1])["base_rate"]
+    assert code == 0 and f"base rate 3 of 3 {base['accuracy']:.4f} {base['log_loss']:.4f}" in out
+    assert base["accuracy"] == pytest.approx((~true).mean()) and "the best single action for all rows costs" in out
+    (tmp_path / "costs.csv").write_text("t,treat\nsick,1\nwell,0\n")
+    code, _, err = run(*given, "--loss", tmp_path / "costs.csv")
+    assert code == 2 and "sick" in err
 
 
 def test_a_table_of_80_columns_is_whole(monkeypatch):
@@ -131,6 +176,21 @@ def test_classes_and_names_of_any_kind(tmp_path):
     assert (code, err) == (0, "")
     assert "False" in out
     assert "[bold]a/b" in out
+
+
+def test_what_a_terminal_would_obey_is_printed_as_text(tmp_path):
+    """`run` fails where an escape sequence is printed."""
+    turn = chr(0x202E)
+    table = mixed().rename(columns={"colour": "\x1b[31mred", "z": f"a{turn}b"}).replace({"t": {"a": "\x1b]0;mine\x07"}})
+    table.to_csv(tmp_path / "odd.csv", index=False)
+    code, out, err = run(tmp_path / "odd.csv", "--target", "t", "--model", "nb", "--inference", "exact", "--folds", 2)
+    assert (code, err) == (0, "") and r"\x1b[31mred" in out and r"a\u202eb" in out and r"\x1b]0;mine\x07" in out
+    code, _, err = run(tmp_path / "odd.csv", "--target", "\x1b[2J")
+    assert code == 2 and r"no column '\x1b[2J'; there are: x, a" in err and r"\x1b[31mred" in err
+    given = ("--target", "t", "--model", "nb", "--output", tmp_path / "m.nc")
+    assert run(tmp_path / "odd.csv", *given, command="fit")[0] == 0
+    code, out, _ = run(tmp_path / "m.nc", tmp_path / "odd.csv", command="explain")
+    assert code == 0 and r"\x1b[31mred" in out
 
 
 FILES = {

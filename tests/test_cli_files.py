@@ -1,16 +1,22 @@
 """What the commands write is there whole or not at all, and never in the place of what they read."""
 
+import io
 import os
 import resource
 import stat
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import xarray as xr
 from commands import run
+from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen import data
+from bayesgen.cli import app
+from bayesgen.files import container
 
 
 @pytest.fixture
@@ -101,6 +107,61 @@ def test_predictions_are_compressed_as_their_name_says(suffix, birds):
     assert run("birds.nc", "rows.csv", "--output", f"p.{suffix}", command="predict")[0] == 0
     assert run("birds.nc", "rows.csv", "--output", "p.csv", command="predict")[0] == 0
     pd.testing.assert_frame_equal(pd.read_csv(f"p.{suffix}"), pd.read_csv("p.csv"))
+
+
+@pytest.mark.parametrize("source", ["rows.txt", "rows.csv.bz2", "rows.parquet", "-"])
+@pytest.mark.parametrize("output", ["p.txt", "p.csv.bz2", "p.csv.zst", "p.parquet", "-"])
+def test_what_predict_reads_it_writes_and_the_other_way_round(source, output, birds):
+    table = pd.read_csv("rows.csv")
+    if source.endswith("parquet"):
+        table.to_parquet(source)
+    else:
+        table.to_csv("rows.txt" if source == "-" else source, index=False)
+    given = ["predict", "birds.nc", source, "--output", output, "--id", "species", "--reject-cost", "0.1"]
+    content = (birds / "rows.txt").read_bytes() if source == "-" else None
+    result = CliRunner().invoke(app, given, input=content)
+    assert result.exit_code == 0, result.output
+    if output == "p.parquet":
+        found = pd.read_parquet(output)
+    elif output == "p.csv.zst":  # pandas would need another package
+        found = pd.read_csv(pa.input_stream(output, compression="zstd"))
+    else:
+        found = pd.read_csv(io.StringIO(result.stdout) if output == "-" else output)
+    assert found.columns[:3].tolist() == ["row", "species", "class"] and "action" in found
+    assert found["species"].tolist() == table["species"].tolist()
+    want = bg.load("birds.nc").predict_proba(table.drop(columns="species"))
+    np.testing.assert_allclose(found.filter(like="p_"), want, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["row", "class", "fold", "truth", "exact_class", "p_Adelie", "patient"])
+def test_ids_are_kept_whatever_their_column_is_called(name, birds):
+    table = pd.read_csv("rows.csv").assign(**{name: [f"k{i}" for i in range(len(pd.read_csv("rows.csv")))]})
+    table.to_csv("named.csv", index=False)
+    assert run("birds.nc", "named.csv", "--id", name, "--output", "p.csv", command="predict")[0] == 0
+    assert run("named.csv", *COMPARE[1:], "--id", name)[0] == 0
+    for file, own in (("p.csv", ("row", "class", "p_Adelie")), ("report/predictions.csv", ("row", "fold", "truth"))):
+        found = pd.read_csv(file)
+        called = f"id_{name}" if name in (*own, *(["exact_class"] if "report" in file else [])) else name
+        assert found.columns[1] == called and found[called].tolist() == table[name].tolist()
+        assert found["row"].tolist() == list(range(len(table)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "predict birds.nc rows.csv --output p.csv",
+        "explain birds.nc rows.csv",
+        "plot birds.nc --columns island",
+        "update birds.nc rows.csv --target species --output more.nc",
+        "merge birds.nc birds.nc",
+    ],
+)
+def test_models_of_strangers_are_read_apart(arguments, birds, monkeypatch):
+    command, *given = arguments.split()
+    apart, read = [], container.unpack_apart
+    monkeypatch.setattr(container, "unpack_apart", lambda content: apart.append(1) or read(content))
+    assert run(*given, command=command)[0] == 0 and not apart
+    assert run(*given, "--untrusted", command=command)[0] == 0 and apart
 
 
 def test_a_file_of_costs_is_not_replaced(birds):

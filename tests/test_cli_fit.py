@@ -1,7 +1,9 @@
 """`bayesgen fit`, `update` and `predict`."""
 
 import io
+import json
 import os
+import re
 import subprocess
 import sys
 
@@ -21,9 +23,10 @@ import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
 from bayesgen.comparison import compare
+from bayesgen.comparison.encoded import EncodedClassifier
 
 
-@pytest.mark.parametrize("model", ["nb", "gda"])
+@pytest.mark.parametrize("model", ["averaged", "nb", "gda", "logistic"])
 def test_fit_and_predict(tmp_path, model):
     table = data.load("penguins").iloc[::3]
     table.to_csv(tmp_path / "few.csv", index=False)
@@ -34,6 +37,7 @@ def test_fit_and_predict(tmp_path, model):
     assert (code, err) == (0, "")
     assert "species, 3 classes: Adelie 5" in out and f"Written to {saved}" in out
     classifier = bg.load(saved)
+    classifier = EncodedClassifier.of(classifier) if model == "logistic" else classifier
     # columns in another order, one more, none of the target
     table = table.drop(columns="species").assign(extra=1)[::-1]
     table[table.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
@@ -41,10 +45,54 @@ def test_fit_and_predict(tmp_path, model):
     assert (code, err) == (0, "")
     assert f"{len(table)} rows; written to {written}: row, class, p_Adelie, p_Chinstrap, p_Gentoo" in out
     predictions = pd.read_csv(written)
-    columns = list(classifier.feature_names_in_)
+    columns = list(classifier.schema_.columns)
     want = classifier.predict_proba(pd.read_csv(tmp_path / "new.csv")[columns])
     np.testing.assert_allclose(predictions.filter(like="p_"), want, rtol=1e-12)
     assert predictions["class"].tolist() == classifier.classes_[want.argmax(1)].tolist()
+
+
+def test_what_is_fitted_without_a_word_is_what_compare_puts_first(tmp_path):
+    """The averaged classifier, as in Python; then asked in every way."""
+    table = data.load("penguins").iloc[::3]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    saved = tmp_path / "m.nc"
+    assert run(tmp_path / "few.csv", "--target", "species", "--output", saved, command="fit")[0] == 0
+    X = table.drop(columns="species")
+    mine = bg.AveragedClassifier().fit(X, table["species"])
+    np.testing.assert_allclose(bg.load(saved).predict_proba(X), mine.predict_proba(X), rtol=1e-9)
+    code, out, _ = run(saved, tmp_path / "few.csv", "--row", 1, "--json", command="explain")
+    assert code == 0 and json.loads(out)["probability"] == pytest.approx(mine.predict_proba(X)[1].max())
+    (tmp_path / "costs.csv").write_text("species,count,leave\nGentoo,5,1\nAdelie,0,1\nChinstrap,1,2\n")
+    given = (saved, tmp_path / "few.csv", "--loss", tmp_path / "costs.csv", "--output", "-")
+    code, out, _ = run(*given, command="predict")
+    assert code == 0 and {"count", "leave"} <= set(re.split("[ ,]", out))
+
+
+def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
+    table = data.load("penguins").iloc[::3]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    given = ("--target", "species", "--model", "logistic", "--output", tmp_path / "m.nc")
+    code, out, err = run(tmp_path / "few.csv", *given, command="fit")
+    assert (code, err) == (0, "") and "missing values filled with the means of their columns" in out
+    classifier, X = EncodedClassifier.of(bg.load(tmp_path / "m.nc")), table.drop(columns="species")
+    code, out, _ = run(tmp_path / "m.nc", tmp_path / "few.csv", "--row", 3, "--json", command="explain")
+    told = json.loads(out)
+    p = classifier.predict_proba(X)[3].max()
+    total = told["prior_log_odds"] + sum(own["log_odds"] for own in told["columns"].values())
+    assert code == 0 and told["probability"] == pytest.approx(p) and total == pytest.approx(np.log(p / (1 - p)))
+    code, out, _ = run(tmp_path / "m.nc", tmp_path / "few.csv", "--row", 3, command="explain")
+    assert code == 0 and "prior stands for those at the means of all columns" in out
+    code, _, err = run(tmp_path / "m.nc", "--output", tmp_path / "a.png", command="plot")
+    assert code == 2 and "a LogisticClassifier learns nothing of how its columns are distributed" in err
+    given = ("--of", "confusion", "--target", "species", "--output", tmp_path / "a.png")
+    assert run(tmp_path / "m.nc", tmp_path / "few.csv", *given, command="plot")[0] == 0
+    X["island"] = "Elsewhere"
+    X.to_csv(tmp_path / "new.csv", index=False)
+    call = (tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
+    code, out, _ = run(*call, command="predict")
+    assert code == 0 and "that were not there at fit: column 'island': ['Elsewhere'] in 115 rows" in out
+    code, _, err = run(*call, "--unseen", "error", command="predict")
+    assert code == 2 and "column 'island': 'Elsewhere' in row 0 is not one of the categories" in err
 
 
 def test_labels_that_look_like_numbers_stay_text(tmp_path):
@@ -88,7 +136,7 @@ def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
     )
     assert "…" not in result.stdout
     below = result.stdout.split("\nml\n")[1]
-    assert below.count("accuracy") == 3 and below.count("log loss") == 3 and below.count("5 of 5") == 3
+    assert below.count("log loss") == 4 and below.count("5 of 5") == 4  # those of the base rate too
     ready = data.load("anes96")
     want = compare(ready.drop(columns="vote"), ready["vote"], inferences=["exact"]).scores("exact")
     assert f"{want.log_loss:.4f}" in below and f"{want.calibration_error:.4f}" in below
@@ -142,8 +190,17 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
     [
         ("fit nowhere.csv --target t", "nowhere.csv: no such file"),
         ("fit good.csv --target y", "no column 'y'"),
-        ("fit good.csv --target t --inference vb", "no inference 'vb'"),
-        ("fit one.csv --target t --inference ml", "class 'b', column 'x': maximum likelihood does not exist"),
+        ("fit good.csv --target t --model nb --inference vb", "no inference 'vb'"),
+        ("fit good.csv --target t --model lda", "--model must be one of averaged, nb, gda, logistic; got 'lda'"),
+        ("fit good.csv --target t --inference map", "--inference is not for --model averaged; these take it: nb, gda"),
+        ("fit good.csv --target t --count x", "--count is not for --model averaged; these take it: nb"),
+        ("fit good.csv --target t --model gda --categorical x", "these take it: averaged, nb, logistic"),
+        ("compare good.csv --target t --model gda --log x", "--log is not for --model gda; these take it: nb"),
+        ("fit good.csv --target t --model logistic --inference exact", "no exact posterior"),
+        (
+            "fit one.csv --target t --model nb --inference ml",
+            "class 'b', column 'x': maximum likelihood does not exist",
+        ),
         ("fit good.csv --target t --output good.csv", "--output good.csv: it is the file that is read, good.csv"),
         ("fit good.csv --target t --output ./sub/../good.csv", "it is the file that is read, good.csv"),
         ("fit good.csv --target t --output link.nc", "--output link.nc: it is the file that is read, good.csv"),
@@ -197,7 +254,7 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
     whole = data.load("penguins")
     for name, part in (("first", whole[::2]), ("second", whole[1::2]), ("all", whole)):
         part.to_csv(tmp_path / f"{name}.csv", index=False)
-        target = ["--target", "species", "--output", tmp_path / f"{name}.nc"]
+        target = ["--target", "species", "--model", "nb", "--output", tmp_path / f"{name}.nc"]
         if name != "second":
             assert run(tmp_path / f"{name}.csv", *target, command="fit")[0] == 0
     code, out, err = run(
@@ -242,6 +299,13 @@ def test_an_interrupted_command_ends_at_once():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130
 
 
+def test_without_arguments_it_says_what_to_do_next():
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0 and max(map(len, result.stdout.splitlines())) <= 120
+    named = re.findall(r"^  bayesgen (\w+)", result.stdout, re.M)
+    assert named == ["demo", "compare", "fit", "predict", "explain"]
+
+
 def test_help_names_the_commands():
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
@@ -256,7 +320,7 @@ TEXT = st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=5), max_si
 
 @pytest.mark.filterwarnings("ignore")  # a table may have constant columns
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-@given(content=st.binary(max_size=200) | TEXT, way=st.sampled_from(["nb", "gda"]))
+@given(content=st.binary(max_size=200) | TEXT, way=st.sampled_from(["averaged", "nb", "gda", "logistic"]))
 def test_any_file_is_fitted_or_refused(tmp_path, content, way):
     (tmp_path / "table.csv").write_bytes(content)
     model = tmp_path / "model.nc"

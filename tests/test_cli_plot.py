@@ -1,7 +1,10 @@
 """`bayesgen plot`."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from commands import run
+from matplotlib.figure import Figure
 
 import bayesgen as bg
 from bayesgen import data
@@ -47,6 +50,32 @@ def test_plot_draws_what_was_learned(birds, tmp_path, monkeypatch):
     assert whole.startswith(b"\x89PNG")
     run(birds / "birds.nc", "--columns", "island", command="plot")
     assert (tmp_path / "picture.png").read_bytes() != whole
+
+
+def test_many_categories_are_the_most_frequent_ones_with_names_that_stand_upright():
+    rng = np.random.default_rng(0)
+    words = np.array([f"category number {i}" for i in range(300)])
+    share = 1 / np.arange(1, 301)
+    t = rng.integers(2, size=3000)
+    X = pd.DataFrame({"c": np.where(t, rng.permutation(words)[0], rng.choice(words, 3000, p=share / share.sum()))})
+    classifier = bg.NaiveBayesClassifier().fit(X, t)
+    ax = bg.plot.column(classifier, "c", ax=Figure().subplots())
+    shown = [text.get_text() for text in ax.get_xticklabels()]
+    frequent = X.groupby(t)["c"].value_counts(normalize=True).groupby("c").max().nlargest(24).index
+    assert len(shown) == 24 and len(set(shown) & set(frequent)) >= 22  # but for ties
+    assert ax.get_xlabel() == f"c: the 24 most frequent of {X['c'].nunique()} categories" and len(ax.patches) == 48
+    assert {text.get_rotation() for text in ax.get_xticklabels()} == {90.0} and not ax.lines
+
+
+def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
+    """pandas has a type of its own for them."""
+    monkeypatch.chdir(birds)
+    given = ["--of", "regions", "--target", "species", "--output", tmp_path / "a.svg"]
+    table = data.load("penguins").sample(frac=1, random_state=0)[200:]
+    mass = table["body_mass_g"].astype("Int64").mask(np.arange(len(table)) == 3)
+    table.assign(body_mass_g=mass).to_parquet(tmp_path / "rows.parquet")
+    columns = ["--columns", "bill_length_mm,body_mass_g"]
+    assert run("birds.nc", tmp_path / "rows.parquet", *given, *columns, command="plot")[::2] == (0, "")
 
 
 @pytest.mark.parametrize(

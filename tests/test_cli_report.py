@@ -53,7 +53,16 @@ def test_the_page_tells_all_and_needs_nothing_else(tmp_path, quick):
     page = Page(folder / "report.html")
     assert f"few birds.csv: {len(table)} rows, 8 columns; {len(table)} rows used" in page.text
     assert "categorical: island (Biscoe, Dream, Torgersen)" in page.text
-    for heading in ("In short", "The data", "Models", "Inferences", "Calibration", "What matters", "To repeat it"):
+    for heading in (
+        "In short",
+        "The data",
+        "Models",
+        "By class",
+        "Inferences",
+        "Calibration",
+        "What matters",
+        "To repeat it",
+    ):
         assert heading in page.text
     for name in (*candidates.CANDIDATES, "ml", "exact"):
         assert name in page.words
@@ -70,6 +79,19 @@ def test_the_page_tells_all_and_needs_nothing_else(tmp_path, quick):
         assert inside == (folder / f"{name}.png").read_bytes()
         assert len(image["alt"]) > 60
     assert "calibration errors" in page.images[2]["alt"] and "bill_length_mm" in page.images[3]["alt"]
+
+
+def test_the_page_is_for_telephones_the_dark_and_paper(tmp_path, quick):
+    """Wide things scroll by themselves, colours follow the reader's, and nothing is cut on paper."""
+    table = data.load("penguins").iloc[::6]
+    table.to_csv(tmp_path / "few.csv", index=False)
+    given = (tmp_path / "few.csv", "--target", "species", "--inference", "exact", "--folds", 2, "--output", tmp_path)
+    assert run(*given)[0] == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("width=device-width", "color-scheme: light dark", "(prefers-color-scheme: dark)", "@media print"):
+        assert words in text
+    scrolls = '<div class="wide" tabindex="0">'
+    assert text.count(f"{scrolls}<img") == text.count("<img") and text.count(f"{scrolls}<table") == text.count("<table")
 
 
 def test_the_page_escapes_what_a_file_holds(tmp_path):

@@ -212,6 +212,22 @@ def test_models_of_a_mixed_table_with_gaps_are_compared_on_the_same_rows():
     np.testing.assert_allclose(result.probability["base rate"][:, 1], half)
 
 
+def test_prepare_doubts_a_copy_of_the_classes():
+    table = mixed().assign(code=lambda rows: rows["t"].map({"a": 1.5, "b": 2.5}), near=lambda rows: rows["code"])
+    table.loc[7, "near"] = 1.5 if table.loc[7, "t"] == "b" else 2.5
+    (note,) = [note for note in prepare(table, "t").notes if "copied" in note]
+    assert note == "code one value for each class, as if copied from t: --drop, if it was"
+
+
+def test_a_comparison_prints_its_table():
+    X, y = np.arange(20.0)[:, None] ** 0.5, np.arange(20) % 2
+    result = compare_models(X, y, ["base rate", "naive Bayes"], folds=2)
+    lines = repr(result).splitlines()
+    assert lines[0] == "ModelComparison on 20 held-out rows in 2 folds" and len(repr(result)) < 1000
+    assert "log_loss" in lines[1] and {line.split("  ")[0] for line in lines[3:]} == {"base rate", "naive Bayes"}
+    assert "<td>" in result._repr_html_() and "naive Bayes" in result._repr_html_()
+
+
 def test_of_categories_alone_the_discriminants_are_left_out_unless_asked_for():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice(["u", "v", "w"], (24, 2)), columns=["a", "b"])
@@ -222,7 +238,7 @@ def test_of_categories_alone_the_discriminants_are_left_out_unless_asked_for():
     assert result.remarks == {
         "shared": "left out: it takes numbers only, and there are none",
         "full": "left out: it takes numbers only, and there are none",
-        "logistic": "gaps filled with the most frequent category",
+        "logistic": "gaps filled with the means of the columns",
     }
     with pytest.raises(ValueError, match="full: it takes numbers only"):
         compare_models(X, y, ["full"])

@@ -532,6 +532,18 @@ def test_what_names_or_numbers_the_rows_is_told(kind):
     assert "column 'day' holds dates as text" in told and "'date'} for the number of days" in told
 
 
+@pytest.mark.parametrize("kind", [bg.NaiveBayesClassifier, bg.AveragedClassifier])
+def test_a_warning_points_at_the_line_of_the_user(kind):
+    """Not into the package, nor above the program, where Python says sys:1."""
+    y, rng = np.repeat([0, 1], 15), np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=30) + 3 * y, "name": [f"p{i}" for i in range(30)]})
+    with pytest.warns(UserWarning, match="names say nothing") as caught:
+        classifier = kind().fit(X, y)
+    with pytest.warns(UserWarning, match="not there at fit") as more:
+        classifier.predict(X.assign(name="new"))
+    assert {w.filename for w in [*caught, *more]} == {__file__}
+
+
 # -- one description of columns --------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import typer
 
 from bayesgen.cli import report
 from bayesgen.cli.ask import explain, predict
-from bayesgen.cli.compare import compare
+from bayesgen.cli.compare import compare, demo
 from bayesgen.cli.learn import fit, merge, update
 from bayesgen.cli.plot import plot
 from bayesgen.core import __version__
@@ -29,8 +29,19 @@ class _App(typer.Typer):
             raise
 
 
-app = _App(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (compare, fit, update, merge, predict, explain, plot):
+_BEGIN = """\
+bayesgen: class probabilities from a table. It has a row for each case, and a column of classes.
+
+  bayesgen demo                                     see what it does, with penguins; half a minute
+  bayesgen compare table.csv --target COLUMN        which model predicts the classes best; --output FOLDER: a page of it
+  bayesgen fit table.csv --target COLUMN            learn from the table, into model.nc
+  bayesgen predict model.nc new.csv                 probabilities of new rows, into predictions.csv
+  bayesgen explain model.nc new.csv --row 0         why one row has its probability
+
+bayesgen --help lists all commands, bayesgen fit --help what one takes."""
+
+app = _App(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+for command in (demo, compare, fit, update, merge, predict, explain, plot):
     app.command()(command)
 
 
@@ -42,6 +53,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _main(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ):
     """Bayesian generative classifiers: class probabilities from a table, and what they rest on."""
+    if context.invoked_subcommand is None:
+        typer.echo(_BEGIN)

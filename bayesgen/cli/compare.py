@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.progress import Progress
 
-from bayesgen.cli import reading, report, shell
+from bayesgen.cli import folders, models, reading, report, shell
 from bayesgen.cli.shell import command_line, one_line
 
 
@@ -38,6 +39,7 @@ def compare(
     bernoulli: shell.Bernoulli = None,
     log: shell.Log = None,
     date: shell.Date = None,
+    loss: shell.Loss = None,
     missing: shell.Missing = None,
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
@@ -47,7 +49,7 @@ def compare(
     json: shell.Json = False,
 ):
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
-    from bayesgen import comparison
+    from bayesgen import comparison, decision
     from bayesgen.comparison import candidates
     from bayesgen.comparison.candidates import MODELS
 
@@ -57,14 +59,20 @@ def compare(
             raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
         if output:
             for name in report.FILES:
-                reading.keep_inputs(output / name, file)
+                reading.keep_inputs(output / name, *folders.paths(file), loss)
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        read, prepared = reading.prepared(
-            file, target, model, missing, reading.Csv(sep, decimal, thousands, limits), roles
-        )
-        families = prepared.features
+        models.check_options(model, roles)
+        csv, sample = reading.Csv(sep, decimal, thousands, limits), None
+        if folders.outgrows(file):
+            sample = folders.sample(file, target, reading.split(missing), sep, seed)
+        content = sample.content if sample else None
+        read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
+        read = replace(read, notes=(sample.note(), *read.notes)) if sample else read
+        families, classes = prepared.features, np.unique(prepared.y).tolist()
+        costs = reading.losses(loss, csv, classes)
+        decision.act([[1 / len(classes)] * len(classes)], costs, classes)  # costs of other classes are an error at once
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
@@ -81,9 +89,9 @@ def compare(
                 bar.update(task, completed=done, total=total, description=text)
 
             result = comparison.compare(prepared.X, prepared.y, model, inferences, folds, seed, tell, families)
-            models = None
+            beside_it = None
             if beside:
-                models = comparison.compare_models(
+                beside_it = comparison.compare_models(
                     prepared.X, prepared.y, folds=folds, seed=seed, progress=tell, features=families
                 )
             bar.update(task, total=None, description="what each column is worth")
@@ -96,15 +104,30 @@ def compare(
                     whole.set_params(inference=(*drawn, "exact")[0]).fit(prepared.X, prepared.y)
         if not any(result.learned(name).any() for name in inferences):
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
+        by_class = report.ByClass.of(result, beside_it, costs, loss is not None)
         account = report.Account(
-            read, target, prepared, schema, model, result, models, worth, seed, command_line(context)
+            read, target, prepared, schema, model, result, beside_it, worth, by_class, seed, command_line(context)
         )
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
         else:
             report.tell_result(out, result, folds)
-            if models is not None:
-                report.tell_models(out, models)
+            if beside_it is not None:
+                report.tell_models(out, beside_it)
+            report.tell_classes(out, by_class)
             report.tell_importance(out, worth, model)
         if output:
             report.write(err if json else out, output, account, whole)
+
+
+def demo(
+    context: typer.Context,
+    output: Annotated[Path, typer.Option(help="Folder for report.html and all that stands in it.")] = Path(
+        "bayesgen-demo"
+    ),
+):
+    """Show what `bayesgen compare` does, with 344 penguins of three species: measures, island, sex, and gaps."""
+    compare(context, "penguins", "species", output=output)
+    report.say(
+        report.consoles()[1], f"Open {output / 'report.html'} in a browser; then do the same with your own table."
+    )

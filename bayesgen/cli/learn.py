@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import reading, report, shell
+from bayesgen.cli import folders, models, reading, report, shell
 from bayesgen.cli.shell import one_line, said
 
 
@@ -16,9 +16,19 @@ def fit(
     file: shell.File,
     target: shell.Target,
     model: Annotated[
-        str, typer.Option(help="nb: naive Bayes on all columns; gda: Gaussian discriminant on the numbers.")
-    ] = "nb",
-    inference: Annotated[str, typer.Option(help="ml, map, exact, nuts or laplace.")] = "exact",
+        str,
+        typer.Option(
+            help="averaged: the average over many models, which has nothing to tune; nb: naive Bayes; gda: Gaussian "
+            "discriminant, on the numbers; logistic: logistic regression."
+        ),
+    ] = "averaged",
+    inference: Annotated[
+        str | None,
+        typer.Option(
+            help="ml, map, exact, nuts or laplace; default: exact, of logistic map. Not of averaged.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
         "model.nc"
     ),
@@ -37,24 +47,27 @@ def fit(
     seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
-    from bayesgen.comparison import candidates
-
     out, err = report.consoles()
     with one_line(err):
-        how = reading.inference(inference.strip().lower())
         roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        reading.keep_inputs(output, file)
-        read, prepared = reading.prepared(
-            file, target, model, missing, reading.Csv(sep, decimal, thousands, limits), roles
-        )
+        models.check_options(model, roles | {"inference": inference})
+        how = models.inference_of(model, inference)
+        reading.keep_inputs(output, *folders.paths(file))
+        csv, spelled, sample = reading.Csv(sep, decimal, thousands, limits), tuple(reading.split(missing)), None
+        if folders.outgrows(file):
+            sample = folders.sample(file, target, spelled, sep, seed)
+        content = sample.content if sample else None
+        read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
         with said(out):
-            classifier = candidates.estimator(prepared.X, model, how, seed, prepared.features)
-            classifier.fit(prepared.X, prepared.y)
-            spelled = tuple(reading.split(missing))
+            if sample is None:
+                classifier = models.learn(model, prepared, how, seed)
+            else:
+                read = replace(read, notes=(sample.note(model != "averaged"), *read.notes))
+                classifier = models.learn_large(model, prepared, how, seed, sample, file, target, spelled)
             classifier.schema_ = replace(classifier.schema_, missing=spelled, dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
-        classifier.save(output)
+        models.save(classifier, output)
         report.say(out, f"Written to {output}")
 
 
@@ -67,6 +80,7 @@ def update(
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
+    untrusted: shell.Untrusted = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     from bayesgen.core.errors import counted
@@ -75,7 +89,7 @@ def update(
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output or model, file)
-        classifier = storage.load(model)
+        classifier = storage.load(model, untrusted=untrusted)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
         read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands), [target])
@@ -92,8 +106,11 @@ def update(
 
 
 def merge(
-    models: Annotated[list[Path], typer.Argument(help="Files of saved models of one kind, columns and classes.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="MODELS...", help="Files of saved models of one kind, columns and classes.")
+    ],
     output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.nc"),
+    untrusted: shell.Untrusted = False,
 ):
     """Merge saved models into one that has learned from the rows of all."""
     from bayesgen.core.errors import counted
@@ -101,8 +118,8 @@ def merge(
 
     out, err = report.consoles()
     with one_line(err):
-        reading.keep_inputs(output, *models)
-        loaded = [storage.load(path) for path in models]
+        reading.keep_inputs(output, *files)
+        loaded = [storage.load(path, untrusted=untrusted) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):
             raise ValueError(
                 "only naive Bayes, Gaussian discriminants and linear regressions merge: their statistics add"
@@ -112,5 +129,5 @@ def merge(
         merged = functools.reduce(operator.add, loaded)
         output.parent.mkdir(parents=True, exist_ok=True)
         merged.save(output)
-        count, rows = counted(len(models), "model"), f"rows of total weight {merged.total_weight_:g}"
+        count, rows = counted(len(files), "model"), f"rows of total weight {merged.total_weight_:g}"
         report.say(out, f"{count}, {rows}; written to {output}")

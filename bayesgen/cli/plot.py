@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import reading, report, shell
+from bayesgen.cli import models, reading, report, shell
 from bayesgen.cli.shell import one_line, said
 
 
@@ -32,11 +32,11 @@ def plot(
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
+    untrusted: shell.Untrusted = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     from bayesgen.cli.report.gallery import GALLERY, Asked
     from bayesgen.core.errors import counted, listed, named
-    from bayesgen.files import storage
 
     out, err = report.consoles()
     csv = reading.Csv(sep, decimal, thousands)
@@ -49,7 +49,7 @@ def plot(
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
-        classifier = storage.load(model)
+        classifier = models.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
         if not hasattr(classifier, "schema_"):
@@ -70,7 +70,7 @@ def plot(
                     raise ValueError(f"--target {target}: it holds {listed(foreign)}; the classes are {listed(known)}")
                 if not y:
                     raise ValueError(f"--target {target}: no row of {file} has a class")
-                costs = reading.losses(loss, csv, classifier.classes_)
+                costs = reading.losses(loss, csv, known)
                 asked = Asked(classifier, chosen, X[rows], y, costs, reject_cost)
                 report.tell_gaps(out, read, X.columns)
             figure = draw(asked)

@@ -1,12 +1,11 @@
 """Inputs and outputs of the commands: tables, estimators, and files that must not replace inputs."""
 
-import glob
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-
-_LARGE = 1 << 26  # bytes of a file that is read in batches
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -67,23 +66,35 @@ def writing(output: Path):
     return disk.writing(output)
 
 
-def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
-    """Read a file, a built-in data set, or the standard input."""
+def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv, content: bytes | None = None):
+    """Read a file, a folder or pattern of files, a built-in data set, the standard input, or a content of these."""
+    from bayesgen.cli import folders
     from bayesgen.tables import files
 
-    content = sys.stdin.buffer.read() if file == "-" else None
-    return files.read(file, missing, kinds, content=content, **csv.options())
+    if content is None:
+        content = sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv.sep)
+    read = files.read(file, missing, kinds, content=content, **csv.options())
+    return read if content is None or file == "-" else replace(read, source=file)
 
 
-def prepared(file: str, target: str, model: str, missing: Values, csv: Csv, roles: Mapping[str, Values]):
-    """Return the file as it was read, and the columns and classes that a classifier takes."""
-    from bayesgen.comparison.candidates import check_model
+def prepared(
+    file: str,
+    target: str,
+    model: str,
+    missing: Values,
+    csv: Csv,
+    roles: Mapping[str, Values],
+    content: bytes | None = None,
+):
+    """Return the file (or the content, of a sample of it) as it was read, and the columns and classes to learn from."""
+    from bayesgen.cli import folders
     from bayesgen.tables.account import cleaned
 
-    check_model(model)
-    content = sys.stdin.buffer.read() if file == "-" else None
+    if content is None:
+        content = sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv.sep)
     given = {role: values or () for role, values in roles.items()}
-    return cleaned(file, target, model, given, split(missing), content, **csv.options())
+    read, own = cleaned(file, target, model, given, split(missing), content, **csv.options())
+    return (read if content is None or file == "-" else replace(read, source=file)), own
 
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
@@ -131,7 +142,7 @@ def classes(classifier, column):
 def losses(file: str | None, csv: Csv, classes: Sequence):
     """Return the loss of each action under each class, a DataFrame; without a file every mistake costs 1.
 
-    The file has the classes in its first column.
+    The file has the classes in its first column; its separator is found by its first line.
     """
     import pandas as pd
 
@@ -140,7 +151,7 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    costs = table(file, (), None, csv).table
+    costs = table(file, (), None, _separated(file, csv)).table
     first = costs.columns[0]
     try:
         return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)
@@ -148,10 +159,10 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
         raise ValueError(f"{file}: the costs beside the classes must be numbers: {error}") from None
 
 
-def in_batches(file: str, output: Path) -> bool:
-    """Return True if rows are predicted in batches: from many files or a large one, or where Parquet is written."""
-    from bayesgen.tables.files import PARQUET
-
-    path = Path(file)
-    several = path.is_dir() or (glob.has_magic(file) and not path.exists())
-    return several or output.suffix.lower() in PARQUET or (path.is_file() and path.stat().st_size > _LARGE)
+def _separated(file: str, csv: Csv) -> Csv:
+    """Return the format of a small table of numbers: what stands most often in its first line separates the columns."""
+    with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
+        first = opened.readline()
+        if csv == Csv() and (sep := max(",;\t|", key=first.count)) in first:
+            return Csv(sep, "." if sep == "," else ",")
+    return csv

@@ -16,8 +16,8 @@ from bayesgen.core.errors import Argument, Informed
 File = Annotated[
     str,
     typer.Argument(
-        help="A CSV or Parquet file; - for the standard input; or the name of a built-in data set: penguins, anes96. "
-        "A file of that name wins."
+        help="A CSV or Parquet file, a folder or pattern of them, or - for the standard input; or the name of a "
+        "built-in data set: penguins, anes96. A file of that name wins. Large files are sampled."
     ),
 ]
 Rows = Annotated[
@@ -67,6 +67,10 @@ Loss = Annotated[
 ]
 RejectCost = Annotated[
     float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
+]
+Untrusted = Annotated[
+    bool,
+    typer.Option("--untrusted", help="Read MODEL, a stranger's file, in a process of its own with limits of memory."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
+from bayesgen.comparison.encoded import EncodedClassifier
 from bayesgen.core.errors import named
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
@@ -114,21 +113,10 @@ def _averaged(parts: _Parts, seed) -> Candidate:
 
 
 def _logistic(parts: _Parts, seed) -> Candidate:
-    numbers = list(range(len(parts.numeric)))
-    categories = list(range(len(numbers), len(numbers) + len(parts.other)))
-    gaps = [bool(np.isnan(values).any()) for values in (parts.numbers, parts.codes)]
-    levels: Any = [np.arange(len(own), dtype=float) for own in parts.levels]
-    encoded = make_pipeline(
-        SimpleImputer(strategy="most_frequent", keep_empty_features=True),
-        OneHotEncoder(categories=levels, drop="first", sparse_output=False),
-    )
-    columns = ColumnTransformer(
-        [("numbers", SimpleImputer(keep_empty_features=True), numbers), ("categories", encoded, categories)]
-    )
-    ways = [way for gap, way in zip(gaps, ("means of the columns", "most frequent category"), strict=True) if gap]
-    note = f"gaps filled with the {' or the '.join(ways)}" if ways else ""
+    gaps = np.isnan(parts.numbers).any() or np.isnan(parts.codes).any()
+    note = "gaps filled with the means of the columns" if gaps else ""
     model = LogisticClassifier(inference="map", random_state=seed)
-    return Candidate(make_pipeline(columns, model), np.hstack([parts.numbers, parts.codes]), note)
+    return Candidate(EncodedClassifier(model), parts.frame(), note)
 
 
 CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {

@@ -115,7 +115,7 @@ class Comparison:
         return np.abs(self.probability[one][rows] - self.probability[other][rows])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Comparison):
     """Held-out class probabilities of every model: a `Comparison` with a table of the models.
 
@@ -126,6 +126,15 @@ class ModelComparison(Comparison):
     """
 
     remarks: dict[str, str]
+
+    def __repr__(self) -> str:
+        head = f"{type(self).__name__} on {len(self.y_true)} held-out rows in {self.folds} folds"
+        remarks = [f"{name}: {remark}" for name, remark in self.remarks.items()]
+        return "\n".join([head, self.table.round(4).to_string(), *remarks])
+
+    def _repr_html_(self) -> str:
+        """Return the table, for notebooks."""
+        return self.table.round(4).to_html()
 
     def log_losses(self, model: str) -> np.ndarray:
         """Return the log loss of every row, NaN where there is none, shape (n,)."""

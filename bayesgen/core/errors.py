@@ -5,6 +5,8 @@ caller reads those, never the text: to put the user's own names in place of indi
 arguments. Messages list at most six items and count the rest: ten thousand categories still make one line.
 """
 
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +70,14 @@ class InputTypeError(Informed, TypeError):
 
 class InputWarning(Informed, UserWarning):
     """Input that is taken in a way that the user may not have meant."""
+
+
+def warn(warning: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's program: the first, from here upwards, that is not of this package."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("bayesgen", "contextlib"):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(warning, category, stacklevel=depth)
 
 
 class DataError(InputError):

@@ -36,6 +36,14 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 }
 
 
+def _numbers(value) -> np.ndarray:
+    """Return a setting as an array of floats; NaN, which no check lets pass, where it holds no numbers."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 @registry.estimator
 class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
@@ -212,7 +220,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             )
 
     def _concentration(self):
-        value = np.asarray(self.class_concentration, float)
+        value = _numbers(self.class_concentration)
         if value.shape not in ((), self.classes_.shape) or not (value > 0).all():
             raise ValueError(
                 f"class_concentration must be a number > 0, or one for each of the {len(self.classes_)} classes "
@@ -223,7 +231,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return np.broadcast_to(value, self.classes_.shape).copy()
 
     def _known(self, priors):
-        value = np.asarray(priors, float)
+        value = _numbers(priors)
         if value.shape != self.classes_.shape or not (value >= 0).all() or not np.isclose(value.sum(), 1, atol=1e-6):
             raise ValueError(
                 f"priors must hold one probability for each of the {len(self.classes_)} classes "

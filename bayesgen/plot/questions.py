@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _DRAWN = 2000  # rows drawn from the predictive to find the range to show
 _MOST_BARS = 24  # more values make a curve
 _POINTS = 301
+_LONGEST = 24  # characters of a category below its bar
+_BESIDE = 36  # characters of all categories that have room beside each other
 
 
 def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
@@ -28,7 +30,8 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     .. math:: p(x_j \mid t = k, \text{data})
 
     The parameters and all other columns are integrated out. Numbers have a density, categories and counts a bar for
-    each value. Where the curves of two classes lie apart, the column distinguishes these classes.
+    each value; of many categories those that are most frequent in some class. Where the curves of two classes lie
+    apart, the column distinguishes these classes.
 
     Parameters
     ----------
@@ -58,12 +61,18 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     heights = _within_classes(classifier, name, values)
     whole = block.categories is not None or not any(value % 1 for value in values)
     ax.set(xlabel=name, ylabel="probability within the class" if whole else "density within the class")
+    if block.categories is not None and len(values) > _MOST_BARS:
+        kept = np.sort(np.argsort(-heights.max(1), kind="stable")[:_MOST_BARS])
+        ax.set_xlabel(f"{name}: the {_MOST_BARS} most frequent of {len(values)} categories")
+        values, heights = [values[place] for place in kept], heights[kept]
     if whole and len(values) <= _MOST_BARS:
         places, width = np.arange(len(values)), 0.8 / len(classifier.classes_)
         for k, label in enumerate(classifier.classes_):
             beside = places + (k + 0.5) * width - 0.4
             ax.bar(beside, heights[:, k], width, color=COLOURS[k % 7], label=str(label))
-        ax.set_xticks(places, [f"{value:g}" if isinstance(value, float) else str(value) for value in values])
+        texts = [f"{value:g}" if isinstance(value, float) else _shown(str(value)) for value in values]
+        upright: dict[str, Any] = {"rotation": 90, "fontsize": 8} if sum(map(len, texts)) > _BESIDE else {}
+        ax.set_xticks(places, texts, **upright)
     else:
         for k, label in enumerate(classifier.classes_):
             (line,) = ax.plot(values, heights[:, k], color=COLOURS[k % 7], linestyle=DASHES[k % 4], label=str(label))
@@ -73,6 +82,10 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_ylim(0, 1.3 * heights.max())  # room for the legend
     ax.legend(fontsize=8, ncols=3, loc="upper center")
     return ax
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _block(classifier, name: str):

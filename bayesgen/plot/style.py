@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesgen.tables.columns import to_float
 from bayesgen.tables.dates import days
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def columns_of(estimator, count: int, X=None) -> list[str]:
 
 def numbers(estimator, X) -> np.ndarray:
     """Return rows as numbers to draw (n, D), columns of dates as days."""
-    if not _dates(estimator) or not hasattr(X, "columns"):
+    if not hasattr(X, "columns"):
         return np.asarray(X, float)
     return np.column_stack([numbers_of(estimator, X[name], name) for name in X.columns])
 
@@ -92,7 +93,7 @@ def numbers(estimator, X) -> np.ndarray:
 def numbers_of(estimator, values, column: str) -> np.ndarray:
     """Return the values of a column as numbers to draw (n,), dates as days."""
     values = np.asarray(values)
-    return days(values, column) if column in _dates(estimator) else values.astype(float)
+    return days(values, column) if column in _dates(estimator) else to_float(values, column)
 
 
 def legend(ax: "Axes", title: str | None = None):

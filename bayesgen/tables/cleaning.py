@@ -126,7 +126,7 @@ def prepare(
         Raw rows.
     target : str, optional
         Column of the classes; rows without one are left out.
-    model : {"nb", "gda"}
+    model : {"averaged", "nb", "gda", "logistic"}
         "gda" takes columns of numbers only, and rows without gaps only.
     gaps : mapping from column to Series, optional
         Spelling of missing entries in a file, by row, by which they are counted.
@@ -174,10 +174,14 @@ def prepare(
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
 
+    copies = [column for column in X.columns if target is not None and _is_copy(X[column], y)]
+    if copies:
+        notes.append(f"{named(copies)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
     missing = X.isna().to_numpy()
-    if missing.any() and model == "nb":
+    if missing.any() and model != "gda":
         spelled = _spellings(gaps, X.columns, rows)
-        notes.append(f"{counted(missing.sum(), 'missing value')} integrated out{spelled}")
+        done = "filled with the means of their columns" if model == "logistic" else "integrated out"
+        notes.append(f"{counted(missing.sum(), 'missing value')} {done}{spelled}")
     if missing.any() and model == "gda":
         whole = ~missing.any(1)
         spelled = _spellings(gaps, X.columns, rows)
@@ -234,6 +238,13 @@ def _skewed(values) -> bool:
         return False
     before, after = (_third_moment(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
     return before > _SKEWED and abs(after) < before / 2
+
+
+def _is_copy(column, y) -> bool:
+    """Return True if each class has one value of its own in a column, and the column no gap."""
+    if column.isna().any() or column.nunique() != (count := len(np.unique(y))):
+        return False
+    return len(column.groupby([y, column.to_numpy()], observed=True).size()) == count
 
 
 def _third_moment(values) -> float:

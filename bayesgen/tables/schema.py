@@ -3,7 +3,6 @@
 A block is a set of columns of one family, handed to one leaf as an array (n, columns), or (n,) for a single column.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, InputWarning, counted, listed, several
+from bayesgen.core.errors import Argument, InputWarning, counted, listed, several, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.leaf import ExponentialFamily
@@ -207,7 +206,7 @@ def _warn_of_unseen(new: dict[str, dict]) -> None:
     warning = InputWarning(
         text + f"{several(columns, '; ')}. ", Argument("unseen", "error"), " refuses them", value=new
     )
-    warnings.warn(warning, stacklevel=5)
+    warn(warning)
 
 
 def _warn_of_doubt(table, column) -> None:
@@ -217,7 +216,7 @@ def _warn_of_doubt(table, column) -> None:
             f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}{_cure(doubt)}; drop it, or give "
             f"features={{{column!r}: 'drop'}}{date} where the classifier takes features"
         )
-        warnings.warn(InputWarning(text, column=column, kind=doubt.kind), stacklevel=6)
+        warn(InputWarning(text, column=column, kind=doubt.kind))
 
 
 def _cure(doubt: Verdict) -> str:

@@ -1,12 +1,14 @@
 """Output of the commands: lines and tables for the terminal, JSON, pictures, and a page of it all."""
 
 from bayesgen.cli.report.account import Account
+from bayesgen.cli.report.classes import ByClass
 from bayesgen.cli.report.files import FILES, write
 from bayesgen.cli.report.pictures import draw_evidence, save_figure
 from bayesgen.cli.report.terminal import (
     consoles,
     escape,
     say,
+    tell_classes,
     tell_evidence,
     tell_gaps,
     tell_importance,
@@ -18,11 +20,13 @@ from bayesgen.cli.report.terminal import (
 __all__ = [
     "FILES",
     "Account",
+    "ByClass",
     "consoles",
     "draw_evidence",
     "escape",
     "save_figure",
     "say",
+    "tell_classes",
     "tell_evidence",
     "tell_gaps",
     "tell_importance",

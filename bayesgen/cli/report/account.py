@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.cli.report.classes import ByClass, base_rate
 from bayesgen.cli.report.words import families, from_exact
 from bayesgen.core import __version__
 
@@ -30,6 +31,8 @@ class Account:
         Models beside each other, where they were asked for.
     worth : DataFrame, shape (n, columns)
         Worth of each column to ``model`` under the exact posterior, on held-out rows.
+    by_class : ByClass
+        Scores by class of the best of them, and its actions.
     seed : int
         Of the folds and of NUTS.
     command : str
@@ -44,6 +47,7 @@ class Account:
     result: "Comparison"
     models: "ModelComparison | None"
     worth: "pd.DataFrame"
+    by_class: ByClass
     seed: int
     command: str
 
@@ -68,6 +72,8 @@ class Account:
             "seed": self.seed,
             "model": self.model,
             "inferences": {name: self._inference(name) for name in self.result.probability},
+            "base_rate": base_rate(self.result),
+            "by_class": self.by_class.to_dict(),
             "importance": {c: {what: v[c] for what, v in worth.items()} for c in self.worth.columns},
             "notes": [vars(note) for note in self.result.notes],
         }

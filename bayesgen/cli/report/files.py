@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesgen.cli.formats import apart
 from bayesgen.cli.report.account import Account
 from bayesgen.cli.report.page import page
 from bayesgen.cli.report.pictures import pictures
@@ -45,11 +46,15 @@ def predictions(account: Account):
     import pandas as pd
 
     prepared, result = account.prepared, account.result
-    columns = {"row": prepared.rows, **prepared.names, "fold": result.fold, "truth": prepared.y}
+    columns = {"row": prepared.rows, "fold": result.fold, "truth": prepared.y}
     others = {} if account.models is None else account.models.probability  # of the same folds
     for name, probability in (result.probability | others).items():
         name, best = name.replace(" ", "_"), result.classes[probability.argmax(1)].astype(object)
         best[~np.isfinite(probability.sum(1))] = None  # of a fold that could not be learned
         columns[f"{name}_class"] = best
         columns |= {f"{name}_p_{c}": p for c, p in zip(result.classes.tolist(), probability.T, strict=True)}
-    return pd.DataFrame(columns)
+    called = apart(prepared.names, columns)
+    found = pd.DataFrame(columns)
+    for place, (name, own) in enumerate(called.items(), 1):
+        found.insert(place, own, prepared.names[name].to_numpy())
+    return found

@@ -26,7 +26,14 @@ class Asked:
     reject_cost: float | None = None
 
 
+def _name(asked: Asked) -> str:
+    """Return the kind of a classifier; one that encodes its columns has it from the classifier within."""
+    return type(getattr(asked.classifier, "classifier_", asked.classifier)).__name__
+
+
 def _columns(asked: Asked):
+    if not hasattr(asked.classifier, "sample"):
+        raise ValueError(f"a {_name(asked)} learns nothing of how its columns are distributed")
     shown = asked.columns[:_PANELS]
     if len(shown) < len(asked.columns):
         warnings.warn(f"the first {_PANELS} of {len(asked.columns)} columns; --columns names others", stacklevel=2)
@@ -38,7 +45,7 @@ def _columns(asked: Asked):
 
 def _members(asked: Asked):
     if not hasattr(asked.classifier, "members_"):
-        raise ValueError(f"a {type(asked.classifier).__name__} is one model: averaged classifiers alone have members")
+        raise ValueError(f"a {_name(asked)} is one model: averaged classifiers alone have members")
     figure = make_figure(6.4, 4.8)
     plot.members(asked.classifier, ax=figure.subplots())
     return figure

@@ -8,30 +8,53 @@ from importlib import metadata
 
 from bayesgen.cli.report import words
 from bayesgen.cli.report.account import Account
+from bayesgen.cli.report.classes import base_rate
 from bayesgen.cli.report.pictures import Picture
 from bayesgen.core.errors import named, quoted
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
+# A telephone of 390 pixels scrolls wide tables and pictures sideways: shrunk to its width their text could not be read.
 _STYLE = """
+:root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 52rem; margin: 0 auto;
-  padding: 1rem; overflow-wrap: anywhere }
+  padding: 1rem; overflow-wrap: anywhere; -webkit-text-size-adjust: 100% }
 h1, h2 { line-height: 1.2 }
 h2 { margin-top: 2.2rem; border-bottom: 1px solid #ccc }
-.wide { overflow-x: auto }
+.wide { overflow-x: auto; margin: 1rem 0 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .5rem; text-align: right; vertical-align: bottom; white-space: pre;
   border-bottom: 1px solid #ddd }
 th:first-child { text-align: left }
 figure { margin: 1.2rem 0 }
-img { max-width: 100%; height: auto }
+img { max-width: 100%; min-width: 34rem; height: auto; display: block }
 figcaption { color: #555; font-size: .9rem }
 pre { background: #f5f5f5; padding: .6rem; white-space: pre-wrap }
+@media screen and (prefers-color-scheme: dark) {
+  body { color: #ddd; background: #181818 }
+  h2, th, td { border-color: #444 }
+  figcaption { color: #aaa }
+  pre { background: #262626 }
+  img { filter: invert(.9) hue-rotate(180deg) }
+}
+@media print {
+  body { max-width: none; padding: 0; font-size: 10pt }
+  h2 { break-after: avoid }
+  figure, table, pre { break-inside: avoid }
+  .wide { overflow: visible }
+  th, td { padding: .15rem .3rem }
+  img { min-width: 0; max-height: 18cm; width: auto }
+}
 """
 _READING = {
     "Log loss": "the mean of -log of the probability that was given to the true class, in nats: 0 is perfect.",
     "Brier score": "the mean squared distance of the probabilities from the truth, from 0 to 2: 0 is perfect.",
     "Calibration error": "how far, on average, the probability of the predicted class is from how often it is true.",
     "Accuracy": "the fraction of rows whose most probable class is the true one.",
+    "Base rate": "the frequencies of the classes alone, for every row: what does not beat it has learned nothing.",
+    "Sensitivity": "the fraction of the rows of a class that are predicted to be of it.",
+    "Precision": "the fraction of the rows that are predicted to be of a class and are.",
+    "ROC-AUC": "how often a row of a class gets more probability of it than a row of the others: 0.5 is no better than "
+    "chance.",
 }
 
 
@@ -66,6 +89,14 @@ def page(account: Account, pictures: Mapping[str, Picture]) -> str:
     if models is not None:
         table = _table("model", words.model_cells(models))
         parts += _section("Models", table, _list(words.of_models(models)), shown["models"])
+    by_class = account.by_class
+    parts += _section(
+        "By class",
+        _tag("p", f"The held-out probabilities of {by_class.name}, each class against all others:"),
+        _table("class", by_class.score_cells()),
+        _tag("p", by_class.sentence()),
+        _table("class", by_class.action_cells()),
+    )
     parts += _section(
         "Inferences",
         _tag("p", f"One model, {model}, learned in several ways from the same rows:"),
@@ -104,26 +135,32 @@ def _table(first: str, rows: Mapping[str, Mapping[str, str]]) -> _Html:
     lines = [_tag("tr", *(_tag("th", head, scope="col") for head in heads))]
     for name, cells in rows.items():
         lines.append(_tag("tr", _tag("th", name, scope="row"), *(_tag("td", cell) for cell in cells.values())))
-    return _tag("div", _tag("table", *lines), **{"class": "wide", "tabindex": "0"})
+    return _wide(_tag("table", *lines))
+
+
+def _wide(inside: _Html) -> _Html:
+    """Return what may be wider than the screen, which a finger or the keyboard then moves."""
+    return _tag("div", inside, **{"class": "wide", "tabindex": "0"})
 
 
 def _figure(picture: Picture) -> _Html:
     source = f"data:image/png;base64,{base64.b64encode(picture.png).decode()}"
     image = _Html(f'<img src="{source}" alt="{html.escape(picture.seen)}">')
-    return _tag("figure", image, _tag("figcaption", picture.caption))
+    return _tag("figure", _wide(image), _tag("figcaption", picture.caption))
 
 
 def _in_short(account: Account) -> list[str]:
     """Return sentences for a reader who reads nothing else."""
     result, models, worth = account.result, account.models, account.worth
-    target, said = quoted(account.target), []
+    target, said, base = quoted(account.target), [], base_rate(result)
     if models is not None:
         table, best = models.table, models.best
         top = table.loc[best]
         said.append(
             f"Of {len(table)} models, {best} predicts {target} best on rows that it had not seen: its log loss is "
             f"{top['log_loss']:.3f} ± {top['standard_error']:.3f} a row, and its most probable class is the true one "
-            f"in {top['accuracy']:.1%} of {len(result.y_true)} rows."
+            f"in {top['accuracy']:.1%} of {len(result.y_true)} rows. The frequencies of the classes alone have "
+            f"{base['log_loss']:.3f} and {base['accuracy']:.1%}."
         )
         sure = 2 * table["difference_error"].to_numpy(float)
         close = table["difference"].to_numpy(float) <= sure

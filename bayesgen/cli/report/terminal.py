@@ -25,9 +25,19 @@ def consoles() -> tuple[Console, Console]:
     return Console(), Console(stderr=True)
 
 
+_UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord("\n")} | {
+    n: f"\\u{n:04x}" for n in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+
+
+def visible(text: str) -> str:
+    """Return text whose control characters, those of a terminal and of the direction of writing, are escaped."""
+    return text.translate(_UNSEEN)
+
+
 def say(out: Console, text: str, indent: int = 0) -> None:
     """Print one line, unbroken."""
-    out.print(Text(" " * indent + text), soft_wrap=True)
+    out.print(Text(" " * indent + visible(text)), soft_wrap=True)
 
 
 def tell_table(out: Console, read, target, prepared, schema) -> None:
@@ -53,20 +63,28 @@ def tell_result(out: Console, result, folds) -> None:
         say(out, f"{result.folds} folds, not {folds}: the smallest class has no more rows", indent=2)
     _print_rows(out, "inference", words.inference_cells(result))
     for line in words.of_inferences(result):
-        out.print(Text(line), overflow="fold")
+        out.print(Text(visible(line)), overflow="fold")
 
 
 def tell_models(out: Console, models) -> None:
     """Print the scores of every model, the best first, and the remarks on them."""
     _print_rows(out, "model", words.model_cells(models))
     for line in words.of_models(models):
-        out.print(Text(line), overflow="fold")
+        out.print(Text(visible(line)), overflow="fold")
+
+
+def tell_classes(out: Console, by_class) -> None:
+    """Print the scores by class of what predicts best, and what is done with its probabilities."""
+    say(out, f"By class, {by_class.name}:")
+    _print_rows(out, "class", by_class.score_cells())
+    out.print(Text(visible(by_class.sentence())), overflow="fold")
+    _print_rows(out, "class", by_class.action_cells())
 
 
 def tell_importance(out: Console, worth, model: str) -> None:
     """Print the columns that help a model."""
     for line in words.of_columns(worth, model):
-        out.print(Text(line), overflow="fold")
+        out.print(Text(visible(line)), overflow="fold")
 
 
 def tell_evidence(out: Console, told) -> None:
@@ -88,16 +106,16 @@ def tell_evidence(out: Console, told) -> None:
 def _print_rows(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
     """Print rows of values by heading, side by side where the terminal is wide enough, else below each other."""
     table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    headings = list(next(iter(rows.values())))
+    headings = [visible(heading) for heading in next(iter(rows.values()))]
     for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(Text(heading), justify="right", no_wrap=True)
     for name, values in rows.items():
-        table.add_row(name, *values.values())
+        table.add_row(*(Text(visible(text)) for text in (name, *values.values())))
     if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
         out.print(table)
         return
     widest = max(map(len, headings))
     for name, values in rows.items():
         say(out, name)
-        for heading, value in values.items():
+        for heading, value in zip(headings, values.values(), strict=True):
             say(out, f"{heading.replace(chr(10), ' '):<{widest}} {value}", indent=2)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bayesgen.cli.report.classes import base_rate
 from bayesgen.core.errors import counted, named, quoted, several
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
@@ -35,8 +36,10 @@ def families(schema) -> dict[str, list]:
 
 
 def inference_cells(result) -> dict[str, dict[str, str]]:
-    """Return the scores of every inference, by heading."""
-    return {name: _scores(result, name) for name in result.probability}
+    """Return the scores of every inference, and of the base rate beside them, by heading."""
+    cells = {name: _scores(result, name) for name in result.probability}
+    base = {heading: "-" for heading in next(iter(cells.values()))} | {"folds": f"{result.folds} of {result.folds}"}
+    return cells | {"base rate": base | _numbers(base_rate(result))}
 
 
 def of_inferences(result) -> Iterator[str]:
@@ -95,18 +98,24 @@ def of_columns(worth, model: str) -> Iterator[str]:
         yield f"{where} none clearly helps {name}."
 
 
+_HEADINGS = {
+    "accuracy": "accuracy",
+    "log_loss": "log\nloss",
+    "brier_score": "Brier\nscore",
+    "calibration_error": "calib.\nerror",
+}
+
+
+def _numbers(scores) -> dict[str, str]:
+    return {heading: f"{scores[name]:.4f}" for name, heading in _HEADINGS.items()}
+
+
 def _scores(result, name) -> dict[str, str]:
     s = result.scores(name)
-    values = {
-        "accuracy": s.accuracy,
-        "log\nloss": s.log_loss,
-        "Brier\nscore": s.brier_score,
-        "calib.\nerror": s.calibration_error,
-    }
     apart = from_exact(result, name)
     return {
         "folds": f"{s.folds} of {result.folds}",
-        **{heading: f"{value:.4f}" if s.folds else "-" for heading, value in values.items()},
+        **(_numbers(vars(s)) if s.folds else dict.fromkeys(_HEADINGS.values(), "-")),
         "seconds": f"{result.seconds[name]:.2f}",
         "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
     }

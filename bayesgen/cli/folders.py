@@ -1,0 +1,241 @@
+"""Rows in several files, or in files too large to be read whole: joined, sampled, or taken batch by batch."""
+
+import functools
+import glob
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core.errors import counted, named
+from bayesgen.estimators.workers import in_order
+from bayesgen.numerics.checks import available
+from bayesgen.tables.batches import Source, located
+from bayesgen.tables.dates import days
+from bayesgen.tables.files import CSV, PARQUET
+from bayesgen.tables.rows import arrow_of
+from bayesgen.tables.sources import CsvFiles, kinds_of, source_of
+
+_LARGE = 1 << 26  # bytes of files that are read whole on any machine
+_SHARE = 64  # the part of the available memory that larger files may have: a table takes some ten times its file
+_SAMPLED = 20_000  # rows of a sample
+_FEWEST = 50  # rows of a class in it, where there are as many
+
+
+def several(file: str) -> bool:
+    """Return True for a folder or a pattern of files."""
+    path = Path(file)
+    return path.is_dir() or (glob.has_magic(file) and not path.exists())
+
+
+def outgrows(file: str) -> bool:
+    """Return True if files are too large to be read whole."""
+    if several(file):
+        found = source_of(file).paths
+    else:
+        found = [file] if Path(file).is_file() and file.lower().endswith((*CSV, *PARQUET)) else []
+    return sum(Path(one).stat().st_size for one in found) > max(_LARGE, (available() or 0) // _SHARE)
+
+
+def paths(file: str) -> Sequence[str]:
+    """Return the files of a folder or a pattern; the path itself of anything else."""
+    return source_of(file).paths if several(file) else [file]
+
+
+def joined(file: str, sep: str = ",") -> bytes | None:
+    """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
+    if not several(file):
+        return None
+    check_separator(file, sep)
+    source = source_of(file)
+    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)])
+
+
+def check_separator(file: str, sep: str) -> None:
+    """Raise ValueError unless commas separate the columns, which is all that `source_of` reads."""
+    if sep != ",":
+        raise ValueError(f"{file}: several files, or a large one, are read with commas between their columns: no --sep")
+
+
+def _read(job) -> Iterator[Any]:
+    with located(job.place):
+        yield from job.read()
+
+
+def _arrow(batch):
+    """Return a batch as a table of pyarrow."""
+    import pyarrow as pa
+
+    return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
+
+
+def _content(source: Source, tables) -> bytes:
+    """Return rows as a file of the format that they came from, with all that it says of them."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if not tables:
+        raise ValueError("the files have columns, but no rows")
+    table, sink = pa.concat_tables(tables, promote_options="permissive"), io.BytesIO()
+    if isinstance(source, CsvFiles):
+        text = [pa.field(name, pa.string()) for name in table.column_names]
+        csv.write_csv(table.cast(pa.schema(text)), sink)
+    else:
+        parquet.write_table(table.unify_dictionaries(), sink)
+    return sink.getvalue()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample of the rows of large files, stratified by class.
+
+    Attributes
+    ----------
+    content : bytes
+        Its rows, as a file.
+    codes : int array, shape (rows,)
+        Place of the class of each row in ``counts``.
+    counts : int array, shape (K,)
+        Rows of each class in all files.
+    without : int
+        Rows without a class, which are not among them.
+    """
+
+    content: bytes
+    codes: np.ndarray
+    counts: np.ndarray
+    without: int
+
+    def note(self, all_learned: bool = False) -> str:
+        """Tell that it is a sample, and if all rows are learned from besides, for the account of a table."""
+        classless = f"; {counted(self.without, 'row')} without a class left out" if self.without else ""
+        rest = "; all of them are learned from, in batches" if all_learned else ""
+        return (
+            f"the files are large: these are a sample of {len(self.codes)} of {self.counts.sum()} rows, stratified by "
+            f"class{rest}{classless}"
+        )
+
+    def priors(self, labels, rows) -> np.ndarray:
+        """Return the frequencies in all files of the distinct classes of some rows of the sample, in order."""
+        of = self.codes[rows]
+        found = np.array([self.counts[of[(labels == label).argmax()]] for label in np.unique(labels)], float)
+        return found / found.sum()
+
+
+def sample(file: str, target: str, missing: Sequence[str], sep: str, seed: int) -> Sample:
+    """Draw a sample of rows from all files in one pass, in memory that does not grow with them.
+
+    Each class has its share of the rows, and some rows at least. Every row has a random number, and those of the
+    smallest numbers of each class are kept.
+    """
+    check_separator(file, sep)
+    source, rng = source_of(file), np.random.default_rng(seed)
+    names: dict[Any, int] = {}
+    counts, without, pool, most = np.zeros(0, np.int64), 0, [], 4 * _SAMPLED
+    for job in source.jobs():
+        for batch in _read(job):
+            table = _arrow(batch)
+            if target not in table.column_names:
+                raise ValueError(f"no column {target!r}; there are: {named(table.column_names)}")
+            labels = table.column(target).to_pylist()
+            gone = [label is None or label != label or str(label) in missing for label in labels]
+            found = (-1 if lost else names.setdefault(v, len(names)) for v, lost in zip(labels, gone, strict=True))
+            codes = np.fromiter(found, np.intp, len(labels))
+            without += int((codes < 0).sum())
+            counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
+                codes[codes >= 0], minlength=len(names)
+            )
+            pool.append((table, codes, rng.random(len(codes))))
+            if sum(len(own) for _, own, _ in pool) > most:
+                pool = [_fewest(pool, np.full(len(names), _SAMPLED))]
+                most = 2 * len(pool[0][1]) + 4 * _SAMPLED
+    if not len(counts):
+        raise ValueError(f"no row is left: all lack {target}")
+    share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
+    table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
+    return Sample(_content(source, [table]), codes, counts, without)
+
+
+def _fewest(pool, most):
+    """Return the rows of a pool with the smallest numbers of each class, at most so many, in their order."""
+    import pyarrow as pa
+
+    table = pa.concat_tables([table for table, _, _ in pool], promote_options="permissive")
+    codes, keys = (np.concatenate([part[place] for part in pool]) for place in (1, 2))
+    order = np.lexsort((keys, codes))
+    begin = np.searchsorted(codes[order], np.arange(len(most)))
+    rank = np.arange(len(order)) - begin[codes[order]]
+    kept = np.sort(order[(codes[order] >= 0) & (rank < most[codes[order]])])
+    return table.take(kept), codes[kept], keys[kept]
+
+
+def batches(file: str, estimator, others: Sequence[str], missing: Sequence[str], work: Callable[[Any, Any], Any]):
+    """Yield ``work(X, frame)`` for all rows of large files in order: the columns of the fit, and others beside them."""
+    schema = getattr(estimator, "schema_", None)
+    used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
+    source = source_of(file, [*missing, *(schema.missing if schema else ())])
+    kinds = kinds_of(schema) if schema else dict.fromkeys(used, "f")
+    source.declare(kinds | dict.fromkeys(others, "O"))
+
+    def worked(job):
+        with located(job.place):
+            frames = [_arrow(batch).to_pandas() for batch in job.read()]
+            return [work(frame.reindex(columns=list(schema.columns if schema else used)), frame) for frame in frames]
+
+    for found in in_order(source.jobs(list(dict.fromkeys([*used, *others]))), worked):
+        yield from found
+
+
+class Cleaned(Source):
+    """All rows of large files, with the columns that were kept of a sample of them, each of the type it had there.
+
+    Parameters
+    ----------
+    file : str
+        A file, folder or pattern.
+    target : str
+        Column of the classes; rows without one are left out.
+    X : DataFrame
+        Columns of the sample, as `bayesgen.tables.cleaning` made them.
+    dates : collection of str
+        Those of them that are days since 1970-01-01.
+    missing : sequence of str
+        Words for a gap.
+    finish : callable (DataFrame) -> DataFrame
+        Makes of these columns those that a classifier takes.
+    """
+
+    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], finish: Callable[[Any], Any]):
+        self._source, self._target, self._X = source_of(file, missing), target, X
+        self._dates, self._missing, self._finish = set(dates), missing, finish
+        text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
+        numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
+        kinds = dict.fromkeys(X, "f") | dict.fromkeys(set(text) - set(numeric), "O") | {target: "O"}
+        self._source.declare(kinds)
+        self.paths = self._source.paths
+
+    def jobs(self, columns=None):
+        """Yield the parts of the files, with the columns of the classifier and the classes."""
+        for job in self._source.jobs([*self._X, self._target]):
+            yield replace(job, read=functools.partial(self._cleaned, job))
+
+    def _cleaned(self, job):
+        for batch in job.read():
+            frame = _arrow(batch).to_pandas()
+            frame = frame[(frame[self._target].notna() & ~frame[self._target].isin(self._missing)).to_numpy()]
+            X = frame[list(self._X)]
+            X = self._finish(X.assign(**{column: self._typed(X[column], column) for column in X}))
+            yield X.assign(**{self._target: frame.loc[X.index, self._target]})
+
+    def _typed(self, values, column):
+        if column in self._dates:
+            return days(values.to_numpy(dtype=object), column)
+        kind = self._X[column].dtype
+        if kind.kind == "b" or str(kind) == "boolean":
+            return values.astype("boolean")
+        if hasattr(values, "cat") or hasattr(self._X[column], "cat") or kind.kind in "iuf":
+            return values
+        return values.astype(object).where(values.isna(), values.astype(str))

@@ -1,0 +1,102 @@
+"""Tables of predictions, written piece by piece in the format that the name of their file says."""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from bayesgen.cli import reading
+from bayesgen.tables.files import PARQUET
+
+
+def _zstandard(content: bytes) -> bytes:
+    import pyarrow as pa
+
+    return pa.compress(content, codec="zstd", asbytes=True)
+
+
+# Of each of these formats several members, one after the other, are one file.
+_COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": _zstandard}
+
+
+def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:
+    """Write tables below each other, with a column of row numbers before; return the number of rows, and the columns.
+
+    Parameters
+    ----------
+    frames : iterable of DataFrame
+        Tables of the same columns.
+    output : Path
+        The file, which is there as a whole or not at all: Parquet or CSV by its name, compressed where the name says
+        so; "-" is the standard output, as CSV.
+    """
+    count, columns = 0, []
+    with _writer(output) as write_one:
+        for frame in frames:
+            frame.insert(0, "row", np.arange(count, count + len(frame)))
+            write_one(frame)
+            count, columns = count + len(frame), list(frame.columns)
+    return count, columns
+
+
+def apart(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """Return what columns that name the rows are called beside others: a name that is taken begins with "id_"."""
+    taken, called = set(taken), {}
+    for name in names:
+        called[name] = name
+        while called[name] in taken:
+            called[name] = f"id_{called[name]}"
+        taken.add(called[name])
+    return called
+
+
+@contextlib.contextmanager
+def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
+    """Give the function that writes one table of several."""
+    header = True
+
+    def text(frame) -> bytes:
+        nonlocal header
+        found = frame.to_csv(index=False, header=header).encode()
+        header = False
+        return found
+
+    suffix = output.suffix.lower()
+    if str(output) == "-":
+        yield lambda frame: typer.echo(text(frame), nl=False)
+        return
+    with reading.writing(output) as file:
+        if suffix in PARQUET:
+            with _parquet(file) as write_one:
+                yield write_one
+        elif suffix == ".zip":
+            inside: Any = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)  # a stream is enough, says its documentation
+            with inside, inside.open(output.stem, "w", force_zip64=True) as member:
+                yield lambda frame: member.write(text(frame))
+        else:
+            compress = _COMPRESS.get(suffix, bytes)
+            yield lambda frame: file.write(compress(text(frame)))
+
+
+@contextlib.contextmanager
+def _parquet(file) -> Iterator[Callable[[Any], None]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with contextlib.ExitStack() as closing:
+        writer: Any = None
+
+        def write_one(frame) -> None:
+            nonlocal writer
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
+
+        yield write_one

@@ -1,0 +1,141 @@
+"""`fit`, `predict` and `compare` on folders, patterns, and files too large to be read whole."""
+
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import run
+
+import bayesgen as bg
+from bayesgen import data
+from bayesgen.cli import folders
+from bayesgen.comparison.encoded import EncodedClassifier
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def parts(request, tmp_path):
+    """A folder of three files, and the table of all their rows; a word of the first file has a line's end in it."""
+    table = data.load("penguins").sample(frac=1, random_state=0, ignore_index=True)
+    table.loc[3, "island"] = "Dream"
+    (tmp_path / "rows").mkdir()
+    for number in range(3):
+        part = table[number * 120 : (number + 1) * 120]
+        file = tmp_path / "rows" / f"{number}.{request.param}"
+        part[part.columns[:: -1 if number == 1 else 1]].to_csv(file, index=False) if request.param == "csv" else (
+            part.to_parquet(file, index=False)
+        )
+    table.to_csv(tmp_path / "whole.csv", index=False)
+    return tmp_path, table, request.param
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """A machine on which every file is too large to be read whole."""
+    monkeypatch.setattr(folders, "_LARGE", 0)
+    monkeypatch.setattr(folders, "available", lambda: 0)
+
+
+def test_a_folder_is_the_table_of_all_its_rows(parts):
+    folder, table, kind = parts
+    given = ("--target", "species", "--model", "nb")
+    code, out, err = run(folder / "rows", *given, "--output", folder / "parts.nc", command="fit")
+    assert (code, err) == (0, "") and f"{folder / 'rows'}: 344 rows, 8 columns; 344 rows used" in out
+    assert run(folder / "whole.csv", *given, "--output", folder / "whole.nc", command="fit")[0] == 0
+    X = table.drop(columns="species")
+    mine = bg.load(folder / "parts.nc").predict_proba(X)
+    np.testing.assert_allclose(mine, bg.load(folder / "whole.nc").predict_proba(X), rtol=1e-12)
+    pattern = folder / "rows" / f"*.{kind}"
+    code, out, err = run(
+        folder / "parts.nc", pattern, "--id", "species", "--output", folder / "p.csv", command="predict"
+    )
+    assert (code, err) == (0, "") and "344 rows; written to" in out
+    found = pd.read_csv(folder / "p.csv")
+    np.testing.assert_allclose(found.filter(like="p_"), mine, rtol=1e-9)
+    assert found["species"].tolist() == table["species"].tolist()
+    given = ("--target", "species", "--model", "nb", "--inference", "exact", "--folds", 2)
+    found, whole = (run(folder / name, *given)[1] for name in ("rows", "whole.csv"))
+    assert "exact 2 of 2" in found and _scores(found) == _scores(whole)
+
+
+def _scores(out):
+    """The line of scores, without the seconds."""
+    return re.search(r"exact \d of \d ([\d. ]+) \d+\.\d\d ", out)[1]
+
+
+@pytest.mark.parametrize("model", ["nb", "gda", "logistic"])
+def test_large_files_are_learned_in_batches(parts, small_memory, model):
+    folder, table, kind = parts
+    given = ("--target", "species", "--model", model)
+    if model == "nb":
+        given += ("--categorical", "year", "--log", "body_mass_g")
+    code, out, err = run(folder / "rows", *given, "--output", folder / "large.nc", command="fit")
+    assert (code, err) == (0, "") and "a sample of 344 of 344 rows, stratified by class; all of them are learned" in out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folders, "outgrows", lambda file: False)
+        assert run(folder / "rows", *given, "--output", folder / "small.nc", command="fit")[0] == 0
+    found, want = (bg.load(folder / f"{name}.nc") for name in ("large", "small"))
+    if model == "logistic":
+        found, want = EncodedClassifier.of(found), EncodedClassifier.of(want)
+    X = table[list(want.schema_.columns)]
+    X = X.assign(year=X["year"].astype(str)) if kind == "csv" and model == "nb" else X  # categories of CSV are text
+    np.testing.assert_allclose(found.predict_proba(X), want.predict_proba(X), atol=1e-5)
+    code, _, err = run(folder / "large.nc", folder / "rows", "--output", folder / "p.parquet", command="predict")
+    assert (code, err) == (0, "")
+    np.testing.assert_allclose(
+        pd.read_parquet(folder / "p.parquet").filter(like="p_"), found.predict_proba(X), rtol=1e-9
+    )
+
+
+def test_the_averaged_classifier_learns_from_a_sample_and_knows_the_frequencies(tmp_path, small_memory, monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 4000
+    kind = np.where(rng.random(n) < 0.02, "rare", "usual")
+    kind[:7] = ""
+    frame = pd.DataFrame({"x": rng.normal(size=n) + 2 * (kind == "rare"), "kind": kind})
+    for number in range(4):
+        frame[number::4].to_csv(tmp_path / f"{number}.csv", index=False)
+    monkeypatch.setattr(folders, "_SAMPLED", 400)
+    code, out, err = run(tmp_path / "*.csv", "--target", "kind", "--output", tmp_path / "m.nc", command="fit")
+    rare = int((kind == "rare").sum())
+    assert (code, err) == (0, "") and f"rare {min(rare, 50)}, usual" in out
+    assert "of 3993 rows, stratified by class; 7 rows without a class left out" in out
+    np.testing.assert_allclose(bg.load(tmp_path / "m.nc").priors, [rare / 3993, 1 - rare / 3993])
+    arguments = ("--target", "kind", "--model", "nb", "--inference", "exact", "--folds", 2)
+    code, out, err = run(tmp_path / "*.csv", *arguments)
+    assert (code, err) == (0, "") and "stratified by class" in out and "exact 2 of 2" in out
+
+
+def test_what_a_sample_keeps_does_not_depend_on_the_batches(tmp_path, monkeypatch):
+    """Every row of a class is as likely as any other, however much is kept on the way."""
+    frame = pd.DataFrame({"x": np.arange(2000.0), "t": np.arange(2000) % 2})
+    for number in range(8):
+        frame[number * 250 : (number + 1) * 250].to_parquet(tmp_path / f"{number}.parquet", index=False)
+    monkeypatch.setattr(folders, "_SAMPLED", 100)
+    kept = [folders.sample(str(tmp_path), "t", (), ",", seed) for seed in range(40)]
+    assert {len(one.codes) for one in kept} == {100} and kept[0].counts.tolist() == [1000, 1000]
+    x = np.concatenate([pd.read_parquet(io.BytesIO(one.content))["x"] for one in kept])
+    assert abs(x.mean() - 999.5) < 5 * 577 / 4000**0.5
+    counts = np.histogram(x, 8, (0, 2000))[0]
+    assert ((counts - 500) ** 2 / 500).sum() < 30  # chi squared of 7 degrees of freedom
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("fit empty --target t", "empty: no such file, nor a folder or pattern of Parquet or CSV files"),
+        ("fit rows --target t", "lacks ['x'] and has besides ['z']"),
+        ("fit *.csv --target t --sep ;", "read with commas between their columns: no --sep"),
+        ("fit *.txt --target t", "*.txt: no such file"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_one_line(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("empty", "rows"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "a.csv").write_text("x,t\n1,a\n2,b\n")
+    (tmp_path / "rows" / "a.csv").write_text("x,t\n1,a\n2,b\n")
+    (tmp_path / "rows" / "b.csv").write_text("z,t\n1,a\n2,b\n")
+    code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
+    assert code == 2 and err.startswith("Error: ") and words in err
