@@ -234,6 +234,7 @@ def _gibbs(sums: Sums, x, c, codes, rng, added: bool) -> Iterator[Component]:
         yield component
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def knows(average, x, c, codes) -> bool:
     """Return True if these are the rows of the fit, as the sums of their classes and columns show."""
     classes = len(average.class_weight)

@@ -59,13 +59,13 @@ class AveragedJoint(Joint):
 
     def filled_together(self, rows, codes, draws, rng, fitted):
         """Draw a member and its parameters, which know all rows, then classes, groups and entries given them."""
+        refuse_far(self.classifier, rows["numbers"], "impute()")
         tables = filling.together(self.average, *arrays(rows), codes, rng, fitted)
         for x, c in itertools.islice(tables, draws):
             yield {"numbers": x, "categories": c.astype(float)}
 
     def knows(self, rows, codes):
         """Compare the sums of the rows with those of the fit."""
-        refuse_far(self.classifier, rows["numbers"], "impute()")
         return filling.knows(self.average, *arrays(rows), codes)
 
     def measured(self, rows):
