@@ -185,7 +185,7 @@ class CategoryMembers(Together):
         result = np.empty((len(used), len(c), len(self.single)))
         for own, place in zip(result, used, strict=True):
             if place not in self._prepared:
-                self._prepared[place] = self._tables(self.members[place])
+                self._prepared[place] = self.tables(self.members[place])
             own[:] = self.density(c, *self._prepared[place])
         return result
 
@@ -215,7 +215,7 @@ class CategoryMembers(Together):
             result[j] = rng.choice(len(own), p=own / own.sum())
         return result
 
-    def _tables(self, member: CategoryMember):
+    def tables(self, member: CategoryMember):
         """Return the predictive p(a | k), and p(b | k, a) with one parent."""
         level = np.concatenate([die.mean for die in self.dice(member)], axis=1)
         if member.structure == "independent":

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Product
+from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import pieces
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
@@ -100,12 +101,6 @@ def rows(average, codes, rng):
                 k, nothing = codes[row], np.full(width, -1)
                 c[row] = part.fill(nothing, level[k], None if table is None else table[k], rng)
     return x, c
-
-
-def choose(weights, rng):
-    """Draw a place in each row of ``weights`` (n, G), with probability in proportion to the weights."""
-    cumulative = np.cumsum(weights, axis=1)
-    return (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(1)
 
 
 @np.errstate(under="ignore")

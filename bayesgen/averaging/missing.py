@@ -1,16 +1,12 @@
-"""Missing entries under the untempered members: their density along a column, and draws of them.
+"""Missing entries under the untempered members: their density along a column, medians and modes.
 
 An average belongs to no single family, so the density of a missing number is worked out on a grid: coarse over the
-range of all groups, then fine where the mass is. A draw takes a member and its parameters first, once for all rows;
-then the class, group, numbers and categories of each row are drawn given its observed entries.
+range of all groups, then fine where the mass is.
 """
-
-from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
-from bayesgen.averaging import draws
 from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.numerics.pieces import patterns, pieces
 
@@ -133,63 +129,3 @@ def expected(average, x, c, codes=None):
                 chance = chance.sum(0) if codes is None else chance[codes[own[row]], np.arange(len(row))]
                 filled_c[own[row], j] = chance.argmax(1)
     return filled_x, filled_c
-
-
-@np.errstate(under="ignore")
-def draw(average, x, c, rng, codes=None):
-    """Draw the missing entries of rows from one member and one draw of its parameters.
-
-    Parameters
-    ----------
-    average : Average
-    x, c : array, shape (n, D) and (n, F)
-    rng : Generator
-    codes : int array, shape (n,), optional
-        Classes of the rows, where they are known.
-    """
-    member = average.members[rng.choice(len(average.members), p=average.density_weights)]
-    score = np.tile(np.log(rng.dirichlet(average.class_weight + average.concentration)), (len(x), 1))
-    numbers = None
-    if member.numbers is not None:
-        view, place = average.place(member.numbers)
-        numbers = _Numbers(view, place, x, rng)
-    if numbers is not None:
-        score += numbers.log_density()
-    part: Any = None
-    tables: Any = None
-    if member.categories is not None:
-        part, _ = average.place(member.categories)
-        tables = next(draws.tables(part, member.categories, 1, rng))
-        score += part.density(c, *tables)
-    t = draws.choose(softmax(score, axis=1), rng) if codes is None else codes
-    x = x if numbers is None else numbers.fill(t, rng)
-    if part is not None:
-        (level, table), c = tables, c.copy()
-        for i in np.flatnonzero((c < 0).any(1)):
-            c[i] = part.fill(c[i], level[t[i]], None if table is None else table[t[i]], rng)
-    return x, c
-
-
-class _Numbers:
-    """Rows of numbers under one draw of the parameters of a member."""
-
-    def __init__(self, view, place: int, x, rng):
-        self.view, self.x, self.y = view, x, view.view.warp.forward(x)
-        self.posterior, drawn = draws.gaussians(view, place, (), rng)
-        self.params = self.posterior._expand(drawn)
-        self.log_share = np.log(draws.shares(view, (), rng))
-        self.groups = self.posterior.log_likelihood_rows(self.params, self.y).T
-
-    def log_density(self):
-        """Return log p(x | k) up to a constant for each row, (n, K)."""
-        return self.view.mix(self.groups, self.log_share, 1)
-
-    def fill(self, codes, rng):
-        """Return the rows without gaps, given their classes: each row is completed from a group of its class."""
-        own = np.where(self.view.view.owner == codes[:, None], self.groups + self.log_share, -np.inf)
-        group = draws.choose(softmax(own, axis=1), rng)
-        y = self.y.copy()
-        for g in np.unique(group):
-            at = np.flatnonzero(group == g)
-            y[at] = self.posterior.fill(y[at], {site: v[g] for site, v in self.params.items()}, rng)
-        return np.where(np.isnan(self.x), self.view.view.warp.back(y), self.x)

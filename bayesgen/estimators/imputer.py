@@ -9,8 +9,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
-from bayesgen.inspection.missing import impute
+from bayesgen.inspection.missing import draw_table, impute
 from bayesgen.numerics.checks import check_flag
+from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.table import Table
 
 
@@ -24,9 +25,13 @@ class Imputer(TransformerMixin, BaseEstimator):
         fitted by EM (``inference="map"``), as rows have gaps. Without ``y`` all rows are of one class.
     draw : bool, default False
         Whether to draw the entries, as scikit-learn's ``IterativeImputer(sample_posterior=True)`` does: several
-        imputers with different ``random_state`` make multiple imputations.
+        imputers with different ``random_state`` make multiple imputations. Rows are drawn one by one, given the fit.
     random_state : int, RandomState or None, default 0
         Source of randomness of the draws.
+    joint : bool, default True
+        Whether the rows of the fit are drawn together, under parameters that all of them share: then what is computed
+        from whole tables varies as it should between imputers, as Rubin's rules need. Their classes are drawn like
+        those of new rows, so that who learns from the table sees what it will see later.
 
     Attributes
     ----------
@@ -45,10 +50,11 @@ class Imputer(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, classifier: Any = None, draw: bool = False, random_state: Any = 0):
+    def __init__(self, classifier: Any = None, draw: bool = False, random_state: Any = 0, joint: bool = True):
         self.classifier = classifier
         self.draw = draw
         self.random_state = random_state
+        self.joint = joint
 
     def fit(self, X, y=None):
         """Fit the classifier to rows and their classes.
@@ -65,9 +71,12 @@ class Imputer(TransformerMixin, BaseEstimator):
         self
         """
         check_flag("draw", self.draw)
+        check_flag("joint", self.joint)
         self.classifier_: Any = clone(self._model)
         y = np.zeros(len(Table(X)), int) if y is None else y
         self.classifier_.set_params(random_state=self.random_state).fit(X, y)
+        labelled = getattr(self.classifier_, "unlabelled", "error") == "error"
+        self._codes = class_codes(class_labels(y), self.classifier_.classes_)[1] if labelled else None
         self.n_features_in_ = self.classifier_.n_features_in_
         if hasattr(self.classifier_, "feature_names_in_"):
             self.feature_names_in_ = self.classifier_.feature_names_in_
@@ -80,7 +89,9 @@ class Imputer(TransformerMixin, BaseEstimator):
     def transform(self, X):
         """Return the rows without gaps, a DataFrame or an array as at fit."""
         check_is_fitted(self)
-        return impute(self.classifier_, X, draws=1)[0] if self.draw else impute(self.classifier_, X)
+        if not self.draw:
+            return impute(self.classifier_, X)
+        return draw_table(self.classifier_, X, self._codes if self.joint else None)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns, unchanged."""

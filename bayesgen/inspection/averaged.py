@@ -1,12 +1,13 @@
 """Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, draws, explanation, missing
+from bayesgen.averaging import columns, draws, explanation, filling, missing
 from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.warp import far_rows
@@ -51,11 +52,21 @@ class AveragedJoint(Joint):
         return {"numbers": x, "categories": c.astype(float)}
 
     def filled(self, rows, codes, draws, rng):
-        """Draw a member and its parameters, then classes, groups and entries."""
+        """Draw for each row a member, class and group that explain it, then entries."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
-        for _ in range(draws):
-            x, c = missing.draw(self.average, *arrays(rows), rng, codes)
+        for x, c in zip(*filling.by_row(self.average, *arrays(rows), codes, draws, rng), strict=True):
             yield {"numbers": x, "categories": c.astype(float)}
+
+    def filled_together(self, rows, codes, draws, rng, fitted):
+        """Draw a member and its parameters, which know all rows, then classes, groups and entries given them."""
+        refuse_far(self.classifier, rows["numbers"], "impute()")
+        tables = filling.together(self.average, *arrays(rows), codes, rng, fitted)
+        for x, c in itertools.islice(tables, draws):
+            yield {"numbers": x, "categories": c.astype(float)}
+
+    def knows(self, rows, codes):
+        """Compare the sums of the rows with those of the fit."""
+        return filling.knows(self.average, *arrays(rows), codes)
 
     def measured(self, rows):
         """Take all categories and a grid of numbers, under the members that have nearly all of the weight."""

@@ -9,10 +9,12 @@ from scipy import sparse, stats
 from scipy.special import log_softmax, logsumexp, softmax
 
 from bayesgen.core.errors import NoClosedForm
+from bayesgen.inspection import multiple_imputation
 from bayesgen.inspection.leave_one_out import tempered
-from bayesgen.inspection.missing import Components, Joint, gaps_of
+from bayesgen.inspection.missing import FEWEST, Components, Joint, gaps_of, warn_of_few
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.numerics.checks import check_memory
+from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -72,7 +74,7 @@ class SingleJoint(Joint):
 
     def expected(self, rows, codes):
         """Fill in means over classes, and over draws of the parameters where there is no formula."""
-        components, schema = Components(self, _DRAWS), self.classifier.schema_
+        components, schema = Components.of(self, _DRAWS), self.classifier.schema_
         result = {name: v.copy() for name, v in rows.items()}
         flat = {name: v.reshape(len(v), -1) for name, v in result.items()}
         width = components.count * len(self.log_prior) * max(v.shape[1] for v in flat.values())
@@ -80,10 +82,7 @@ class SingleJoint(Joint):
         for piece in pieces(len(incomplete), width, DENSITIES):
             own = incomplete[piece]
             part = select_rows(rows, own)
-            score = components.log_weight(part)
-            if codes is not None:
-                score = np.where(np.arange(score.shape[1])[:, None] == codes[own], score, -np.inf)
-            weight = softmax(score, axis=(0, 1))
+            weight = softmax(components.log_weight(part, None if codes is None else codes[own]), axis=(0, 1))
             students = {}
             for gap in gaps_of(schema, part):
                 at = own[gap.rows]
@@ -103,29 +102,39 @@ class SingleJoint(Joint):
         return result
 
     def filled(self, rows, codes, draws, rng):
-        """Draw parameters, then classes, then entries, leaf by leaf."""
-        posterior = self.classifier.posterior_
-        model, params = posterior.model, posterior.draws(rng, (draws,))
+        """Choose a component for each row by what it has, then draw what it lacks, leaf by leaf."""
+        components, effective = Components.of(self), np.full(count_rows(rows), np.inf)
+        tables = [{name: v.copy() for name, v in rows.items()} for _ in range(draws)]
         incomplete = np.flatnonzero(sum(np.isnan(v.reshape(len(v), -1)).any(1) for v in rows.values()))
-        part = select_rows(rows, incomplete)
-        for i in range(draws):
-            one = {site: v[i : i + 1] for site, v in params.items()}
-            if codes is None:
-                score = np.cumsum(softmax(model.log_likelihood_rows(one, part)[0], axis=0), axis=0)
-                t = (rng.random(len(incomplete)) * score[-1] > score[:-1]).sum(0)
-            else:
-                t = codes[incomplete]
-            result = {name: v.copy() for name, v in rows.items()}
-            for name, leaf in model.leaves.items():
-                own = {site: v[0] for site, v in model.site(one, name).items()}
-                for k in np.unique(t):
-                    at = incomplete[t == k]
-                    result[name][at] = leaf.fill(rows[name][at], leaf.select_class(own, int(k)), rng)
-            yield result
+        for piece in pieces(len(incomplete), components.count * len(self.log_prior), DENSITIES):
+            own = incomplete[piece]
+            part = select_rows(rows, own)
+            weight = softmax(components.log_weight(part, None if codes is None else codes[own]), axis=(0, 1))
+            effective[own] = 1 / (weight.sum(1) ** 2).sum(0)
+            place = choose(weight.reshape(-1, len(own)).T, rng, (draws,))
+            again = select_rows(part, np.tile(np.arange(len(own)), draws))
+            for name, drawn in components.fill(again, place.ravel(), rng).items():
+                for table, one in zip(tables, np.split(drawn, draws), strict=True):
+                    table[name][own] = one
+        if self.classifier.posterior_.kind == "draws":
+            effective *= self.classifier.posterior_.as_draws().efficiency
+            few = f"values of {(effective < FEWEST).sum()} of {len(effective)} rows"
+            warn_of_few(effective, few, self, 4)
+        yield from tables
+
+    def filled_together(self, rows, codes, draws, rng, fitted):
+        """Draw parameters that know all rows, then classes and entries given them."""
+        params = multiple_imputation.parameters(self, rows, codes, fitted, rng)
+        for _ in range(draws):
+            yield multiple_imputation.complete(self, next(params), rows, codes, rng)[0]
+
+    def knows(self, rows, codes):
+        """Compare the statistics of the rows with those of the fit."""
+        return multiple_imputation.knows(self.classifier, rows, codes)
 
     def measured(self, rows):
         """Take the values of categories and counts, and nodes on the line of a number; see the module."""
-        classifier, components = self.classifier, Components(self, _FEWER)
+        classifier, components = self.classifier, Components.of(self, _FEWER)
         prior = self.log_prior[:, None]
         width = components.count * len(prior) * 2 * len(_CUTS) * len(prior)
 
@@ -137,7 +146,6 @@ class SingleJoint(Joint):
         for piece in pieces(count_rows(rows), width, 2 * CELLS):
             part = select_rows(rows, piece)
             score = components.log_weight(part)
-            score[..., np.isneginf(score).all((0, 1))] = prior  # a plug-in estimate may rule out a row
             now, students = log_probability(logsumexp(score, axis=0)), {}
             for gap in gaps_of(classifier.schema_, part):
                 own = score[..., gap.rows]

@@ -8,17 +8,36 @@ Components: the joint density of a single classifier is a mixture. Its component
 or of a point; otherwise each class under each of some draws of the parameters. Given a component, a missing entry is a
 Student-t or takes values one can list.
 
-Imputation: missing entries are replaced by means, modes or draws of
+Imputation: the missing entries x_m of a row are replaced by means, modes or draws given its observed entries x_o,
 
-.. math:: p(x_m \mid x_o) = \sum_k p(t = k \mid x_o)\, p(x_m \mid t = k, x_o)
+.. math:: p(x_m \mid x_o) = \sum_c p(c \mid x_o)\, p(x_m \mid c, x_o), \qquad p(c \mid x_o) \propto p(c)\, p(x_o \mid c)
 
-averaged over the posterior; a known class leaves its term alone. The parameters are drawn first, once for all rows,
-then classes and entries given them: repeated draws are multiple imputation (Rubin 1987, *Multiple Imputation for
-Nonresponse in Surveys*). The rows of a fit by NUTS may have gaps themselves: given their classes and the draws of the
-parameters, the entries drawn here are draws from the posterior of those missing entries.
+over the components c; a known class leaves its components alone. So x_o weighs the classes, the groups and members of
+an average, and the draws of a sampler alike: component c is
+
+- a class k under an exact posterior, of weight π_k p(x_o | k), parameters integrated out, or under a point;
+- a member, class and group (m, k, g) of an average, of weight v_m π_k p(g | k) p_m(x_o | k, g), untempered;
+- a draw and class (s, k) of a sampler, of weight π_ks p(x_o | k, θ_s).
+
+A draw of x_m takes a component, then x_m given it: columns that share a covariance or a variance are a Student-t
+vector, of which x_o is known (`bayesgen.models.gaps`), others have predictives of their own. So rows are independent
+given the fit, and many draws of a row have the means, medians and quantiles of p(x_m | x_o).
+
+Tables: what is computed from all rows of a drawn table, as the mean of a column, varies from table to table also by
+what is not known of the parameters, which the rows share. For that all rows of a table are drawn under one θ, which
+knows what the fit and all observed entries of the table tell (Rubin 1987, *Multiple Imputation for Nonresponse in
+Surveys*). Gibbs' sampler alternates (Tanner and Wong 1987, *JASA* 82, 528-540)
+
+.. math:: (t, x_m) \sim p(t, x_m \mid x_o, \theta), \qquad \theta \sim p(\theta \mid \text{fit}, t, x_o, x_m)
+
+Draws are taken log(0.01)/log(γ) rounds apart, where they hardly correlate: γ is the part of the information that is
+missing, the part of all rows that lack their class, or one column of the worst pair. A posterior that knows the rows
+already, as those of its fit, gives θ itself; a point estimate of it gives way to Gibbs' sampler under the prior. The
+draws of a sampler have no closed form to go on from: they are picked in proportion to the density of all new rows.
 """
 
 import abc
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +45,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.numerics.pieces import count_rows
+from bayesgen.core.errors import Argument
+from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.numerics.checks import check_flag
+from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import class_codes, class_labels
 
@@ -75,7 +97,28 @@ class Joint(abc.ABC):
 
     @abc.abstractmethod
     def filled(self, rows: Rows, codes, draws: int, rng: np.random.Generator) -> Iterator[Rows]:
-        """Yield the rows ``draws`` times, missing entries drawn, each time under newly drawn parameters."""
+        """Yield the rows ``draws`` times, missing entries drawn, the rows independent given the fit."""
+
+    @abc.abstractmethod
+    def filled_together(self, rows: Rows, codes, draws: int, rng: np.random.Generator, fitted) -> Iterator[Rows]:
+        """Yield the rows ``draws`` times, missing entries drawn, all rows of a table under the same parameters.
+
+        Parameters
+        ----------
+        rows : mapping from name to array
+            Rows, NaN where missing.
+        codes : int array, shape (n,), optional
+            Classes of the rows, where they are known.
+        draws : int
+            Number of tables.
+        rng : Generator
+        fitted : int array, shape (n,), optional
+            Classes of the rows at the fit, where they are the rows of the fit.
+        """
+
+    @abc.abstractmethod
+    def knows(self, rows: Rows, codes) -> bool:
+        """Return True if these are the rows and classes of the fit, as sums and sums of squares show."""
 
     @abc.abstractmethod
     def measured(self, rows: Rows) -> Iterator[Measured]:
@@ -102,6 +145,7 @@ def joint_of(classifier, question: str) -> Joint:
     return classifier._density()
 
 
+FEWEST = 50  # effective draws of a sampler below which imputed values are called rough
 _MASS = 1e-9  # probability of a count that may be left out
 _MOST = 1 << 16  # values of a count that are listed
 
@@ -143,25 +187,60 @@ class Components:
     ----------
     joint : Joint
         The joint density of a classifier with one posterior.
-    draws : int
-        Number of draws of the parameters, where the posterior is neither exact nor a point.
+    params : mapping from site to array (S, ...), optional
+        Draws of the parameters; without them they are integrated out.
     """
 
-    def __init__(self, joint: Any, draws: int):
-        posterior = joint.classifier.posterior_
-        self.classifier, self.model, self.params = joint.classifier, posterior.model, None
-        if posterior.kind == "point":
-            self.params = posterior.draws(0, (1,))
-        elif posterior.kind == "draws":
-            self.params = posterior.draws(generator(joint.classifier.random_state), (draws,))
-        self.count = 1 if self.params is None else len(next(iter(self.params.values())))
+    def __init__(self, joint: Any, params=None):
+        self.classifier, self.model, self.params = joint.classifier, joint.classifier.posterior_.model, params
+        self.log_prior = joint.log_prior
+        self.count = 1 if params is None else len(next(iter(params.values())))
         self._tables: dict[tuple[str, int], Table] = {}
 
-    def log_weight(self, rows: Rows) -> np.ndarray:
-        """Return log p(x, t = k | θ) of rows under every component, shape (S, K, n)."""
+    @classmethod
+    def of(cls, joint: Any, draws: int | None = None) -> "Components":
+        """Return the components of the posterior: an exact one and a point need no draws, others take some, or all."""
+        posterior = joint.classifier.posterior_
+        if posterior.kind == "exact":
+            return cls(joint)
+        if posterior.kind == "point":
+            return cls(joint, posterior.draws(0, (1,)))
+        if draws is None:
+            return cls(joint, posterior.as_draws().flat)
+        return cls(joint, posterior.draws(generator(joint.classifier.random_state), (draws,)))
+
+    def log_weight(self, rows: Rows, codes=None) -> np.ndarray:
+        """Return log p(x, t = k | θ) of rows under every component, shape (S, K, n); -inf where the class is another.
+
+        A row that no component can explain, as under a plug-in estimate, weighs them by the class prior.
+        """
         if self.params is None:
-            return self.model.log_predictive(self.classifier._as_model_takes(rows)).T[None]
-        return self.model.log_likelihood_rows(self.params, rows)
+            score = self.model.log_predictive(self.classifier._as_model_takes(rows)).T[None]
+        else:
+            score = self.model.log_likelihood_rows(self.params, rows)
+        instead = self.log_prior[:, None]
+        if codes is not None:
+            known = np.arange(len(instead))[:, None] == codes
+            score, instead = np.where(known, score, -np.inf), np.where(known, 0.0, -np.inf)
+        lost = np.isneginf(score).all((0, 1))
+        score[..., lost] = np.broadcast_to(instead, score.shape[1:])[:, lost]
+        return score
+
+    def fill(self, rows: Rows, place, rng) -> dict[str, np.ndarray]:
+        """Draw the missing entries of rows, each from the component at its place in (S, K), made flat."""
+        own, group = np.unique(place, return_inverse=True)
+        draw, code = np.divmod(own, len(self.log_prior))
+        result = {}
+        for name, leaf in self.model.leaves.items():
+            x, params = rows[name].copy(), None
+            if self.params is not None:
+                params = leaf.select_class(self.model.site(self.params, name), (draw, code))
+            flat, at = x.reshape(len(x), -1), group if params is not None else place
+            gone = np.flatnonzero(np.isnan(flat).any(1))
+            for piece in pieces(len(gone), len(self.log_prior) * flat.shape[1] ** (1 + leaf.event_dim), DENSITIES):
+                x[gone[piece]] = leaf.fill(x[gone[piece]], at[gone[piece]], rng, params)
+            result[name] = x
+        return result
 
     def is_number(self, block: str) -> bool:
         """Return True if a leaf models numbers."""
@@ -222,6 +301,16 @@ def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
             yield Gap(block.name, int(place), column, np.flatnonzero(missing[:, place]))
 
 
+def warn_of_few(effective, what: str, joint: Any, stacklevel: int) -> None:
+    """Warn where values rest on few effective draws of a sampler, (n,), by rows or of all rows together."""
+    few = effective < FEWEST
+    if few.any():
+        exact = joint.classifier.posterior_.model.conjugate
+        cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
+        text = f"{what} rest on fewer than {FEWEST} effective draws of the parameters, and are rough: "
+        warnings.warn(FewDrawsWarning(text, *cure, rows=few), stacklevel=stacklevel)
+
+
 def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:
     """Raise if a leaf is modelled given its total; with ``rows``, only if an entry, and so the total, is missing."""
     for name, (column, kind) in joint.totals().items():
@@ -232,7 +321,7 @@ def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None
             )
 
 
-def impute(classifier, X, y=None, draws: int = 0):
+def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     """Fill the missing entries of rows with their expected values, or with draws.
 
     Without draws, a number or a count is filled with its mean, a category or a bit with its most probable value. A
@@ -249,7 +338,11 @@ def impute(classifier, X, y=None, draws: int = 0):
     y : array, shape (n,), optional
         Classes of the rows, where they are known, as for the rows of the fit.
     draws : int, default 0
-        Number of tables to draw, each under newly drawn parameters; 0 fills in expected values.
+        Number of tables to draw; 0 fills in expected values.
+    joint : bool, default False
+        True to draw all rows of a table under the same parameters, given the fit and all observed entries of X, for
+        multiple imputation: what is computed from whole tables varies as it should from one to the next. The rows of
+        the fit, recognised by X and y, are not counted twice. False to draw each row by itself, given the fit.
 
     Returns
     -------
@@ -270,20 +363,55 @@ def impute(classifier, X, y=None, draws: int = 0):
     >>> [float(table[0, 2].round(1)) for table in impute(classifier, row, draws=2)]
     [4.7, 4.8]
     """
-    joint = joint_of(classifier, "impute()")
+    density = joint_of(classifier, "impute()")
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise ValueError(f"draws must be a whole number >= 0, got {draws!r}")
-    codes = None
+    check_flag("joint", joint)
+    if joint and not draws:
+        raise ValueError("joint=True is about draws: give draws=, the number of tables")
+    rows, rng = density.read(X), generator(classifier.random_state)
+    count = count_rows(rows)
+    codes = _only_class(classifier, count)
     if y is not None:
         codes = class_codes(class_labels(y), classifier.classes_)[1]
-    rows, rng = joint.read(X), generator(classifier.random_state)
-    count = count_rows(rows)
-    if codes is not None and len(codes) != count:
-        raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
-    refuse_totals(joint, "impute()", rows)
+        if len(codes) != count:
+            raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
+    refuse_totals(density, "impute()", rows)
     if not draws:
-        return _table(classifier, X, joint.blocks(joint.expected(rows, codes)))
-    return [_table(classifier, X, joint.blocks(own)) for own in joint.filled(rows, codes, draws, rng)]
+        return _table(classifier, X, density.blocks(density.expected(rows, codes)))
+    if joint:
+        fitted = codes if codes is not None and density.knows(rows, codes) else None
+        tables = list(density.filled_together(rows, codes, draws, rng, fitted))
+    else:
+        tables = list(density.filled(rows, codes, draws, rng))
+    return [_table(classifier, X, density.blocks(own)) for own in tables]
+
+
+def draw_table(classifier, X, fitted=None):
+    """Return rows with missing entries drawn, whose classes are not told.
+
+    Parameters
+    ----------
+    classifier : fitted generative or averaged classifier
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    fitted : int array, shape (m,), optional
+        Classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
+    """
+    density = joint_of(classifier, "impute()")
+    rows, rng = density.read(X), generator(classifier.random_state)
+    refuse_totals(density, "impute()", rows)
+    codes = _only_class(classifier, count_rows(rows))
+    if fitted is not None and len(fitted) == count_rows(rows) and density.knows(rows, fitted):
+        (own,) = density.filled_together(rows, codes, 1, rng, fitted)
+    else:
+        (own,) = density.filled(rows, codes, 1, rng)
+    return _table(classifier, X, density.blocks(own))
+
+
+def _only_class(classifier, count: int):
+    """Return the codes of rows where there is one class; else None."""
+    return np.zeros(count, np.intp) if len(classifier.classes_) == 1 else None
 
 
 def _table(classifier, X, rows):

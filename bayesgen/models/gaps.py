@@ -6,7 +6,9 @@ m_u + S_uo S_oo⁻¹ (x_o - m_o), whose squared scale is
 
 .. math:: \frac{\nu + \delta^2}{\nu + d} \big(S_{uu} - S_{uo} S_{oo}^{-1} S_{ou}\big)
 
-(Ding 2016, *The American Statistician* 70, 293-295.)
+(Ding 2016, *The American Statistician* 70, 293-295.) As a vector, x_u is a Student-t of this scale matrix. Its draw is
+x_u = m_u + B (x_o - m_o) + √f (e_u - B e_o), with B = S_uo S_oo⁻¹, e ~ N(0, S) a whole row, and f = (ν + δ²)/χ²_{ν+d},
+or 1 for a Gaussian: e_u - B e_o has the covariance of x_u given x_o, and none with e_o.
 """
 
 import functools
@@ -58,18 +60,33 @@ def conditional_student(x, mean, scale, dof):
     return location, spread, freedom
 
 
-def fill_normal(x, mean, cholesky, rng) -> np.ndarray:
-    """Draw the missing entries of rows (n, D) of a Gaussian, given the observed ones.
+def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
+    """Draw the missing entries of rows, each a Student-t or Gaussian vector, given the observed entries of the row.
 
-    A whole row is drawn, then its missing entries are moved by the regression on the observed ones.
+    Parameters
+    ----------
+    x : array, shape (n, D)
+        Rows, NaN where missing.
+    group : int array, shape (n,)
+        The distribution of each row.
+    mean : array, shape (G, D)
+    scale : array, shape (G, D, D)
+        Scale matrices, or covariances where ``dof`` is infinite.
+    dof : array, shape (G,)
     """
-    drawn, covariance = mean + rng.standard_normal(x.shape) @ cholesky.T, cholesky @ cholesky.T
-    result = x.copy()
+    result, dof = x.copy(), np.broadcast_to(dof, len(mean))
     for seen, rows in patterns(~np.isnan(x)):
         gone = np.setdiff1d(np.arange(x.shape[1]), seen)
-        regress = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, gone)])
-        apart = (x[np.ix_(rows, seen)] - drawn[np.ix_(rows, seen)]) @ regress
-        result[np.ix_(rows, gone)] = drawn[np.ix_(rows, gone)] + apart
+        own, place = np.unique(group[rows], return_inverse=True)  # each is factorised once
+        block = scale[own[:, None, None], seen[:, None], seen]
+        regress = np.linalg.solve(block, scale[own[:, None, None], seen[:, None], gone])[place]
+        z, freedom = x[np.ix_(rows, seen)] - mean[group[rows][:, None], seen], dof[group[rows]]
+        noise = (np.linalg.cholesky(scale[own])[place] @ rng.standard_normal((len(rows), x.shape[1], 1)))[..., 0]
+        if not np.isinf(freedom).all():
+            square = (z[:, None] @ np.linalg.inv(block)[place] @ z[..., None])[:, 0]
+            noise *= np.sqrt((freedom[:, None] + square) / rng.chisquare(freedom + len(seen))[:, None])
+        moved = ((z - noise[:, seen])[:, None] @ regress)[:, 0]
+        result[np.ix_(rows, gone)] = mean[group[rows][:, None], gone] + moved + noise[:, gone]
     return result
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, first
 from bayesgen.core.program import static
-from bayesgen.models.gaps import conditional_student
+from bayesgen.models.gaps import conditional_student, fill_student
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, over_rows
 from bayesgen.models.moments import grouped_moments
@@ -322,6 +322,14 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         if "feature" not in self.tied:
             return mean, width, dof
         return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
+
+    def fill(self, x, group, rng, params=None):
+        """Draw the missing entries; observed entries that share the variance with a missing one inform it."""
+        if params is not None or "feature" not in self.tied:
+            return super().fill(x, group, rng, params)
+        parts = np.broadcast_arrays(self.mean, self.squared_scale, 2 * self.alpha)
+        mean, square, dof = (part.reshape(-1, x.shape[1]) for part in parts)
+        return fill_student(x, group, mean, square[:, None] * np.eye(x.shape[1]), dof[:, 0], rng)
 
     def tail_probability(self, x):
         """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, first
-from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_normal
+from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import Moments, grouped_moments
@@ -59,9 +59,12 @@ class GaussianVector(ExponentialFamily):
         noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
         return params["mean"] + noise[..., 0]
 
-    def fill(self, x, params, rng):
+    def fill(self, x, group, rng, params=None):
         """Draw the missing entries by their regression on the observed ones."""
-        return fill_normal(x, params["mean"], params["cholesky"], rng)
+        if params is None:
+            return super().fill(x, group, rng)
+        params = self._expand(params)
+        return fill_student(x, group, params["mean"], params["covariance"], np.inf, rng)
 
     def student(self, x, params=None):
         """Return the Gaussian of each missing entry, given the other columns."""

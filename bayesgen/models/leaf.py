@@ -163,7 +163,7 @@ class ExponentialFamily(LeafProgram):
     - `sum_rows`, where there is a faster way than by T(x), and `draw`, where NumPy can;
     - `ml` and `tail_probability`;
     - for questions about missing entries, `cardinality` of a finite feature or `student` of a numeric one, and `fill`
-      where features depend on each other given the parameters.
+      where features depend on each other, or share parameters.
 
     Parameters
     ----------
@@ -261,10 +261,22 @@ class ExponentialFamily(LeafProgram):
             own = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
             return np.asarray(self.likelihood(own).sample(key))
 
-    def fill(self, x, params: Params, rng: np.random.Generator) -> np.ndarray:
-        """Draw the missing entries of rows (n, features...) given the observed ones, all under the same ``params``."""
-        repeated = {site: np.broadcast_to(v, (len(x), *np.shape(v))) for site, v in params.items()}
-        return np.where(np.isnan(x), self.draw(repeated, rng), x)
+    def fill(self, x, group, rng: np.random.Generator, params: Any = None) -> np.ndarray:
+        """Draw the missing entries of rows given the observed ones.
+
+        Parameters
+        ----------
+        x : array, shape (n, features...)
+            Rows, NaN where missing.
+        group : int array, shape (n,)
+            Place of each row along the leading axis of ``params``, or of the hyperparameters.
+        rng : Generator
+        params : mapping to arrays (groups, ...), optional
+            Parameters. Without them the posterior's are integrated out.
+        """
+        if params is None:
+            raise NoClosedForm(f"{type(self).__name__} has no posterior in closed form, from which entries are drawn")
+        return np.where(np.isnan(x), self.draw(self.select_class(params, group), rng), x)
 
     def cardinality(self, feature: int) -> int | None:
         """Return the number of values 0, 1, ... of a feature; None for real numbers and unbounded counts."""
@@ -381,6 +393,15 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
             base = np.where(missing, 0.0, self.log_base_measure(x))
         base = base.sum(tuple(range(1, base.ndim)))
         return (terms.sum(axes) if axes else terms) + base.reshape(-1, *[1] * len(groups))
+
+    def fill(self, x, group, rng, params=None):
+        """Draw the missing entries of rows; without ``params`` under parameters that are drawn for each row.
+
+        That is exact where the parameters of a missing entry are independent of those of the observed ones.
+        """
+        if params is None:
+            params, group = self.sample_parameters(rng, (len(x),)), (np.arange(len(x)), group)
+        return super().fill(x, group, rng, params)
 
     def _untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""

@@ -19,7 +19,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import Argument, DataError
 from bayesgen.core.program import is_abstract, static
-from bayesgen.models.gaps import PatternMoments, conditional_student, em
+from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily
@@ -242,6 +242,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         mean, scale, dof = self._flat
         lead, dim = self.batch_shape, mean.shape[-1]
         return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
+
+    def fill(self, x, group, rng, params=None):
+        """Draw the missing entries from their predictive, given the other columns, or under parameters."""
+        return fill_student(x, group, *self._flat, rng) if params is None else super().fill(x, group, rng, params)
 
     def tail_probability(self, x):
         """Return the tail of the Student-t of the observed entries; 1 where there is none."""

@@ -1,4 +1,4 @@
-"""Averages over draws, logarithms of gamma draws, the tail of importance weights, and the uniformity of ranks.
+"""Averages over draws, choices by weight, logarithms of gamma draws, tails of importance weights, uniformity of ranks.
 
 A mean density comes with the number of draws it rests on, and a chain with the share of its draws that are effective.
 The tail of importance weights shows if an average rests on a few draws. Ranks are tested for uniformity, exactly, by
@@ -13,6 +13,9 @@ from scipy import stats
 from scipy.special import gammaln
 
 from bayesgen.numerics.pieces import CELLS, DENSITIES, split_rows
+
+_LEFT = 0.01  # correlation of successive draws that is taken as none
+_MOST = 500  # rounds between them
 
 
 def log_mean_density(model, params, x) -> np.ndarray:
@@ -71,6 +74,52 @@ def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarr
         return np.concatenate(result, axis=-1).T, None
     number = [np.divide(t * t, q, out=np.ones_like(q), where=q > 0) for t, q in zip(totals, squares, strict=True)]
     return np.concatenate(result, axis=-1).T, np.concatenate(number, axis=-1).T
+
+
+def choose(weights, rng, size: tuple[int, ...] = ()) -> np.ndarray:
+    """Draw places in each row of ``weights`` (n, G), with probability in proportion to the weights: (*size, n).
+
+    Examples
+    --------
+    >>> choose(np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]), np.random.default_rng(0), (3,))
+    array([[1, 0],
+           [1, 0],
+           [1, 0]])
+    """
+    cumulative = np.cumsum(weights, axis=1)
+    at = rng.random((*size, len(weights))) * cumulative[:, -1]
+    if not size:
+        return (at[:, None] > cumulative[:, :-1]).sum(1)
+    places = [np.searchsorted(own, at[..., i]) for i, own in enumerate(cumulative[:, :-1])]
+    return np.stack(places, -1) if places else np.zeros(at.shape, np.intp)
+
+
+def rounds_apart(seen, codes, known) -> int:
+    """Return the rounds of Gibbs' sampler, of rows and parameters in turn, after which draws hardly correlate.
+
+    In a round the correlation falls by at least the part of the information that is missing: the largest part of the
+    rows of a class, over pairs of columns, that lack one of the two; all rows lack all where classes are not known.
+
+    Parameters
+    ----------
+    seen : bool array, shape (n, D)
+        False where an entry is missing.
+    codes : int array, shape (n,), optional
+        Classes, where they are known.
+    known : array, shape (K,)
+        Number of other rows of each class, which lack nothing.
+
+    Examples
+    --------
+    >>> rounds_apart(np.zeros((100, 1), bool), np.zeros(100, int), np.array([20.0]))  # 100 of 120 are missing
+    26
+    """
+    if codes is None:
+        missing = len(seen) / (len(seen) + known.sum())
+    else:
+        groups = ((seen[codes == k].astype(float), known[k]) for k in np.unique(codes))
+        missing = max((1 - ((own.T @ own).min() + n) / (len(own) + n) for own, n in groups), default=0.0)
+    return math.ceil(math.log(_LEFT) / math.log(min(max(missing, _LEFT), _LEFT ** (1 / _MOST))))
 
 
 def chain_efficiency(values) -> float:

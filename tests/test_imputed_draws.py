@@ -1,0 +1,262 @@
+"""Draws of missing entries: each row's have the distribution given what it has, and tables vary as what rows share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import logsumexp, softmax
+from sklearn.datasets import load_iris
+from test_imputation import Drawn
+
+import bayesgen as bg
+from bayesgen.inspection import impute
+from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.models import LogNormal
+
+X, Y = load_iris(return_X_y=True)
+ODD = np.array([5.0, 5.0, 5.0, np.nan])
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+GRID = np.linspace(-40.0, 50.0, 4501)
+PAIR = np.random.default_rng(3).multivariate_normal([0.0, 0.0], [[1.0, 0.6], [0.6, 1.0]], 80)
+
+
+def average():
+    return bg.AveragedClassifier(discriminative=False).fit(X[::5], Y[::5])
+
+
+def gda(*args, step=13, **kwargs):
+    return bg.GaussianDiscriminantClassifier(*args, random_state=0, **kwargs).fit(X[::step], Y[::step])
+
+
+def eight_rows():
+    return bg.NaiveBayesClassifier(random_state=0).fit(X[40:110:9], Y[40:110:9])
+
+
+def distribution(classifier, row, column, k=None):
+    """Return P(entry <= grid), by the trapezoid rule from the joint density alone."""
+    rows = np.repeat(row[None], len(GRID), axis=0)
+    rows[:, column] = GRID
+    joint = classifier.predict_joint_log_proba(rows)
+    score = logsumexp(joint, axis=1) if k is None else joint[:, k]
+    density = np.exp(score - score.max())
+    share = np.cumsum(density[1:] + density[:-1])
+    return np.append(0.0, share / share[-1])
+
+
+MAKES = {
+    "average": average,
+    "full": gda,
+    "full, shared": lambda: gda("full", True),
+    "isotropic": lambda: gda("isotropic"),
+    "isotropic, shared": lambda: gda("isotropic", True),
+    "diagonal, shared": lambda: gda("diagonal", True),
+    "naive Bayes": eight_rows,
+    "draws": lambda: gda(step=3, inference=Drawn()),
+    "point": lambda: gda(step=3, inference="map"),
+}
+
+
+@pytest.mark.parametrize("k", [None, 1])
+@pytest.mark.parametrize("make", MAKES)
+def test_draws_of_a_row_have_its_distribution(make, k):
+    classifier, label = MAKES[make](), None if k is None else [k]
+    row = np.array([6.0, 2.8, 4.6, np.nan] if make == "draws" else [5.5, 3.5, 3.0, np.nan])  # what draws can explain
+    values = np.array([table[0, 3] for table in impute(classifier, row[None], label, draws=2000)])
+    quantiles = np.interp(LEVELS, distribution(classifier, row, 3, k), GRID)
+    share = (values[:, None] <= quantiles).mean(0)
+    z = (share - LEVELS) / np.sqrt(LEVELS * (1 - LEVELS) / len(values))
+    assert np.abs(z).max() < 5, z
+
+
+@pytest.mark.parametrize("make", ["full", "isotropic", "average"])
+def test_two_entries_of_a_row_are_drawn_together(make):
+    """Where each is mapped by its distribution given those before it, both are uniform and independent."""
+    classifier, row = MAKES[make](), np.where(np.arange(4) < 2, np.nan, [0.0, 0.0, 5.0, 0.3])
+    tables = [table[0] for table in impute(classifier, row[None], draws=300)]
+    first = np.interp([t[0] for t in tables], GRID, distribution(classifier, row, 0))
+    second = [
+        np.interp(t[1], GRID, distribution(classifier, np.where(np.arange(4) == 1, np.nan, t), 1)) for t in tables
+    ]
+    assert min(stats.kstest(first, "uniform").pvalue, stats.kstest(second, "uniform").pvalue) > 1e-6
+    assert abs(np.corrcoef(first, second)[0, 1]) * np.sqrt(300) < 5
+
+
+def test_half_of_the_draws_lie_below_the_median_of_the_average():
+    classifier = bg.AveragedClassifier().fit(X[::5], Y[::5])
+    values = np.array([table[0, 3] for table in impute(classifier, ODD[None], draws=4000)])
+    assert abs((values < impute(classifier, ODD[None])[0, 3]).mean() - 0.5) / np.sqrt(0.25 / 4000) < 5
+
+
+def test_categories_of_the_average_are_drawn_in_proportion_to_the_density_of_the_row():
+    table = bg.data.load("penguins").sample(80, random_state=0)
+    classifier = bg.AveragedClassifier(components=False, discriminative=False).fit(table, table.pop("species"))
+    row = pd.DataFrame([table.iloc[0]]).assign(island=None, body_mass_g=np.nan, flipper_length_mm=188.0)
+    islands = ["Biscoe", "Dream", "Torgersen"]
+    chance = softmax(classifier.score_samples(pd.concat([row] * 3).assign(island=islands)))
+    drawn = pd.concat(impute(classifier, pd.concat([row] * 200, ignore_index=True), draws=10))["island"]
+    z = [((drawn == one).mean() - p) / np.sqrt(p * (1 - p) / 2000) for one, p in zip(islands, chance, strict=True)]
+    assert np.abs(z).max() < 5 and chance.max() < 0.99
+
+
+def test_counts_are_weighed_by_what_their_row_has():
+    """Against draws of the posterior, weighed by the density of the entry that is seen."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 6)
+    table = pd.DataFrame({"time": np.exp(rng.normal(y, 1)), "visits": rng.poisson(2 + 6 * y)})
+    features = {"time": LogNormal(0.0, 0.1, 1.0, 1.0), "visits": "poisson"}
+    classifier = bg.NaiveBayesClassifier(features, random_state=0).fit(table, y)
+    drawn = pd.concat(impute(classifier, pd.DataFrame({"time": [1.5] * 200, "visits": np.nan}), draws=10))["visits"]
+    params = classifier.posterior_.draws(1, (100_000,))
+    seen = stats.lognorm.pdf(1.5, np.sqrt(params["time.variance"]), scale=np.exp(params["time.mean"]))
+    rate = next(v for site, v in params.items() if site.startswith(("visits", "poisson")))
+    weight = params["classes.probability"] * seen
+    wanted = (weight * rate.reshape(weight.shape)).sum() / weight.sum()
+    assert abs(drawn.mean() - wanted) / (drawn.std() / np.sqrt(2000)) < 5
+
+
+def test_a_row_far_from_all_draws_is_drawn_with_a_warning():
+    classifier, rows = gda(step=3, inference=Drawn()), [[6.0, 2.8, 4.6, np.nan], [30.0, 0.0, 0.0, np.nan]]
+    with pytest.warns(FewDrawsWarning, match="values of 1 of 2 rows rest on fewer than 50 effective draws"):
+        impute(classifier, rows, draws=2)
+    with pytest.warns(FewDrawsWarning, match="the tables rest on fewer than 50"):
+        impute(classifier, rows, draws=2, joint=True)
+
+
+@pytest.mark.parametrize("y", [None, [1]])
+def test_rows_that_an_estimate_rules_out_are_filled(y):
+    rows = pd.DataFrame({"bit": [0, 0, 0, 0], "x": [1.0, 2.0, 3.0, 4.5]})
+    classifier = bg.NaiveBayesClassifier({"bit": "bernoulli"}, inference="ml").fit(rows, [0, 0, 1, 1])
+    gone = pd.DataFrame({"bit": [1], "x": [np.nan]})
+    assert impute(classifier, gone, y)["x"].between(1, 5).all()
+    assert np.isfinite(impute(classifier, gone, y, draws=1)[0]["x"]).all()
+
+
+# -- tables whose rows share their parameters
+
+
+def variance_of_mean(tables, rows):
+    """Variance between tables of the mean of column 1 over some rows, and its standard error as a share of it."""
+    return np.var([np.asarray(t)[rows, 1].mean() for t in tables], ddof=1), np.sqrt(2 / len(tables))
+
+
+def wanted_variance(params, seen):
+    """Variance of the mean of column 1 over rows with these entries of column 0, by draws (S, 1, ...) of parameters."""
+    mean, covariance = params["gaussian.mean"][:, 0], params["gaussian.covariance"][:, 0]
+    slope = covariance[:, 0, 1] / covariance[:, 0, 0]
+    noise = covariance[:, 1, 1] - slope * covariance[:, 0, 1]
+    return np.var(mean[:, 1] + slope * (seen.mean() - mean[:, 0])) + noise.mean() / len(seen)
+
+
+def test_tables_of_independent_columns_vary_as_their_mean_is_unknown():
+    classifier = bg.GaussianDiscriminantClassifier("diagonal", random_state=0).fit(PAIR[:20], np.zeros(20))
+    new = np.where([True, False], PAIR, np.nan)
+    leaf = classifier.posterior_.model.gaussian
+    square, kappa = (leaf.beta / (leaf.alpha - 1))[0, 1], leaf.kappa.ravel()[0]
+    for joint, wanted in ((True, square * (1 / kappa + 1 / 80)), (False, square * (1 + 1 / kappa) / 80)):
+        found, error = variance_of_mean(impute(classifier, new, draws=400, joint=joint), slice(None))
+        assert abs(found / wanted - 1) < 5 * error, (joint, found, wanted)
+
+
+def test_tables_of_new_rows_vary_as_a_regression_is_unknown():
+    """What is seen of column 0 says nothing of the regression of column 1, whose posterior is that of the fit."""
+    classifier = bg.GaussianDiscriminantClassifier(random_state=0).fit(PAIR[:20], np.zeros(20))
+    wanted = wanted_variance(classifier.posterior_.draws(0, (20_000,)), PAIR[20:60, 0])
+    new = np.where([True, False], PAIR[20:60], np.nan)
+    found, error = variance_of_mean(impute(classifier, new, draws=120, joint=True), slice(None))
+    assert abs(found / wanted - 1) < 5 * error, (found, wanted)
+
+
+def test_tables_of_the_rows_of_a_fit_by_em_vary_under_its_prior():
+    gaps, y = np.where((np.arange(80) >= 20)[:, None] & [False, True], np.nan, PAIR), np.zeros(80)
+    classifier = bg.GaussianDiscriminantClassifier(inference="map", random_state=0).fit(gaps, y)
+    model = classifier.model_
+    params = model.update(model.statistics(gaps[:20], np.zeros(20, int))).sample_parameters(
+        np.random.default_rng(0), (20_000,)
+    )
+    wanted = wanted_variance(params, gaps[20:, 0])
+    found, error = variance_of_mean(impute(classifier, gaps, y, draws=100, joint=True), slice(20, None))
+    assert abs(found / wanted - 1) < 5 * error, (found, wanted)
+    both = [
+        [bg.Imputer(draw=True, joint=j, random_state=s).fit_transform(gaps) for s in range(25)] for j in (0 < 1, 1 < 0)
+    ]
+    ratio = np.divide(*(variance_of_mean(tables, slice(20, None))[0] for tables in both))
+    assert stats.f(24, 24).sf(ratio) < 0.01
+
+
+def test_rows_of_an_exact_fit_are_not_counted_twice():
+    gaps, y = np.where((np.arange(80) >= 20)[:, None] & [False, True], np.nan, PAIR), np.zeros(80)
+    classifier = bg.GaussianDiscriminantClassifier("diagonal", random_state=0).fit(gaps, y)
+    leaf = classifier.posterior_.model.gaussian
+    wanted = (leaf.beta / (leaf.alpha - 1) * (1 / leaf.kappa + 1 / 60))[0, 1]
+    found, error = variance_of_mean(impute(classifier, gaps, y, draws=400, joint=True), slice(20, None))
+    assert abs(found / wanted - 1) < 5 * error, (found, wanted)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "draws"])
+def test_tables_of_rows_without_classes_know_all_that_is_seen(covariance):
+    """Two rows with other gaps, against draws of the posterior that are weighed by the density of both rows."""
+    y = np.arange(16) % 2
+    rows = PAIR[:16] + 1.5 * y[:, None]
+    settings = {"inference": Drawn()} if covariance == "draws" else {"covariance": covariance}
+    classifier = bg.GaussianDiscriminantClassifier(random_state=0, **settings).fit(rows, y)
+    tables = np.stack(impute(classifier, [[4.0, np.nan], [np.nan, 0.5]], draws=250, joint=True))
+    posterior = classifier.posterior_
+    params = posterior.flat if covariance == "draws" else posterior.draws(1, (100_000,))
+    mean, square = params["gaussian.mean"], params.get("gaussian.covariance")
+    if square is None:
+        square = params["gaussian.variance"][..., None] * np.eye(2)
+    weight, means = 1.0, []
+    for column, value in ((0, 4.0), (1, 0.5)):
+        variance = square[..., column, column]
+        joint = params["classes.probability"] * stats.norm.pdf(value, mean[..., column], np.sqrt(variance))
+        other = mean[..., 1 - column] + square[..., 0, 1] / variance * (value - mean[..., column])
+        means.append((joint * other).sum(1) / joint.sum(1))
+        weight = weight * joint.sum(1)
+    weight = weight / weight.sum()
+    drawn = tables[:, [0, 1], [1, 0]].T
+    for values, own in zip((*drawn, drawn[0] * drawn[1]), (*means, means[0] * means[1]), strict=True):
+        error = np.sqrt(values.var() / 250 + (weight**2 * (own - weight @ own) ** 2).sum())
+        assert abs(values.mean() - weight @ own) < 5 * error, (values.mean(), weight @ own, error)
+
+
+def test_tables_of_the_average_share_a_member_and_its_parameters():
+    classifier = bg.AveragedClassifier(components=False, discriminative=False, bend=False).fit(X[::6, :1], Y[::6])
+    tables = impute(classifier, np.full((16, 1), np.nan), np.full(16, 2), draws=200, joint=True)
+    found = np.var([table.mean() for table in tables], ddof=1)
+    fitted, moments = classifier.average_, []
+    for member, weight in zip(fitted.members, fitted.density_weights, strict=True):
+        if weight:
+            view, place = fitted.place(member.numbers)
+            leaf, scale = view.posterior(place), view.view.warp.scale[0]
+            kappa, alpha = (np.broadcast_to(v, (3, 1))[2, 0] for v in (leaf.kappa, leaf.alpha))
+            beta = np.broadcast_to(leaf.beta, (3, 1))[2, 0]
+            moments.append((weight, scale * leaf.mean[2, 0], scale**2 * beta / (alpha - 1) * (1 / kappa + 1 / 16)))
+    weight, mean, variance = np.array(moments).T / [[sum(m[0] for m in moments)], [1], [1]]
+    wanted = weight @ variance + weight @ (mean - weight @ mean) ** 2
+    assert abs(found / wanted - 1) < 5 * np.sqrt(2 / 200), (found, wanted)
+
+
+def test_the_rows_of_a_fit_are_recognised():
+    table = bg.data.load("penguins")[::8]
+    y = table.pop("species")
+    gaps = table.assign(bill_length_mm=table["bill_length_mm"].where(np.arange(len(y)) % 3 > 0))
+    numbers = gaps.select_dtypes("number")
+    for classifier, rows in (
+        (bg.AveragedClassifier(components=True, discriminative=False), gaps),
+        (bg.NaiveBayesClassifier(), gaps),
+        (bg.GaussianDiscriminantClassifier(inference="map"), numbers),
+    ):
+        density = classifier.fit(rows, y)._density()
+        codes = np.unique(y, return_inverse=True)[1]
+        assert density.knows(density.read(rows), codes)
+        assert not density.knows(density.read(rows), codes[::-1])
+        assert not density.knows(density.read(rows[1:]), codes[1:])
+        (filled,) = impute(classifier, rows, y, draws=1, joint=True)
+        assert not filled.isna().any(axis=None) and (filled[rows.notna()] == rows)[rows.notna()].all(axis=None)
+
+
+def test_tables_need_draws():
+    with pytest.raises(ValueError, match="give draws="):
+        impute(gda(), ODD[None], joint=True)
+    with pytest.raises(TypeError, match="joint must be True or False"):
+        impute(gda(), ODD[None], draws=1, joint="rows")
