@@ -2,6 +2,7 @@
 
 import copy
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -104,6 +105,14 @@ FIT = {
         None,
         TypeError,
         r"X is a polars LazyFrame, not read yet: collect\(\) it",
+    ),
+    "a relation of DuckDB": (
+        NB(),
+        duckdb.connect().from_arrow(pa.table({"u": X["u"]})),
+        Y,
+        None,
+        TypeError,
+        r"X is a DuckDBPyRelation of DuckDB, .* X.df\(\) reads it; fit_batches\(X, target\) and predict_batches\(X\)",
     ),
     "nothing in a column": (NB(), X.assign(v=None), Y, None, ValueError, "column 'v' has no observed value"),
     # shapes and containers
