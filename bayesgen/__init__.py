@@ -3,19 +3,22 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from bayesgen import data, decision, evaluation, inference, inspection, models
-from bayesgen.comparison import compare_evidence, compare_models
-from bayesgen.comparison.calibration import check_calibration
-from bayesgen.core import __version__
-from bayesgen.estimators.averaged import AveragedClassifier
-from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
-from bayesgen.estimators.imputer import Imputer
-from bayesgen.estimators.linear import LogisticClassifier, ProbitClassifier
-from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.estimators.regression import LinearRegressor
-from bayesgen.files.storage import load
-from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
-from bayesgen.tables.account import read_table
+from bayesgen.core.interrupt import ends_the_command
+
+with ends_the_command():
+    from bayesgen import data, decision, evaluation, inference, inspection, models
+    from bayesgen.comparison import compare_evidence, compare_models
+    from bayesgen.comparison.calibration import check_calibration
+    from bayesgen.core import __version__
+    from bayesgen.estimators.averaged import AveragedClassifier
+    from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+    from bayesgen.estimators.imputer import Imputer
+    from bayesgen.estimators.linear import LogisticClassifier, ProbitClassifier
+    from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
+    from bayesgen.estimators.regression import LinearRegressor
+    from bayesgen.files.storage import load
+    from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
+    from bayesgen.tables.account import read_table
 
 if TYPE_CHECKING:
     from bayesgen import plot

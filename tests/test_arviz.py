@@ -184,6 +184,16 @@ def test_zarr_both_ways(lda, tmp_path):
     xr.testing.assert_equal(again["log_likelihood"].to_dataset(), lda["log_likelihood"].to_dataset())
 
 
+@pytest.mark.parametrize(("prior", "inference"), [("weak", "exact"), (bg.models.SeparationPrior(), SHORT)])
+def test_a_summary_has_no_gap(prior, inference):
+    """A Cholesky factor is 0 above its diagonal in every draw, which has no R-hat; a covariance says the same."""
+    fitted = bg.GaussianDiscriminantClassifier(prior=prior, inference=inference, random_state=0).fit(X[:, :3], Y)
+    tree = fitted.to_arviz(X[:, :3], Y)
+    assert not azs.summary(tree).isna().any(axis=None)
+    assert not [site for site in (*tree.posterior, *tree.prior) if site.endswith("cholesky")]
+    assert set(tree.posterior) == set(tree.prior)
+
+
 def test_plots(lda, tmp_path):
     azp.plot_trace(lda, var_names=["gaussian.mean"], backend="matplotlib")
     azp.plot_forest(lda, var_names=["gaussian.mean"], backend="matplotlib")

@@ -12,7 +12,10 @@ import xarray as xr
 import bayesgen as bg
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("default")  # of ArviZ, about its dependencies and about short chains
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.filterwarnings("default"),  # of ArviZ, about its dependencies and about short chains
+]
 DOCS = Path(bg.__file__).parents[1] / "docs" / "ecosystem.md"
 MIXED = azp.__version__.startswith("0.") and tuple(map(int, xr.__version__.split(".")[:2])) >= (2026, 4)
 

@@ -4,6 +4,8 @@ import copy
 import pickle
 from dataclasses import replace
 
+import arviz_plots as azp
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -435,6 +437,32 @@ def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
         np.testing.assert_allclose(mean, [1 / 3] * 3, atol=0.02)
 
 
+def test_parameters_of_the_members_have_names_and_pictures():
+    """Levels of two columns are told apart, and every axis has labels, which `plot_forest` and `plot_rank` need."""
+    rng, y = np.random.default_rng(0), np.repeat(["a", "b"], 40)
+    X = pd.DataFrame({"x": rng.normal(size=80) + 6 * rng.integers(2, size=80), "z": rng.normal(size=80)})
+    X["colour"], X["wet"] = rng.choice(["red", "blue"], 80), rng.random(80) < np.where(y == "a", 0.2, 0.8)
+    X["soil"] = np.where(rng.random(80) < np.where(y == "a", 0.2, 0.8), "clay", "sand")
+    tree = AveragedClassifier(discriminative=False, random_state=0).fit(X, y).to_arviz()
+    axes = {}
+    for member in tree.children.values():
+        posterior = member["posterior"]
+        assert set(posterior.dims) == set(posterior.coords)
+        axes |= {dim: values.values.tolist() for dim, values in posterior.coords.items()}
+    assert axes["level"] == ["colour = blue", "colour = red", "wet = False", "wet = True", "soil = clay", "soil = sand"]
+    assert axes["group"][:2] == ["a, component 0", "a, component 1"] and axes["feature2"] == axes["feature"] == [
+        "x",
+        "z",
+    ]
+    shown = next(member for member in tree.children.values() if "level" in member["posterior"].dims)
+    level = shown["posterior"]["level_probability"].sel({"class": "b"}).mean(("chain", "draw"))
+    share = np.mean(X["soil"][y == "b"] == "clay")
+    assert float(level.sel(level="soil = clay")) == pytest.approx(share, abs=0.1)
+    for picture in (azp.plot_forest, azp.plot_rank):
+        picture(shown, var_names=["level_probability"], backend="matplotlib")
+    matplotlib.pyplot.close("all")
+
+
 def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
     view = fitted.average_.taking("numbers")[0]
     for structure in ("full", "shared", "diagonal", "shared diagonal"):
@@ -443,7 +471,7 @@ def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
         own = average.Product(view.members[place], None)
         drawn = draws.parameters(fitted.average_, own, (4000,), np.random.default_rng(0))
         (dims, mean), name = drawn["mean"], "variance" if "diagonal" in structure else "covariance"
-        assert dims == ("class", "column") and ("class" in drawn[name][0]) == ("shared" not in structure)
+        assert dims == ("class", "feature") and ("class" in drawn[name][0]) == ("shared" not in structure)
         np.testing.assert_allclose(mean.mean(0), expected["mean"], atol=0.03)
         np.testing.assert_allclose(drawn[name][1].mean(0), expected[name], atol=0.05 * np.abs(expected[name]).max())
 

@@ -6,8 +6,6 @@ import os
 import resource
 import socket
 import stat
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -405,28 +403,6 @@ def test_the_limits_of_that_process(code, words, saved, monkeypatch):  # noqa: F
     monkeypatch.setattr(container, "_SECONDS", 1 if "while" in code else 20)
     with pytest.raises(ValueError, match=rf"model\.nc: .*{words}"):
         bg.load(saved, untrusted=True)
-
-
-# -- a forked child
-
-FORKED = """
-import os, numpy as np, bayesgen as bg
-fitted = bg.NaiveBayesClassifier(random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
-bg.fit(bg.models.BetaBernoulli(), [1, 0], bg.NUTS(20, 20, 1), seed=0)  # a program: JAX is used
-child = os.fork()
-if child == 0:
-    fitted.predict([[1.0]])  # no program
-    try:
-        fitted.set_params(inference="nuts").fit([[0.0], [1.0], [2.0]], [0, 1, 1])
-    except RuntimeError as error:
-        os._exit(17 if "spawn" in str(error) and "loky" in str(error) else 1)
-    os._exit(2)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-"""
-
-
-def test_a_forked_child_is_told_rather_than_left_hanging():
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
 
 
 # -- several files together

@@ -302,6 +302,42 @@ def test_stacking_is_what_scipy_finds():
     np.testing.assert_allclose(stack.stack(score + rng.normal(size=40), weight, prior), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("members", "count"), [(1, 3), (4, 1), (6, 150), (120, 40), (3, 0)])
+def test_stacking_ends_at_its_maximum(members, count, seed):
+    """At a maximum over the simplex the gradient has one size, and members that are nearly alike make the way long."""
+    rng = np.random.default_rng(seed)
+    score = rng.choice([1e-3, 0.1, 1.0, 30.0]) * rng.normal(size=(members, count)) - 50.0 * rng.normal(size=count)
+    score[members // 2 :] = score[: members - members // 2] + 1e-3 * rng.normal(size=(members - members // 2, count))
+    weight = rng.choice([1e-3, 1.0, 3.0], count)
+    prior = rng.dirichlet(np.ones(members)) + 0.1  # so that no weight is small enough to be cut
+    start = np.eye(members)[0] if seed % 2 else None
+    weights = stack.stack(score, weight, prior, start, tolerance=1e-9)
+    density = np.exp(score - score.max(0, initial=-np.inf))
+    gradient = density @ (weight / (weights @ density)) + prior / weights
+    assert weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(gradient, weight.sum() + prior.sum(), rtol=1e-4)
+    assert gradient.max() <= (weight.sum() + prior.sum()) * (1 + 1e-8)
+
+
+def test_the_gap_of_stacking_bounds_what_is_left_to_gain():
+    rng = np.random.default_rng(0)
+    score, weight, prior = np.log(rng.uniform(0.05, 1, (30, 40))), rng.uniform(0.2, 2, 40), np.full(30, 0.1)
+
+    def value(w):
+        return weight @ np.log(w @ np.exp(score)) + prior @ np.log(w)
+
+    best = value(stack.stack(score, weight, prior, tolerance=1e-12))
+    for tolerance in (1.0, 1e-2, 1e-4):
+        assert 0 <= best - value(stack.stack(score, weight, prior, tolerance=tolerance)) < tolerance
+
+
+def test_stacking_that_is_cut_short_says_so():
+    score, one = np.log(np.random.default_rng(0).uniform(0.05, 1, (5, 40))), np.ones(40)
+    with pytest.warns(UserWarning, match="were not found in 2 steps"):
+        stack.stack(score, one, np.full(5, 0.2), steps=2)
+
+
 def test_the_mass_of_the_prior_is_even_over_families():
     a, b = (average.Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
     base, softmax = average.Product(None, None), SoftmaxMember(1.0)

@@ -1,4 +1,4 @@
-"""Every tool of NumPyro on every kind of model; see `numpyro_functions`. All of it: `-m ''`, some minutes."""
+"""Every tool of NumPyro on every kind of model; see `numpyro_functions`. All of it: `-m release`, some minutes."""
 
 import importlib.util
 from pathlib import Path
@@ -11,6 +11,7 @@ from numpyro.infer import autoguide
 import bayesgen as bg
 
 DOCS = Path(bg.__file__).parents[1] / "docs" / "ecosystem.md"
+pytestmark = pytest.mark.release
 PAIRS = [  # all but the handlers on a leaf compile for seconds
     pytest.param(name, kind, marks=() if name in functions.HANDLERS and kind == "leaf" else pytest.mark.slow)
     for name in functions.TOOLS

@@ -1,6 +1,7 @@
 """What is odd but right: it is read as any other."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from refusals import GD, NB, X, Y
 
@@ -26,6 +27,33 @@ def test_odd_containers_are_read(kind, make):
     table = ODD[kind]
     tolerance = 1e-6 if kind == "single precision" else 1e-13
     np.testing.assert_allclose(make().fit(table, Y).predict_proba(table), want, rtol=tolerance, atol=tolerance)
+
+
+ARROW = {
+    "text": pa.array(Y),
+    "chunks of text": pa.chunked_array([pa.array(Y[:3]), pa.array(Y[3:])]),
+    "large text": pa.array(Y, pa.large_string()),
+    "dictionary": pa.array(Y).dictionary_encode(),
+    "integers": pa.array(np.arange(8) % 2),
+    "bools": pa.array(Y == "a"),
+}
+
+
+@pytest.mark.parametrize("kind", ARROW)
+@pytest.mark.parametrize("make", [GD, NB, bg.AveragedClassifier, lambda: bg.LogisticClassifier(inference="map")])
+def test_labels_of_pyarrow_are_read(kind, make):
+    want = make().fit(X, ARROW[kind].to_pylist())
+    fitted = make().fit(X, ARROW[kind])
+    assert fitted.classes_.tolist() == want.classes_.tolist()
+    np.testing.assert_array_equal(fitted.predict_proba(X), want.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:.*label:UserWarning")
+def test_some_labels_of_pyarrow_are_read():
+    y = pa.array([None, *Y[1:]])
+    assert NB(unlabelled="missing", inference="map").fit(X, y).classes_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="y contains missing labels"):
+        NB().fit(X, y)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int64, np.float32])

@@ -1,11 +1,15 @@
 """Pieces of the data: in any order they make the whole, and a piece that fails leaves no trace."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from test_sklearn import FITTED, GD, IRIS, NB, SPECIES, answer, table
 
+from bayesgen import LinearRegressor
 from bayesgen.models import DirichletCategorical
 
 
@@ -145,3 +149,56 @@ def test_a_refit_that_fails_leaves_the_fit_before(estimator, X, y):
     with pytest.raises(ValueError, match="inference must be"):
         fitted.fit(X[:50], y[:50])
     np.testing.assert_array_equal(answer(fitted, X), before)
+
+
+# -- threads
+
+
+class Slow:
+    """Rows whose reading waits until it may end."""
+
+    def __init__(self, rows):
+        self.rows, self.begun, self.may_end = rows, threading.Event(), threading.Event()
+
+    def __array__(self, dtype=None, copy=None):
+        self.begun.set()
+        assert self.may_end.wait(20)
+        return np.array(self.rows, dtype)
+
+
+@pytest.mark.parametrize("estimator", [NB(), GD(), LinearRegressor(), NB(inference="map")], ids=str)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_second_thread_is_refused_while_one_learns(estimator, first):
+    """The rows of one of the two would be lost; the first goes on, and afterwards the second may."""
+    X, y = np.array([[0.0], [1.0], [2.5], [3.0]]), np.array([0, 1, 0, 1])
+    classes = {} if isinstance(estimator, LinearRegressor) else {"classes": [0, 1]}
+    estimator, slow = clone(estimator), Slow(X)
+    if not first:
+        estimator.partial_fit(X, y, **classes)
+    with ThreadPoolExecutor() as threads:
+        learning = threads.submit(estimator.partial_fit, slow, y, **classes)
+        assert slow.begun.wait(20)
+        for change in (estimator.partial_fit, estimator.fit):
+            with pytest.raises(RuntimeError, match=r"another thread .* one thread at a time .* sum\(estimators\)"):
+                change(X, y)
+        slow.may_end.set()
+        learning.result()
+    assert estimator.partial_fit(X, y).total_weight_ == (8 if first else 12)
+
+
+def test_of_many_threads_no_row_is_lost_in_silence():
+    """What was not refused was learned."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 5)), np.arange(2000) % 2
+    classifier = GD().partial_fit(X, y, classes=[0, 1])
+
+    def learn(_):
+        try:
+            classifier.partial_fit(X, y)
+        except RuntimeError:
+            return 0
+        return len(y)
+
+    with ThreadPoolExecutor(8) as threads:
+        learned = sum(threads.map(learn, range(64)))
+    assert classifier.total_weight_ == len(y) + learned

@@ -11,6 +11,7 @@ import bayesgen as bg
 
 plt.switch_backend("Agg")
 DOCS = Path(bg.__file__).parents[1] / "docs" / "ecosystem.md"
+pytestmark = pytest.mark.release
 
 
 AT_ONCE = ("make_pipeline, set_output", "VotingClassifier")  # on the averaged classifier; all is half a minute

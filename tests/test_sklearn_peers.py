@@ -9,9 +9,10 @@ import sklearn_peers as peers
 import bayesgen as bg
 
 DOCS = Path(bg.__file__).parents[1] / "docs" / "ecosystem.md"
-pytestmark = pytest.mark.skipif(
-    not sklearn.__version__.startswith("1.9"), reason="the list is that of scikit-learn 1.9"
-)
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.skipif(not sklearn.__version__.startswith("1.9"), reason="the list is that of scikit-learn 1.9"),
+]
 ITEMS = [
     pytest.param(item, id=item.name, marks=pytest.mark.slow if item.name.startswith(peers.LONG) else ())
     for module in peers.OURS

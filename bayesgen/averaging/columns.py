@@ -32,6 +32,17 @@ def levels(schema: Schema) -> list[int]:
     return [count[block.name] for block in schema.blocks if block.leaf != "gaussian" for _ in block.columns]
 
 
+def level_names(schema: Schema) -> list[str]:
+    """Return the names of all levels of all columns of `categories`, each with its column."""
+    return [
+        f"{name} = {level}"
+        for block in schema.blocks
+        if block.leaf != "gaussian"
+        for name in block.columns
+        for level in ((False, True) if block.categories is None else block.categories)
+    ]
+
+
 def constant(schema: Schema, blocks) -> tuple[str, ...]:
     """Return the numeric columns with one value or none; raise if values are too small or columns too many."""
     names = numbers(schema)

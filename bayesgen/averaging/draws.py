@@ -38,7 +38,7 @@ def parameters(average, member: Product, size, rng) -> dict[str, tuple[tuple[str
         for site, values in drawn.items():
             if site != "cholesky":
                 own = () if site != "mean" and view.members[place].shared else group
-                result[site] = ((*own, *("column", "other column")[: values.ndim - len(size) - len(own)]), values)
+                result[site] = ((*own, *("feature", "feature2")[: values.ndim - len(size) - len(own)]), values)
         if group == ("group",):
             result["share"] = (group, shares(view, size, rng))
     if member.categories is not None:

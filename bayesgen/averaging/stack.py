@@ -2,14 +2,23 @@ r"""Weights of the members by stacking of leave-one-out predictive distributions
 
 With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 
-.. math:: \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
+.. math:: F(w) = \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
 
 over the simplex: the log score of the mixture, under a Dirichlet prior of mass c in which member m has the share a_m.
-It is concave; EM raises it at every step: w_m is proportional to Σ_i ω_i w_m p_im / Σ_l w_l p_il + c a_m. (Yao,
-Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by evidence.)
+(Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by
+evidence.)
+
+F is concave, and at its maximum every entry of the gradient is T = Σ_i ω_i + c. By Jensen's inequality no weights are
+better than w by more than T log(max_m ∂F/∂w_m / T), which is at hand at every step and says when to stop. The search is
+Newton's on w_m z_m = c a_m, with slacks z_m = T - Σ_i ω_i p_im / Σ_l w_l p_il > 0: a primal-dual interior point. Among
+members nearly alike EM moves so slowly that weights .3 from the maximum looked as if they had settled.
 """
 
+import warnings
+
 import numpy as np
+
+_SHRINK, _INSIDE = 0.1, 0.99  # of the distance of w z from its end, kept at a step; of the way to the boundary
 
 
 def prior_mass(members) -> np.ndarray:
@@ -25,7 +34,7 @@ def strength(rows: float) -> float:
     return max(1.0, 50 / rows)
 
 
-def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: int = 1000) -> np.ndarray:
+def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: int = 200) -> np.ndarray:
     """Return the weights of the members.
 
     Parameters
@@ -38,6 +47,10 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
         c a_m, all > 0.
     start : array, shape (M,), optional
         Initial weights; by default the prior.
+    tolerance : float
+        Largest distance of F from its maximum.
+    steps : int
+        Most steps; some ten are needed, and a warning is given where these do not do.
 
     Returns
     -------
@@ -46,12 +59,38 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
     """
     score = np.exp(log_score - log_score.max(0))
     total = weight.sum() + prior.sum()
-    weights = prior / prior.sum() if start is None else np.maximum(start, prior / total)
+    weights = prior if start is None else np.maximum(start, prior / total)
+    weights = weights / weights.sum()
+    slack = (prior + _SHRINK * total / len(prior)) / weights
     for _ in range(steps):
         mixture = weights @ score
-        new = (weights * (score @ (weight / mixture)) + prior) / total
-        change, weights = np.abs(new - weights).max(), new
-        if change < tolerance:
+        gradient = score @ (weight / mixture)
+        if total * np.log((gradient + prior / weights).max() / total) < tolerance:
             break
+        product = prior + _SHRINK * max(0.0, (weights * slack - prior).mean())
+        step = _solve(score * (np.sqrt(weight) / mixture), slack / weights, gradient - total + product / weights)
+        change = (product - slack * step) / weights - slack
+        weights = weights + _inside(weights, step) * step
+        weights, slack = weights / weights.sum(), slack + _inside(slack, change) * change
+    else:
+        warnings.warn(
+            f"the weights of the members were not found in {steps} steps: the averaged classifier may predict a little "
+            "worse than it could",
+            UserWarning,
+            stacklevel=2,
+        )
     weights[weights < min(1e-4, weights.max())] = 0.0
     return weights / weights.sum()
+
+
+def _solve(root, diagonal, right) -> np.ndarray:
+    """Solve (root rootᵀ + diag(diagonal)) x = right, of the size of the smaller side of ``root`` (M, n)."""
+    if len(root) <= root.shape[1]:
+        return np.linalg.solve(root @ root.T + np.diag(diagonal), right)
+    scaled, x = root / diagonal[:, None], right / diagonal
+    return x - scaled @ np.linalg.solve(root.T @ scaled + np.eye(root.shape[1]), root.T @ x)
+
+
+def _inside(values, step) -> float:
+    """Return how much of a step keeps all values above 0, at most 1."""
+    return min(1.0, _INSIDE / max(1e-300, (-step / values).max()))

@@ -4,16 +4,17 @@ import os
 import sys
 from typing import Annotated
 
-import typer
+from bayesgen.core.interrupt import EXIT_CODE, ends_the_command
 
-from bayesgen.cli import report
-from bayesgen.cli.ask import explain, predict
-from bayesgen.cli.compare import compare, demo
-from bayesgen.cli.learn import fit, merge, update
-from bayesgen.cli.plot import plot
-from bayesgen.core import __version__
+with ends_the_command():
+    import typer
 
-_INTERRUPTED = 130  # what a shell expects of a command that Ctrl-C ended
+    from bayesgen.cli import report
+    from bayesgen.cli.ask import explain, predict
+    from bayesgen.cli.compare import compare, demo
+    from bayesgen.cli.learn import fit, merge, update
+    from bayesgen.cli.plot import plot
+    from bayesgen.core import __version__
 
 
 class _App(typer.Typer):
@@ -22,10 +23,10 @@ class _App(typer.Typer):
         try:
             return super().__call__(*args, **kwargs)
         except SystemExit as stop:
-            if stop.code == _INTERRUPTED:  # at its own end Python would wait for what XLA still runs, or crash in it
+            if stop.code == EXIT_CODE:  # at its own end Python would wait for what XLA still runs, or crash in it
                 sys.stdout.flush()
                 sys.stderr.flush()
-                os._exit(_INTERRUPTED)
+                os._exit(EXIT_CODE)
             raise
 
 

@@ -45,7 +45,6 @@ _MODULES = {
 }
 _lock = threading.RLock()
 tracing = threading.RLock()  # hold it while tracing a program: all threads share NumPyro's one stack of handlers
-_process: int | None = None  # the process that first used JAX: a forked child does not inherit JAX's threads
 _records: list[type] = []
 _registered: set[type] = set()
 
@@ -71,13 +70,25 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    global _process
     with _lock:
-        _process = _process or os.getpid()
         _touch()
         globals()[name] = module = importlib.import_module(_MODULES[name])
         _register()
     return module
+
+
+_forked = False  # True in a child forked after JAX had started its threads, which the child lacks
+
+
+def _after_fork() -> None:
+    """Notice that JAX, ours or the user's, cannot run in this child; no lock is taken that a lost thread may hold."""
+    global _forked
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    _forked = _forked or bool(getattr(bridge, "_backends", bridge is not None))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _touch() -> None:
@@ -137,11 +148,11 @@ def x64():
     RuntimeError
         In a forked child of a process that used JAX: it would wait forever for the threads of its parent.
     """
-    if _process not in (None, os.getpid()):
+    if _forked:
         raise RuntimeError(
             "this process was forked from one that had used JAX, and JAX would hang in it: start processes by 'spawn' "
-            "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before the first "
-            "program is run"
+            "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before JAX first "
+            "computes"
         )
     jax = sys.modules[__name__].jax
     with jax.enable_x64(True), jax.disable_jit(False), jax.numpy_rank_promotion("allow"):

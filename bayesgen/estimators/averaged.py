@@ -373,7 +373,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0"
         is the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
         untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent
-        columns, and of the probabilities of levels and classes. Softmax members are points and have no posterior.
+        columns, and of the probabilities of levels and classes. A level is named with its column ("soil = clay").
+        Softmax members are points and have no posterior.
         """
         check_is_fitted(self)
         return member_posteriors(self)

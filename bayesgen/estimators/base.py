@@ -4,6 +4,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
@@ -67,6 +68,8 @@ def _parts(value) -> dict[str, Any]:
 
 
 _FORMAT = "_bayesgen_format"
+_learning: dict[int, int] = {}  # the thread in which an estimator learns, by the estimator's `id`
+_lock = threading.Lock()
 
 
 def _has_probabilities(estimator) -> bool:
@@ -184,7 +187,20 @@ class Estimator(BaseEstimator, abc.ABC):
 
     @contextlib.contextmanager
     def _whole(self):
-        """Restore all attributes if the block fails: a failed fit leaves the fit before."""
+        """Restore all attributes if the block fails: a failed fit leaves the fit before.
+
+        Only one thread at a time may enter: two that add rows to the same statistics would lose those of one.
+        """
+        me = threading.get_ident()
+        with _lock:
+            outer = id(self) not in _learning
+            owner = _learning.setdefault(id(self), me)
+        if owner != me:
+            raise RuntimeError(
+                f"this {type(self).__name__} learns in another thread at this moment, and rows of one of the two would "
+                "be lost: let one thread at a time fit it, under a lock, or let each thread learn with an estimator of "
+                "its own; those whose statistics add are merged by sum(estimators)"
+            )
         before = vars(self).copy()
         try:
             yield
@@ -192,6 +208,9 @@ class Estimator(BaseEstimator, abc.ABC):
             vars(self).clear()
             vars(self).update(before)
             raise
+        finally:
+            if outer:
+                del _learning[id(self)]
 
     def _table(self, X, reset: bool) -> Table:
         """Return the rows as a `Table`; with ``reset`` its columns are expected from now on."""

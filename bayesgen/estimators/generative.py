@@ -137,7 +137,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         """Learn from more rows: pieces of the data, in any order, teach what the whole would.
 
         The statistics of the rows add; prior ("weak" ones follow all the rows so far) and posterior are computed anew,
-        which under ML, MAP and exact costs the same after a million rows as after ten. NUTS samples again.
+        which under ML, MAP and exact costs the same after a million rows as after ten. NUTS samples again. Only one
+        thread at a time may call it; a second one gets a RuntimeError.
 
         Parameters
         ----------

@@ -173,6 +173,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Learn from further rows, with the same result as ``fit`` on these and all rows before.
 
+        Only one thread at a time may call it; a second one gets a RuntimeError.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -182,9 +184,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         -------
         self
         """
-        if not hasattr(self, "posterior_"):
-            return self.fit(X, y, sample_weight)
         with self._whole():
+            if not hasattr(self, "posterior_"):
+                return self.fit(X, y, sample_weight)
             self._learn_sums(self._sums() + self._sum_rows(X, y, sample_weight), self)
         return self
 

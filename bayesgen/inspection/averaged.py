@@ -207,14 +207,25 @@ def member_posteriors(classifier):
         if not isinstance(member, Product):
             continue
         own = draws.parameters(fitted, member, (4, 250), rng)
-        own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}
-        labels = {"class": classifier.classes_.tolist()}
-        numeric = columns.numbers(classifier.schema_, classifier.constant_)
-        labels |= {dim: numeric for dim in ("column", "other column") if any(dim in v[0] for v in own.values())}
+        dims = {dim for variable, _ in own.values() for dim in variable}
+        labels = {dim: values for dim, values in _labels(classifier, member).items() if dim in dims}
         place = f"member {len(groups) // 2}"
         groups[f"/{place}"] = xr.Dataset(attrs={"weight": fitted.weights[m], "exponent": fitted.exponents[m]})
         groups[f"/{place}"].attrs["family"] = member.family
-        groups[f"/{place}/posterior"] = xr.Dataset(own, coords=labels)
+        variables = {site: (("chain", "draw", *axes), values) for site, (axes, values) in own.items()}
+        groups[f"/{place}/posterior"] = xr.Dataset(variables, coords={"chain": range(4), "draw": range(250)} | labels)
     result = xr.DataTree.from_dict(groups)
     result.attrs["inference_library"] = "bayesgen"
     return result
+
+
+def _labels(classifier, member) -> dict[str, list]:
+    """Return the names along each axis that the parameters of a member may have."""
+    schema, classes = classifier.schema_, classifier.classes_.tolist()
+    numeric = columns.numbers(schema, classifier.constant_)
+    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": columns.level_names(schema)}
+    if member.numbers is not None:
+        view, _ = classifier.average_.place(member.numbers)
+        owner = view.view.owner.tolist()
+        labels["group"] = [f"{classes[k]}, component {owner[:g].count(k)}" for g, k in enumerate(owner)]
+    return labels

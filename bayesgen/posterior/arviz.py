@@ -40,8 +40,8 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     Parameters
     ----------
     draws : ParameterDraws
-        The draws; the sampler's statistics become "sample_stats", its warm-up "warmup_posterior" and
-        "warmup_sample_stats".
+        The draws, given without Cholesky factors; the sampler's statistics become "sample_stats", its warm-up
+        "warmup_posterior" and "warmup_sample_stats".
     groups : mapping from group to variables, optional
         More groups. Arrays have the axes (chain, draw) or (chain, draw, "obs"), in groups of data ("obs"); a `Variable`
         names other axes.
@@ -56,7 +56,8 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     labels = {safe(dim): values for dim, values in model.coords().items()}
     for prefix, own in (("", draws), ("warmup_", draws.warmup)):
         if own is not None:
-            sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in own.samples.items()}
+            kept = {site: v for site, v in own.samples.items() if not _is_factor(model, site)}
+            sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in kept.items()}
             attrs = {f"distance to exact, {safe(site)}": d for site, d in own.distance.items()} | dict(own.run)
             made[prefix + name] = _dataset(prefix + name, sites, labels, attrs)
             if own.sample_stats:
@@ -67,6 +68,14 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     result = DataTree.from_dict(made)
     result.attrs.update(_library())
     return result
+
+
+def _is_factor(model: Model, site: str) -> bool:
+    """Return True for a Cholesky factor of ours, which a covariance repeats.
+
+    Half of its entries are constant, so ArviZ has no R-hat for them.
+    """
+    return site.endswith("cholesky") and not isinstance(model, FunctionModel)
 
 
 def safe(name: str) -> str:

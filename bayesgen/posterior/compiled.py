@@ -9,20 +9,31 @@ from bayesgen.core import program
 from bayesgen.core.statistics import Rows
 
 _DRAWS = 100  # draws that give a start and a first scale
-_KEPT = 32  # compiled programs; a small model's takes some megabytes
+_BUDGET = 256 << 20  # bytes of compiled programs
+_BYTES = 20  # of memory for a character of a program's text: right to a fifth for samplers, of 20 to 40 MB a model
 
-_programs: OrderedDict = OrderedDict()
+_programs: OrderedDict = OrderedDict()  # what was made, and its bytes, the latest used last
 
 
 def kept(kind, make):
-    """Return ``make()``, kept under ``kind`` for the next call; two threads do not make it twice."""
+    """Return ``make()``, kept under ``kind`` for the next call; two threads do not make it twice.
+
+    Of the compiled programs that are kept, the ones that were not used for longest are dropped where all together take
+    more memory than `_BUDGET`; the last one stays.
+    """
     with program.tracing:
         if kind not in _programs:
-            _programs[kind] = make()
-            if len(_programs) > _KEPT:
+            made = make()
+            _programs[kind] = made, sum(map(_size, made if isinstance(made, tuple) else (made,)))
+            while len(_programs) > 1 and sum(size for _, size in _programs.values()) > _BUDGET:
                 _programs.popitem(last=False)
         _programs.move_to_end(kind)
-        return _programs[kind]
+        return _programs[kind][0]
+
+
+def _size(compiled) -> int:
+    """Return about how many bytes a compiled program takes; JAX gives no number."""
+    return _BYTES * len(compiled.as_text() or "")
 
 
 def shapes(*trees) -> tuple:

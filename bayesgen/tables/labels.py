@@ -46,9 +46,7 @@ def class_labels(y, name: str = "y") -> np.ndarray:
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
         return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
-    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
-        y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
-    y = column_or_1d(y, warn=True)
+    y = _array(y)
     if not masked and y.dtype.kind in "biuU":
         return y
     import pandas as pd
@@ -84,14 +82,21 @@ def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
         raise ValueError(f"unlabelled must be 'error', 'missing' or the value that stands for no label, got {marker!r}")
     import pandas as pd
 
-    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
-        y = convert()
-    y = column_or_1d(y, warn=True)
+    y = _array(y)
     known = ~pd.isna(y) if isinstance(marker, str) and marker == "missing" else np.asarray(y != marker)
     if not known.any():
         raise ValueError("y holds no label at all; some rows need one")
     labels = class_labels(np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known])
     return labels, None if known.all() else np.where(known, np.cumsum(known) - 1, -1)
+
+
+def _array(y) -> np.ndarray:
+    """Return labels as an array (n,), also of a library's own type, of which `np.asarray` may make another one."""
+    if type(y).__module__.partition(".")[0] == "pyarrow" and hasattr(y, "to_pandas"):  # its arrays copy no text unasked
+        y = y.to_pandas()
+    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
+        y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
+    return column_or_1d(y, warn=True)
 
 
 def _spread(y) -> np.ndarray:
