@@ -36,6 +36,7 @@ def shares(frame: pd.DataFrame) -> list[tuple]:
     judged = found.reindex(columns=BOTH).notna().all(axis=1)
     good = found[judged].ne(False).all(axis=1).rename("near").reset_index()
     good = good.merge(frame[["data", "classes"]].drop_duplicates("data"))
+    least = frame[frame["model"].isin(BOTH)].groupby([*CELL, "model"])["split"].nunique().min()
     rows = []
     for which, goal, own in (
         ("all", 0.75, good),
@@ -43,7 +44,8 @@ def shares(frame: pd.DataFrame) -> list[tuple]:
         ("from 20 rows per class on", 0.80, good[~good["rows"].isin(FEW)]),
     ):
         came = f"{own['near'].mean():.0%} of {len(own)}" if len(own) else "not measured"
-        aim = f"cells within 5 % or .01 of the best of all rivals, {' and '.join(BOTH)} among them: {which}"
+        there = f"{' and '.join(BOTH)} among them (splits: {least} or more)"
+        aim = f"cells within 5 % or .01 of the best of all rivals, {there}: {which}"
         rows.append((aim, f"{goal:.0%}", came, len(own) > 0 and own["near"].mean() >= goal))
     return rows
 
@@ -87,7 +89,7 @@ def by_level(frame: pd.DataFrame, by: str, levels: tuple) -> pd.DataFrame:
             continue
         mean = both.groupby(level=CELL).mean().groupby(level=by).mean()
         shown = {level: f"{mean[model][level]:.3f} ({mean[OURS][level]:.3f})" for level in mean.index}
-        cells = both.groupby(level=CELL).ngroups
+        cells = both.groupby(level=["data", "rows"]).ngroups
         rows.append({"rival": model, "cells": cells} | {level: shown.get(level, "") for level in levels})
     return pd.DataFrame(rows)
 
