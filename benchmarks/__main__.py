@@ -23,6 +23,7 @@ NAMES = (
     "measurement",
     "labels",
     "quality",
+    "order",
 )
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 

@@ -1,4 +1,11 @@
-"""Data sets and contenders of the comparison of probabilities."""
+"""Data sets and contenders of the comparison of probabilities.
+
+Rivals have the settings that their packages give them, but for more trees, leaves of two rows in forests (those of one
+row have infinite log losses) and one thread. Packages that are not installed are left out: `absent` names them.
+"""
+
+from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -6,16 +13,19 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PowerTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, PowerTransformer, StandardScaler
+from sklearn.svm import SVC
 
 import bayesgen as bg
 from bayesgen import AveragedClassifier, data
+from benchmarks.tabpfn_v1 import PYTHON, TabPFN
 
 SKLEARN = {"iris": load_iris, "wine": load_wine, "wdbc": load_breast_cancer, "digits": load_digits}
 NUMERIC = ("pima", "sonar", "bupa", "phoneme", "vowel", "banana", "ring", "satimage")
@@ -23,8 +33,21 @@ CATEGORICAL = ("hayes-roth", "breast", "tic-tac-toe", "mushroom", "splice", "mon
 MIXED = {"australian": (0, 3, 4, 5, 7, 8, 10, 11), "tae": (0, 1, 2, 3)}  # positions of the categories
 ON_DEMAND = ("bayesgen averaged, loo",)  # measured only where named
 DEVELOPMENT = (*SKLEARN, "penguins", *NUMERIC, *MIXED, *CATEGORICAL)
+LARGE = ("magic", "letter")  # 19,020 rows of 2 classes, 20,000 of 26; for sizes that no development set has
+OURS, BASE = "bayesgen averaged", "base rate"
 
 
+def absent() -> list[str]:
+    """A line for each rival that is not installed."""
+    lines = [f"{name} is skipped: pip install {name.lower()}" for name in ("CatBoost", "LightGBM") if not _has(name)]
+    return lines if PYTHON.exists() else [*lines, "TabPFN v1 is skipped: bash benchmarks/tabpfn_v1.sh"]
+
+
+def _has(name: str) -> bool:
+    return find_spec(name.lower()) is not None
+
+
+@cache
 def table(name: str):
     """Rows of a data set and codes of their classes; categories are a pandas category with all its levels."""
     if name in SKLEARN:
@@ -67,10 +90,44 @@ def _logistic():
     )
 
 
-def contenders(X: pd.DataFrame) -> dict:
+def _coded(model):
+    """A pipeline: gaps filled with mean or most frequent category, and numbers in place of categories."""
+    code = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer(
+        (SimpleImputer(keep_empty_features=True), make_column_selector(dtype_include=float)),
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), code), make_column_selector(dtype_exclude=float)),
+    )
+    return make_pipeline(columns, model)
+
+
+def _as_text(X, columns):
+    """Categories as text, and a gap as one of them."""
+    return X.assign(**{column: X[column].astype(object).where(X[column].notna(), "a gap") for column in columns})
+
+
+def _installed(X: pd.DataFrame, y) -> dict:
+    """Rivals of other packages that are there, and take the table."""
+    rivals, categories = {}, [column for column in X if X[column].dtype.name == "category"]
+    if _has("CatBoost"):
+        from catboost import CatBoostClassifier
+
+        how = {"thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
+        text = FunctionTransformer(_as_text, kw_args={"columns": categories})
+        rivals["CatBoost"] = make_pipeline(text, CatBoostClassifier(cat_features=categories, **how))
+    if _has("LightGBM"):
+        from lightgbm import LGBMClassifier
+
+        rivals["LightGBM"] = LGBMClassifier(n_jobs=1, random_state=0, verbose=-1)
+    if PYTHON.exists() and X.shape[1] <= TabPFN.columns and y.max() < TabPFN.classes:
+        rivals["TabPFN v1"] = _coded(TabPFN())
+    return rivals
+
+
+def contenders(X: pd.DataFrame, y) -> dict:
     """Name and estimator of each contender that takes a table."""
     numeric = not any(map(pd.CategoricalDtype.is_dtype, X.dtypes))
     rivals = {
+        BASE: DummyClassifier(strategy="prior"),
         "LDA": _encoded(LinearDiscriminantAnalysis()),
         "LDA, shrinkage": _encoded(LinearDiscriminantAnalysis("lsqr", shrinkage="auto")),
         "QDA, regularised": _encoded(
@@ -82,7 +139,9 @@ def contenders(X: pd.DataFrame) -> dict:
         "logistic": _encoded(_logistic()),
         "logistic, Yeo-Johnson": _encoded(_logistic(), [PowerTransformer(standardize=False)]),
         "forest": _encoded(RandomForestClassifier(200, min_samples_leaf=2, random_state=0), scale=False),
+        "extra trees": _encoded(ExtraTreesClassifier(200, min_samples_leaf=2, random_state=0), scale=False),
         "boosting": _encoded(HistGradientBoostingClassifier(random_state=0), scale=False),
+        "SVC, calibrated": _encoded(CalibratedClassifierCV(SVC(), cv=5, ensemble=False)),
         "GaussianNB, calibrated": _encoded(CalibratedClassifierCV(GaussianNB(), cv=5)),
         "forest, calibrated": _encoded(
             CalibratedClassifierCV(RandomForestClassifier(100, min_samples_leaf=2, random_state=0), cv=5), scale=False
@@ -99,10 +158,10 @@ def contenders(X: pd.DataFrame) -> dict:
     ours = {
         "bayesgen naive Bayes": bg.NaiveBayesClassifier(),
         "bayesgen averaged, one component": AveragedClassifier(components=False),
-        "bayesgen averaged": AveragedClassifier(),
+        OURS: AveragedClassifier(),
         "bayesgen averaged, loo": AveragedClassifier(weights="loo"),
     }
     if numeric:
         ours["bayesgen shared"] = make_pipeline(SimpleImputer(), bg.GaussianDiscriminantClassifier(shared=True))
         ours["bayesgen full"] = make_pipeline(SimpleImputer(), bg.GaussianDiscriminantClassifier())
-    return rivals | ours
+    return rivals | _installed(X, y) | ours
