@@ -203,7 +203,7 @@ def test_components_find_what_is_apart():
     rng = np.random.default_rng(0)
     middle = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     x = np.repeat(middle, 20, 0) + rng.normal(size=(60, 2))
-    centres, owner = components.fit_components(x, np.zeros(60, int), 2, np.ones(60), 3, rng)
+    centres, owner = components.fit_components(x, np.zeros(60, int), [0, 1], np.ones(60), 3, rng)
     assert owner.tolist() == [0, 0, 0, 1]
     assert np.abs(centres[:3, None] - middle).max(2).min(0).max() < 1
     assert len(set(components.assign(x, np.zeros(60, int), centres, owner))) == 3

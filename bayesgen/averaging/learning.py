@@ -171,9 +171,8 @@ def fit_average(
 def _sample(data: Rows, rng):
     """Return the distinct rows, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
-        columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
-        return data.take(*rows.distinct(columns, data.codes, data.weight)), None, rng
-    places = rows.sample(data.codes, _LEARN, rng)
+        return data.distinct(), None, rng
+    places = rows.sample(data.ranks, _LEARN, rng)
     sample = data.take(places)
     return data.take(places, _weighted_back(sample, data)), places, rng
 
@@ -181,14 +180,14 @@ def _sample(data: Rows, rng):
 def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
-    fold = rows.folds(sample.codes, FOLDS, rng) if few else None
+    fold = rows.folds(sample.ranks, FOLDS, rng) if few else None
     seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
-    out = rows.sample(sample.codes, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
+    out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
     left, at = sample.take(out), out if places is None else places[out]
     removed = np.minimum(1.0, left.weight if few else data.weight[at])
     scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data)
-    own_fold = rows.folds(left.codes, FOLDS // 2, rng) if fold is None else fold[out]
+    own_fold = rows.folds(left.ranks, FOLDS // 2, rng) if fold is None else fold[out]
     return Split(data, sample, left, removed, scored, at, out, fold, own_fold, seeds)
 
 

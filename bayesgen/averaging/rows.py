@@ -1,12 +1,16 @@
 """Rows as members take them: distinct rows in sorted order, folds, and samples.
 
-Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows, nor
-the units of the columns, nor the way a weight is written (2, or two rows) changes a fit.
+Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows or
+columns, nor the names of the classes, nor the units of the columns, nor the way a weight is written (2, or two rows)
+changes a fit.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
+
+from bayesgen.averaging.order import by_content
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,21 @@ class Rows:
 
     def __len__(self):
         return len(self.codes)
+
+    @functools.cached_property
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Order of the columns by content, (D + F,), and place of each class by content, (K,); see `by_content`."""
+        return by_content(self.x, self.c, self.codes, self.weight, self.classes)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Places of the classes of the rows in the order by content, (n,)."""
+        return self.order[1][self.codes]
+
+    def distinct(self) -> "Rows":
+        """Return the distinct rows with the sums of their weights, sorted by class and entries, in order of content."""
+        columns = np.concatenate([self.x, np.where(self.c < 0, np.nan, self.c)], 1)
+        return self.take(*distinct(columns[:, self.order[0]], self.ranks, self.weight))
 
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""

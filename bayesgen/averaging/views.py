@@ -57,7 +57,8 @@ class View(Record):
     def learn(cls, training: Training, count: int, rng) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        groups = components.fit_components(training.complete, rows.codes, rows.classes, rows.weight, count, rng)
+        order = np.argsort(rows.order[1])
+        groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count, rng)
         return cls(training.warp, training.filling, *groups)
 
     @property

@@ -68,9 +68,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Treatment of a category at prediction that was not there at fit: integrated out, with one warning that counts
         and names such values, or refused.
     random_state : int, RandomState or None, default 0
-        Source of randomness of folds, starts of components, samples and draws. The same rows in any order give the same
-        fit under the same int; another order of the columns or other names of the classes draw anew, as another int
-        does.
+        Source of randomness of folds, starts of components, samples and draws. The same rows in any order, with their
+        columns in any order and their classes under any names, give the same fit under the same int (beyond 5,000 rows
+        the order of the rows counts).
 
     Attributes
     ----------
