@@ -21,7 +21,7 @@ from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_p
 from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.tables.labels import class_codes, class_labels, existing, group_codes, undivided
 from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")
@@ -143,7 +143,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Learn from rows and their classes.
 
         Parameters
@@ -154,6 +154,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             Class labels.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
+        groups : array, shape (n,), optional
+            Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
+            left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
+            stands for itself.
 
         Returns
         -------
@@ -165,7 +169,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         for name in ("bend", "components", "discriminative"):
             check_flag(name, getattr(self, name))
         with self._whole():
-            table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
+            table, y = self._table(X, reset=True), class_labels(y)
+            group = group_codes(groups, len(y), sample_weight)
+            table, y, weight = existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
             concentration = self._concentration()
             self.schema_ = Schema.learn(table, "auto")
@@ -177,6 +183,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 np.ones(len(codes)) if weight is None else weight,
                 tuple(columns.levels(self.schema_)),
                 len(self.classes_),
+                group,
             )
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `fit_average` refuses
@@ -192,14 +199,21 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             except (np.linalg.LinAlgError, DataError):
                 columns.refuse_far(self.schema_, blocks)
                 raise
-        self._warn()
+        self._warn(None if group is None else undivided(codes, group))
         return self
 
-    def _warn(self):
+    def _warn(self, undivided):
         if self.constant_:
             warnings.warn(
                 f"columns {listed(self.constant_)} hold one value or none: they say nothing of the class and are left "
                 "out",
+                UserWarning,
+                stacklevel=3,
+            )
+        if undivided is not None and undivided.any():
+            warnings.warn(
+                f"all rows of {listed(self.classes_[undivided])} are of one group: left out with it, nothing is known "
+                "of the class, and how well it is told apart in new groups cannot be judged",
                 UserWarning,
                 stacklevel=3,
             )

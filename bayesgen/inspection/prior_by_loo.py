@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.rows import Rows, sample
+from bayesgen.averaging.rows import HeldOut, Rows, sample
 from bayesgen.averaging.views import FittedView, View
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.moments import grouped_moments
@@ -65,8 +65,7 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
     places = sample(codes, _MOST, np.random.default_rng(0))
     table = Rows(x, np.empty((len(x), 0), np.intp), codes, weight, (), len(log_class))
     own, chosen = codes[places], weight[places]
-    removed = np.minimum(1.0, chosen)
-    density = fitted.left_out(table.take(places), removed, lambda i: table.without(places[i], removed[i]))
+    density = fitted.left_out(HeldOut.of(table, places))
     score = log_softmax(density + log_class, axis=2)[:, np.arange(len(own)), own]
     share = statistics.n / np.bincount(own, chosen, len(log_class)).clip(1e-300)
     member = mean_strength(fitted.members, score @ (chosen * share[own]))

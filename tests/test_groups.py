@@ -1,0 +1,87 @@
+"""Rows that belong together: they are left out together, so that scores and weights suit rows of new groups."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+
+from bayesgen import AveragedClassifier
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+
+
+def clinic(patients, visits, seed, effect=0.0):
+    """Visits of patients who are alike in all their visits, and whose class moves the first column by ``effect``."""
+    rng = np.random.default_rng(seed)
+    patient, y = np.repeat(np.arange(patients), visits), rng.integers(0, 2, patients)
+    centre = rng.normal(size=(patients, 3))
+    centre[:, 0] += effect * y
+    return centre[patient] + 0.3 * rng.normal(size=(len(patient), 3)), y[patient], patient
+
+
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_scores_and_probabilities_suit_new_patients(effect):
+    X, y, patient = clinic(60, 4, 0, effect)
+    new, truth, _ = clinic(500, 1, 1, effect)
+    plain, grouped = AveragedClassifier().fit(X, y), AveragedClassifier().fit(X, y, groups=patient)
+    losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
+    assert losses[1] < losses[0] - 0.05
+    assert abs(-grouped.scores_["nested"] - losses[1]) < 0.1 < abs(-plain.scores_["nested"] - losses[0])
+
+
+def test_groups_of_one_row_are_no_groups():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    X[y == 1] += 1.5
+    alone, none = rng.permutation(40), np.full(40, np.nan)
+    expected = AveragedClassifier().fit(X, y)
+    for groups in (alone, none, pd.Series(alone).astype(str)):
+        found = AveragedClassifier().fit(X, y, groups=groups)
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-7)
+        assert found.scores_["nested"] == pytest.approx(expected.scores_["nested"], abs=1e-6)
+
+
+def test_neither_names_of_groups_nor_the_order_of_rows_change_anything():
+    X, y, patient = clinic(20, 3, 0, 1.0)
+    expected = AveragedClassifier().fit(X, y, groups=patient).predict_proba(X)
+    order, names = np.random.default_rng(0).permutation(60), np.random.default_rng(1).permutation(20)
+    found = AveragedClassifier().fit(X[order], y[order], groups=names[patient][order]).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_a_weight_of_two_is_a_row_twice_in_its_group_and_of_zero_is_none():
+    X, y, patient = clinic(20, 3, 0, 1.0)
+    weight = np.arange(60) % 3
+    expected = AveragedClassifier().fit(X, y, weight, groups=patient).predict_proba(X)
+    rows = np.repeat(np.arange(60), weight)
+    found = AveragedClassifier().fit(X[rows], y[rows], groups=patient[rows]).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_equal_rows_of_two_patients_stay_two():
+    X, y, patient = clinic(30, 2, 0, 1.0)
+    X, y = np.round(X), y
+    twice, both = np.concatenate([X, X]), np.concatenate([y, y])
+    apart = AveragedClassifier().fit(twice, both, groups=np.concatenate([patient, patient + 30]))
+    together = AveragedClassifier().fit(twice, both, groups=np.concatenate([patient, patient]))
+    assert apart.scores_["nested"] > together.scores_["nested"]
+
+
+def test_a_class_of_one_group_is_named():
+    with pytest.warns(UserWarning, match=r"all rows of \[2\] are of one group"):
+        AveragedClassifier().fit(IRIS[::3], SPECIES[::3], groups=np.where(SPECIES == 2, 0, 1 + np.arange(150) % 7)[::3])
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem"),
+    [
+        (np.arange(149), "one label for each of the 150 rows"),
+        (np.zeros((150, 2)), "one label for each of the 150 rows"),
+        (["ward 1"] * 150, "one group only"),
+        ([[1]] * 150, "one label for each"),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups, problem):
+    with pytest.raises(ValueError, match=problem):
+        AveragedClassifier().fit(IRIS, SPECIES, groups=groups)
