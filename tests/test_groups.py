@@ -20,6 +20,7 @@ def clinic(patients, visits, seed, effect=0.0):
     return centre[patient] + 0.3 * rng.normal(size=(len(patient), 3)), y[patient], patient
 
 
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")  # of labels at random it is right
 @pytest.mark.parametrize("effect", [0.0, 1.0])
 def test_scores_and_probabilities_suit_new_patients(effect):
     X, y, patient = clinic(60, 4, 0, effect)
