@@ -3,12 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 
-from bayesgen import AveragedClassifier
+from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.models import NormalInverseWishart
 
 IRIS, SPECIES = load_iris(return_X_y=True)
+PRIOR = NormalInverseWishart(np.full(4, 4.0), 0.1, 8.0, np.eye(4))
 
 
 def clinic(patients, visits, seed, effect=0.0):
@@ -86,3 +89,50 @@ def test_a_class_of_one_group_is_named():
 def test_groups_that_are_none_are_refused(groups, problem):
     with pytest.raises(ValueError, match=problem):
         AveragedClassifier().fit(IRIS, SPECIES, groups=groups)
+
+
+# -- single models
+
+
+@pytest.mark.parametrize("model", [NaiveBayesClassifier(), GaussianDiscriminantClassifier(prior=PRIOR)])
+def test_a_row_is_predicted_from_the_rows_of_all_other_groups(model):
+    X, y, patient = IRIS[::2], SPECIES[::2], np.random.default_rng(0).integers(0, 9, 75)
+    whole = clone(model).fit(X, y)
+    left = whole.leave_one_out(X, y, groups=patient)
+    for one in range(9):
+        own = patient == one
+        rest = whole.model_.update(whole.model_.statistics(whole._read(X[~own]), y[~own]))
+        np.testing.assert_allclose(left.log_joint[own], rest.log_predictive(whole._read(X[own])), rtol=1e-9)
+    assert left.conditional.sum() < whole.leave_one_out(X, y).conditional.sum() + 5
+    assert left.se == pytest.approx(3 * np.bincount(patient, left.joint).std(ddof=1))
+
+
+def test_groups_of_one_row_leave_as_rows():
+    whole = NaiveBayesClassifier().fit(IRIS, SPECIES)
+    alone = whole.leave_one_out(IRIS, SPECIES, groups=np.arange(150))
+    np.testing.assert_array_equal(alone.log_joint, whole.leave_one_out(IRIS, SPECIES).log_joint)
+
+
+def test_an_exponent_is_chosen_for_new_patients():
+    base, losses = NaiveBayesClassifier(exponent="loo"), []
+    for seed in range(5):
+        X, y, patient = clinic(40, 6, seed)  # nothing to learn, but who is who
+        new, truth, _ = clinic(500, 1, 10 + seed)
+        plain, grouped = clone(base).fit(X, y), clone(base).fit(X, y, groups=patient)
+        assert grouped.exponent_ < plain.exponent_
+        losses.append([log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)])
+    assert np.diff(np.mean(losses, 0)) < -0.01
+    alone = clone(base).fit(X, y, groups=np.arange(240))
+    assert alone.exponent_ == pytest.approx(plain.exponent_, rel=1e-6)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_prior_is_chosen_for_new_patients(shared):
+    X, y, patient = clinic(15, 6, 0, 1.0)
+    base = GaussianDiscriminantClassifier(prior="loo", shared=shared)
+    plain, grouped = clone(base).fit(X, y), clone(base).fit(X, y, groups=patient)
+    alone = clone(base).fit(X, y, groups=np.arange(90))
+    np.testing.assert_allclose(alone.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+    new, truth, _ = clinic(500, 1, 1, 1.0)
+    losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
+    assert losses[1] < losses[0]

@@ -59,7 +59,7 @@ class LeftOut:
     @property
     def count(self) -> float:
         """How many independent rows these are worth."""
-        return self.rows.effective(self.weight)
+        return rows.effective(self.weight, self.rows.group)
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""

@@ -69,14 +69,6 @@ class Rows:
         own = {"x": self.x, "c": self.c, "codes": self.codes, "group": self.group}
         return replace(self, weight=weight, **{name: None if v is None else v[places] for name, v in own.items()})
 
-    def effective(self, weight=None) -> float:
-        """Return how many rows these are worth: their weight, or (Σ w_g)²/Σ w_g² of groups with the weights w_g."""
-        weight = self.weight if weight is None else weight
-        if self.group is None:
-            return float(weight.sum())
-        total = np.bincount(np.unique(self.group, return_inverse=True)[1], weight)
-        return float(total.sum() ** 2 / (total**2).sum())
-
     def folds(self, count: int, rng) -> np.ndarray:
         """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""
         if self.group is None:
@@ -182,6 +174,14 @@ def distinct(columns, codes, weight):
         in_order = key[order]
         new[1:] |= in_order[1:] != in_order[:-1]
     return order[new], np.add.reduceat(weight[order], np.flatnonzero(new))
+
+
+def effective(weight, group=None) -> float:
+    """Return how many rows some rows are worth: their weight, or (Σ w_g)²/Σ w_g² of the weights w_g of groups."""
+    if group is None:
+        return float(weight.sum())
+    total = np.bincount(np.unique(group, return_inverse=True)[1], weight)
+    return float(total.sum() ** 2 / (total**2).sum())
 
 
 def folds(codes, count: int, rng) -> np.ndarray:

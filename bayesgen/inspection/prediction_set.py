@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.inspection.leave_one_out import all_but_one, check_rows, rows_of_fit
+from bayesgen.inspection.leave_one_out import all_but_one, check_rows, departures, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
@@ -174,7 +174,7 @@ def _full(classifier, X, X_known, y_known, by_class):
         raise ValueError(f"predict_set(): {error}. Rows with weights are not exchangeable: fit without") from None
     unknown = classifier._read(X)
     known, new = _singles(template, rows), _singles(template, unknown)
-    rest = _own_class(all_but_one(summed, np.arange(len(codes)), 0), codes)
+    rest = _own_class(all_but_one(summed, departures(len(codes)), 0), codes)
     width = len(classifier.classes_) * sum(a[0].size for s in rest.values() for a in _arrays(s).values())
     result = np.empty((count_rows(template.blocks(unknown)), len(classifier.classes_)))
     for i, k in np.ndindex(*result.shape):
