@@ -6,8 +6,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.comparison import compare_models
+from bayesgen.inspection import predict_set
+from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models import NormalInverseWishart
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -136,3 +140,64 @@ def test_a_prior_is_chosen_for_new_patients(shared):
     new, truth, _ = clinic(500, 1, 1, 1.0)
     losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
     assert losses[1] < losses[0]
+
+
+# -- sets, comparison
+
+
+def test_sets_cover_rows_of_new_groups():
+    held = []
+    for seed in range(40):
+        X, y, patient = clinic(40, 6, seed, 1.0)
+        X, y, patient = (np.delete(a, np.arange(0, 120, 7), 0) for a in (X, y, patient))  # groups of two sizes
+        new, truth, _ = clinic(50, 1, 1000 + seed, 1.0)
+        classifier = NaiveBayesClassifier().fit(X[patient >= 30], y[patient >= 30])
+        known = patient < 30
+        found = predict_set(classifier, new, X[known], y[known], 0.8, groups=patient[known])
+        held.append(found.contains[np.arange(50), truth].mean())
+    assert 0.8 - 3 * np.std(held) / np.sqrt(40) < np.mean(held) < 0.8 + 1 / 31 + 3 * np.std(held) / np.sqrt(40)
+
+
+def test_a_set_by_groups_counts_shares():
+    X, y, patient = clinic(12, 3, 0, 1.0)
+    classifier = NaiveBayesClassifier().fit(*clinic(20, 1, 1, 1.0)[:2])
+    scores = log_odds(classifier.predict_log_proba(X))
+    own = scores[np.arange(36), y]
+    found = predict_set(classifier, X[:4], X, y, groups=patient).p_value
+    shares = pd.DataFrame({f"{i} {k}": own <= scores[i, k] for i in range(4) for k in range(2)}).groupby(patient).mean()
+    np.testing.assert_allclose(found.ravel(), (1 + shares.sum()) / 13)
+
+
+def test_a_comparison_holds_out_patients():
+    X, y, patient = clinic(60, 4, 0)
+    models = ["base rate", "averaged", "naive Bayes"]
+    plain, grouped = compare_models(X, y, models), compare_models(X, y, models, groups=patient)
+    for one in range(60):
+        assert len(set(grouped.fold[patient == one])) == 1
+    assert plain.table.loc["averaged", "log_loss"] < 0.65 < grouped.table.loc["averaged", "log_loss"] < 0.8
+    losses = grouped.log_losses("base rate")
+    sums = np.bincount(patient, losses - losses.mean())
+    assert grouped.table.loc["base rate", "standard_error"] == pytest.approx(np.sqrt(60) * sums.std(ddof=1) / 240)
+
+
+def test_a_comparison_takes_the_folds_of_scikit_learn():
+    X, y = IRIS[::2], SPECIES[::2]
+    splits = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
+    found = compare_models(X, y, ["naive Bayes"], folds=splits)
+    assert all((found.fold[test] == number).all() for number, (_, test) in enumerate(splits, 1))
+    later = compare_models(X[::-1], y[::-1], ["naive Bayes"], folds=list(TimeSeriesSplit(3).split(X)))
+    assert (later.fold == 0).any() and np.isfinite(later.table.loc["naive Bayes", "log_loss"])
+
+
+@pytest.mark.parametrize(
+    ("folds", "problem"),
+    [
+        ([([0, 1], [2]), ([0, 1], [2])], "row 2 held out 2 times"),
+        ([([0, 1], [75])], "no places in 0, ..., 74"),
+        ([[0, 1, 2]], "pairs of int arrays"),
+        ([], "no fold"),
+    ],
+)
+def test_folds_that_are_none_are_refused(folds, problem):
+    with pytest.raises(ValueError, match=problem):
+        compare_models(IRIS[::2], SPECIES[::2], ["naive Bayes"], folds=folds)
