@@ -185,8 +185,12 @@ def test_a_comparison_takes_the_folds_of_scikit_learn():
     splits = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
     found = compare_models(X, y, ["naive Bayes"], folds=splits)
     assert all((found.fold[test] == number).all() for number, (_, test) in enumerate(splits, 1))
-    later = compare_models(X[::-1], y[::-1], ["naive Bayes"], folds=list(TimeSeriesSplit(3).split(X)))
-    assert (later.fold == 0).any() and np.isfinite(later.table.loc["naive Bayes", "log_loss"])
+    later = compare_models(X, y, ["naive Bayes"], folds=list(TimeSeriesSplit(3).split(X)))
+    assert (later.fold == 0).any() and not later.learned("naive Bayes").any()
+    assert "no row of the classes [2]" in later.notes[1].text
+    mixed = np.random.default_rng(0).permutation(75)
+    later = compare_models(X[mixed], y[mixed], ["naive Bayes"], folds=list(TimeSeriesSplit(3).split(X)))
+    assert np.isfinite(later.table.loc["naive Bayes", "log_loss"]) and later.learned("naive Bayes").sum() == 54
 
 
 @pytest.mark.parametrize(
@@ -201,3 +205,24 @@ def test_a_comparison_takes_the_folds_of_scikit_learn():
 def test_folds_that_are_none_are_refused(folds, problem):
     with pytest.raises(ValueError, match=problem):
         compare_models(IRIS[::2], SPECIES[::2], ["naive Bayes"], folds=folds)
+
+
+# -- columns that name what rows belong to
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_a_column_that_names_patients_is_told_of(kind):
+    X, y, patient = clinic(60, 4, 0)
+    names = np.random.default_rng(1).permutation(1000)[:60]
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(number=names[patient].astype(kind))
+    with pytest.warns(UserWarning, match=r"column 'number' seems to name .* 240 rows share 60 values"):
+        AveragedClassifier(components=False).fit(table, y)
+    AveragedClassifier(components=False).fit(table.drop(columns="number"), y)  # no other column does
+
+
+def test_ages_and_counts_name_nobody():
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 70, 400)
+    y = (age + rng.normal(0, 3, 400) > 45).astype(int)
+    table = pd.DataFrame({"age": age, "children": rng.poisson(2.0, 400), "town": rng.integers(0, 30, 400).astype(str)})
+    AveragedClassifier(components=False).fit(table, y)

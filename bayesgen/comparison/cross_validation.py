@@ -15,10 +15,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen import evaluation
+from bayesgen.core.errors import listed
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
-from bayesgen.tables.labels import group_codes
+from bayesgen.tables.groups import group_codes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -370,6 +371,9 @@ def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
+                lacking = np.setdiff1d(np.arange(len(result.classes)), result.y_true[train])
+                if len(lacking):
+                    raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 classifier = fit(name, train)
                 probability = classifier.predict_proba(_safe_indexing(rows(name), test))
                 if np.isnan(probability).any():
@@ -393,7 +397,7 @@ def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
 
 def _splits(y, folds, seed: int, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
-    if np.ndim(folds) > 0 or not np.isscalar(folds):
+    if isinstance(folds, Iterable) and not isinstance(folds, str):
         return _given(folds, len(y))
     truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)
     if group is None:

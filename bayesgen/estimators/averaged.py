@@ -21,7 +21,8 @@ from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_p
 from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels, existing, group_codes, undivided
+from bayesgen.tables.groups import group_codes, naming, undivided
+from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")
@@ -199,10 +200,14 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             except (np.linalg.LinAlgError, DataError):
                 columns.refuse_far(self.schema_, blocks)
                 raise
-        self._warn(None if group is None else undivided(codes, group))
+        self._warn()
+        if group is None:
+            self._warn_of_names(rows)
+        else:
+            self._warn_of_undivided(undivided(codes, group))
         return self
 
-    def _warn(self, undivided):
+    def _warn(self):
         if self.constant_:
             warnings.warn(
                 f"columns {listed(self.constant_)} hold one value or none: they say nothing of the class and are left "
@@ -210,17 +215,33 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 UserWarning,
                 stacklevel=3,
             )
-        if undivided is not None and undivided.any():
+        if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
+            warnings.warn(
+                "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
+                "the class, or there are too few rows to tell",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_undivided(self, undivided):
+        if undivided.any():
             warnings.warn(
                 f"all rows of {listed(self.classes_[undivided])} are of one group: left out with it, nothing is known "
                 "of the class, and how well it is told apart in new groups cannot be judged",
                 UserWarning,
                 stacklevel=3,
             )
-        if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
+
+    def _warn_of_names(self, rows):
+        """Warn of columns that look as if they named what rows belong to."""
+        names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)
+        for name, own in zip(names, (*rows.x.T, *rows.c.T), strict=True):
+            if not (count := naming(name, own, rows.codes)):
+                continue
             warnings.warn(
-                "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
-                "the class, or there are too few rows to tell",
+                f"column {name!r} seems to name what rows belong to: {len(rows)} rows share {count} values, and rows "
+                "of one value share the class much more often than chance. If new rows are of new ones, drop the "
+                f"column and fit with groups=X[{name!r}]: scores and probabilities are too sure otherwise",
                 UserWarning,
                 stacklevel=3,
             )

@@ -38,7 +38,8 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior, generator
-from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, group_codes, some_labels
+from bayesgen.tables.groups import group_codes
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import source_of

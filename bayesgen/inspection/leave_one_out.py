@@ -29,7 +29,8 @@ from bayesgen.models.moments import Moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
 from bayesgen.numerics.pieces import select_rows
-from bayesgen.tables.labels import class_codes, class_labels, existing, group_codes
+from bayesgen.tables.groups import group_codes
+from bayesgen.tables.labels import class_codes, class_labels, existing
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 

@@ -14,9 +14,11 @@ groups of known rows that nothing was learned from, a random row of a new group 
 
 .. math:: p_k(x) = \frac{1 + \sum_g \#\{i \in g : s_i \le s_x\}/n_g}{G + 1}
 
-(Dunn, Wasserman and Ramdas 2023, *JASA* 118, on hierarchical models). The promise needs that no row has a part of its own in the
-score. So a weak prior is settled anew with the candidate among the rows that it follows; and an exponent or a prior
-that leave-one-out chose from the rows of fit alone is refused.
+(Dunn, Wasserman and Ramdas 2023, *JASA* 118, on hierarchical models).
+
+The promise needs that no row has a part of its own in the score. So a weak prior is settled anew with the candidate
+among the rows that it follows; and an exponent or a prior that leave-one-out chose from the rows of fit alone is
+refused.
 
 To learn from all rows but one is to add statistics, so no model is fitted anew: n rows and K classes cost n K densities
 for each class of each new row. Statistics of the other rows are sums, never differences: a row far out loses no digits.
@@ -36,7 +38,8 @@ from bayesgen.models.gaps import PatternMoments
 from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows
 from bayesgen.numerics.sums import Grouping
-from bayesgen.tables.labels import class_codes, class_labels, group_codes
+from bayesgen.tables.groups import group_codes
+from bayesgen.tables.labels import class_codes, class_labels
 
 _SAME = 1e-9  # scores as near as this are ties, which count against the new row: rounding breaks no promise
 _CELLS = 1 << 20  # entries of statistics held at a time

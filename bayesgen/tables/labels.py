@@ -41,52 +41,6 @@ def existing(table: Table, y, weight):
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
 
 
-def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
-    """Return the group of each row whose weight is not 0 as whole numbers; a row without a group is one by itself.
-
-    Parameters
-    ----------
-    groups : array, shape (n,), or None
-        Labels of groups as the user gave them: patients, batches, days; NaN, None or NA where a row stands alone.
-    rows : int
-        n.
-    weight : array, shape (n,), optional
-        Row weights, checked by `existing`.
-    """
-    if groups is None:
-        return None
-    import pandas as pd
-
-    if not isinstance(getattr(groups, "dtype", None), np.dtype) and (convert := getattr(groups, "to_numpy", None)):
-        groups = convert()
-    groups = np.asarray(groups)
-    if groups.ndim != 1 or len(groups) != rows:
-        raise ValueError(f"groups must hold one label for each of the {rows} rows; it has shape {groups.shape}")
-    try:
-        codes, found = pd.factorize(groups)
-    except TypeError as error:
-        raise TypeError(f"groups must hold labels, such as names of patients: {error}") from None
-    alone = codes < 0
-    codes[alone] = len(found) + np.arange(alone.sum())
-    if weight is not None:
-        codes = codes[np.asarray(weight, float) > 0]
-    if rows > 1 and len(codes) and (codes == codes[0]).all():
-        raise ValueError(
-            "groups holds one group only, and leaving it out leaves no row; give each row the label of what it belongs "
-            "to, or no groups where rows are independent"
-        )
-    return codes
-
-
-def undivided(codes, group) -> np.ndarray:
-    """Return True for the classes all of whose rows are of one group, (K,)."""
-    first = np.full(int(codes.max()) + 1, -1)
-    first[codes] = group
-    result = np.ones(len(first), bool)
-    result[codes[group != first[codes]]] = False
-    return result
-
-
 def class_labels(y, name: str = "y") -> np.ndarray:
     """Return class labels as an array (n,), or raise an error that calls them ``name``."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
