@@ -118,10 +118,10 @@ class HeldOut:
             alone = np.arange(len(rows))
             gone = rows.take(slice(None), np.minimum(1.0, rows.weight))
             return cls(data, rows, gone, np.asarray(places), alone, alone, True)
-        groups, at = np.unique(rows.group, return_inverse=True)
+        groups, at = np.unique(data.group[places], return_inverse=True)
         leaving = np.flatnonzero(np.isin(data.group, groups))
-        gone = data.take(leaving)
-        return cls(data, rows, gone, leaving, np.searchsorted(groups, gone.group), at, False)
+        own = np.searchsorted(groups, data.group[leaving])
+        return cls(data, rows, data.take(leaving), leaving, own, at, False)
 
     def __len__(self):
         return len(self.rows)

@@ -324,8 +324,9 @@ def compare_models(
     def fit(name, train):
         candidate = chosen[name]
         classifier: Any = clone(candidate.classifier)
-        grouped = group is not None and has_fit_parameter(classifier, "groups")
-        options = {"groups": group[train]} if grouped else {}
+        options = {}
+        if group is not None and has_fit_parameter(classifier, "groups"):
+            options["groups"] = group[train]
         return classifier.fit(_safe_indexing(candidate.rows, train), y[train], **options)
 
     _cross_validate(result, splits, progress, fit, lambda name: chosen[name].rows)
@@ -395,7 +396,7 @@ def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
     progress(len(work), len(work), "done")
 
 
-def _splits(y, folds, seed: int, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits(y, folds: Any, seed: int, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
     if isinstance(folds, Iterable) and not isinstance(folds, str):
         return _given(folds, len(y))
