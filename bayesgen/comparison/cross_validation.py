@@ -398,7 +398,7 @@ def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
 
 def _splits(y, folds: Any, seed: int, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
-    if isinstance(folds, Iterable) and not isinstance(folds, str):
+    if isinstance(folds, Iterable):
         return _given(folds, len(y))
     truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)
     if group is None:
