@@ -191,12 +191,20 @@ def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows(component
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
 
 
-def test_names_of_classes_and_order_of_columns_change_nothing():
-    plain = AveragedClassifier(bend=False, components=False, discriminative=False)  # folds follow the order of rows
-    there = clone(plain).fit(IRIS[FIT], SPECIES[FIT])
-    back = clone(plain).fit(IRIS[FIT][:, ::-1], np.array(["c", "b", "a"])[SPECIES[FIT]])
+def test_names_of_classes_and_order_of_columns_change_nothing(fitted):
+    back = AveragedClassifier().fit(IRIS[FIT][:, ::-1], np.array(["c", "b", "a"])[SPECIES[FIT]])
     again = back.predict_proba(IRIS[TEST][:, ::-1])[:, ::-1]
-    np.testing.assert_allclose(again, there.predict_proba(IRIS[TEST]), atol=1e-9)
+    np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
+
+
+def test_order_of_mixed_columns_with_gaps_changes_nothing(fitted_mixed):
+    X, y = mixed()
+    new = {"ash": "z", "oak": "b"}
+    names = np.array([new.get(name, name) for name in y])
+    columns = np.random.default_rng(1).permutation(X.columns)
+    again = AveragedClassifier().fit(X[columns], names)
+    place = [list(again.classes_).index(new.get(name, name)) for name in fitted_mixed.classes_]
+    np.testing.assert_allclose(again.predict_proba(X[columns])[:, place], fitted_mixed.predict_proba(X), atol=1e-6)
 
 
 def test_priors_multiply_the_average_and_change_no_fit(fitted):

@@ -1,5 +1,6 @@
 """What the commands write is there whole or not at all, and never in the place of what they read."""
 
+import contextlib
 import io
 import os
 import resource
@@ -59,16 +60,15 @@ def command(case):
     return arguments, arguments[-1], case.split()[0]
 
 
-@pytest.fixture
-def full(monkeypatch):
+@contextlib.contextmanager
+def full_disk():
     """A disk that is full once it holds a kilobyte of a file, as far as one can fill it."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def fill():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-
-    yield fill
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        yield
+    finally:  # before pytest writes of the test, perhaps to a file
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("case", WRITES)
@@ -83,12 +83,12 @@ def test_links_and_modes_stay(case, birds):
 
 
 @pytest.mark.parametrize("case", WRITES)
-def test_a_full_disk_leaves_what_was_there(case, birds, full):
+def test_a_full_disk_leaves_what_was_there(case, birds):
     arguments, name, how = command(case)
     assert run(*arguments, command=how)[0] == 0
     before = {path.name: path.read_bytes() for path in birds.iterdir()}
-    full()
-    code, _, err = run(*arguments, command=how)
+    with full_disk():
+        code, _, err = run(*arguments, command=how)
     assert code == 2 and err.startswith("Error: ") and name in err
     assert {path.name: path.read_bytes() for path in birds.iterdir()} == before
 
@@ -173,19 +173,17 @@ def test_a_file_of_costs_is_not_replaced(birds):
     assert (birds / "costs.csv").read_text() == costs
 
 
-def test_a_report_is_there_whole_or_the_one_before_is(birds, full):
+def test_a_report_is_there_whole_or_the_one_before_is(birds):
     code, out, err = run(*COMPARE)
     assert (code, err) == (0, "") and "report.html" in out
     mine = birds / "report" / "mine.txt"
     mine.write_text("mine")
     (birds / "report" / "models.png").write_bytes(b"of an earlier run")
     before = {path.name: path.read_bytes() for path in (birds / "report").iterdir()}
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    full()
-    code, _, err = run(*COMPARE)
+    with full_disk():
+        code, _, err = run(*COMPARE)
     assert code == 2 and "Error: " in err and "report" in err
     assert {path.name: path.read_bytes() for path in (birds / "report").iterdir()} == before
-    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert run(*COMPARE)[0] == 0
     assert not (birds / "report" / "models.png").exists() and mine.read_text() == "mine"
     with xr.open_datatree(birds / "report" / "posterior.nc", engine="h5netcdf") as tree:

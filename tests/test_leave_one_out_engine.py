@@ -1,5 +1,7 @@
 """The engine of the averaged classifier: leave-one-out against refits, tempering and stacking against SciPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, optimize
@@ -10,7 +12,7 @@ from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.students import log_density
 from bayesgen.averaging.training import Setting, Training
@@ -52,6 +54,12 @@ def fit(view, x, codes, weight):
     return FittedView(view, MEMBERS, view.sum_rows(table(x, codes, weight)))
 
 
+def held(rows, removed):
+    """Each row held out by itself, with the weight that leaves."""
+    every = HeldOut.of(rows, np.arange(len(rows)))
+    return replace(every, gone=rows.take(slice(None), removed))
+
+
 def without(view, x, codes, weight, removed, i):
     """The view fitted to all rows but i, whose weight falls by ``removed``."""
     rest = weight.copy()
@@ -66,38 +74,71 @@ def without(view, x, codes, weight, removed, i):
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("whole", [True, False])
-def test_leave_one_out_is_a_refit(count, gaps, whole):
+def test_leave_one_out_is_a_refit(count, gaps, whole, monkeypatch):
+    monkeypatch.setattr(HeldOut, "rest", lambda self, b: pytest.fail("nothing is lost here"))
     x, codes, weight = vectors(gaps=gaps)
     view = viewed(x, codes, weight, count, bend=True)
     fitted = fit(view, x, codes, weight)
     removed = weight if whole else np.minimum(weight, 1.0)
-    left = fitted.left_out(table(x, codes, weight), removed, lambda i: pytest.fail("nothing is lost here"))
+    left = fitted.left_out(held(table(x, codes, weight), removed))
     for i in range(0, len(x), 4):
         expected = without(view, x, codes, weight, removed[i], i).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
         np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_leaving_out_a_group_is_a_refit(count, gaps):
+    x, codes, weight = vectors(gaps=gaps)
+    group = np.random.default_rng(3).integers(0, 9, len(x))  # most hold rows of all classes
+    rows = replace(table(x, codes, weight), group=group)
+    view = viewed(x, codes, weight, count, bend=True)
+    left = fit(view, x, codes, weight).left_out(HeldOut.of(rows, np.arange(len(x))))
+    for g in range(9):
+        own = group == g
+        refit = fit(view, x[~own], codes[~own], weight[~own])
+        np.testing.assert_allclose(left[:, own], refit.log_density(x[own], NONE, EVERY), rtol=1e-9, atol=1e-9)
+
+
+def test_a_group_that_holds_a_class_or_the_spread_leaves_too():
+    x, codes, weight = vectors()
+    x[codes == 2, 0] += 1e7  # nearly all squares of the column are those of the class
+    group = np.where(codes == 2, 0, 1 + np.arange(len(x)) % 5)
+    rows = replace(table(x, codes, weight), group=group)
+    view = viewed(x, codes, weight)
+    left = fit(view, x, codes, weight).left_out(HeldOut.of(rows, np.arange(len(x))))
+    for g in range(6):
+        own = group == g
+        refit = fit(view, x[~own], codes[~own], weight[~own])
+        np.testing.assert_allclose(left[:, own], refit.log_density(x[own], NONE, EVERY), rtol=1e-9, atol=1e-9)
+
+
+def test_groups_of_one_row_are_rows():
+    x, codes, weight = vectors(gaps=True)
+    rows = table(x, codes, weight)
+    fitted = fit(viewed(x, codes, weight), x, codes, weight)
+    alone = fitted.left_out(held(rows, weight))
+    grouped = fitted.left_out(HeldOut.of(replace(rows, group=np.arange(len(x))[::-1]), np.arange(len(x))))
+    np.testing.assert_allclose(grouped, alone, rtol=0.02)  # what completed entries add to the scatter leaves too
 
 
 def test_leaving_out_a_class_of_one_row_leaves_its_prior():
     x, codes, weight = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)
     view = viewed(x, codes, weight)
-    left = fit(view, x, codes, weight).left_out(table(x, codes, weight), weight, None)
+    left = fit(view, x, codes, weight).left_out(held(table(x, codes, weight), weight))
     expected = without(view, x, codes, weight, weight[5], 5).log_density(x[5:6], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 5], expected, rtol=1e-9, atol=1e-9)
     assert np.isfinite(left).all()
 
 
-def test_where_subtraction_loses_digits_the_rows_are_summed_anew():
+def test_where_subtraction_loses_digits_the_rows_are_summed_anew(monkeypatch):
     x, codes, weight = vectors()
     x[7] = 1e7  # makes up all the squares there are
     view = viewed(x, codes, weight)
     fitted, called = fit(view, x, codes, weight), []
-
-    def anew(i):
-        called.append(i)
-        return table(np.delete(x, i, 0), np.delete(codes, i), np.delete(weight, i))
-
-    left = fitted.left_out(table(x, codes, weight), weight, anew)
+    monkeypatch.setattr(HeldOut, "rest", lambda self, b, rest=HeldOut.rest: called.append(b) or rest(self, b))
+    left = fitted.left_out(held(table(x, codes, weight), weight))
     expected = without(view, x, codes, weight, weight[7], 7).log_density(x[7:8], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 7], expected, rtol=1e-9)
     assert called == [7]
@@ -110,7 +151,7 @@ def test_leave_one_out_of_categories_is_a_refit(columns):
     x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
     codes, weight = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40)
     members = CategoryMembers.of(x, levels, codes, 3, weight)
-    left = members.left_out(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), weight)
+    left = members.left_out(held(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), weight))
     for i in range(40):
         rest = CategoryMembers.of(
             *(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i)
@@ -118,6 +159,21 @@ def test_leave_one_out_of_categories_is_a_refit(columns):
         np.testing.assert_allclose(
             left[:, i], rest.log_density(None, x[i : i + 1], np.arange(len(rest.members)))[:, 0], rtol=1e-9, atol=1e-9
         )
+
+
+def test_leaving_out_a_group_of_categories_is_a_refit():
+    rng = np.random.default_rng(0)
+    levels = np.array([2, 3, 4])
+    x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
+    codes, weight, group = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40), rng.integers(0, 7, 40)
+    members = CategoryMembers.of(x, levels, codes, 3, weight)
+    rows = replace(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), group=group)
+    left = members.left_out(HeldOut.of(rows, np.arange(40)))
+    for g in range(7):
+        own = group == g
+        rest = CategoryMembers.of(x[~own], levels, codes[~own], 3, weight[~own])
+        expected = rest.log_density(None, x[own], np.arange(len(rest.members)))
+        np.testing.assert_allclose(left[:, own], expected, rtol=1e-9, atol=1e-9)
 
 
 # -- the members
@@ -203,7 +259,7 @@ def test_components_find_what_is_apart():
     rng = np.random.default_rng(0)
     middle = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     x = np.repeat(middle, 20, 0) + rng.normal(size=(60, 2))
-    centres, owner = components.fit_components(x, np.zeros(60, int), 2, np.ones(60), 3, rng)
+    centres, owner = components.fit_components(x, np.zeros(60, int), [0, 1], np.ones(60), 3, rng)
     assert owner.tolist() == [0, 0, 0, 1]
     assert np.abs(centres[:3, None] - middle).max(2).min(0).max() < 1
     assert len(set(components.assign(x, np.zeros(60, int), centres, owner))) == 3

@@ -252,7 +252,7 @@ SCORES = {
     "sets by maximum likelihood of its own rows": (
         lambda: sets(GD(inference="ml").fit(X, Y)),
         ValueError,
-        "are the rows of the fit, which is not exact",
+        "are the rows of the fit: give rows",
     ),
     "sets by labels of another length": (
         lambda: bg.inspection.predict_set(GD(inference="ml").fit(X, Y), X, X[:4], Y),

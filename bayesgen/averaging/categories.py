@@ -27,8 +27,8 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Member, Together
-from bayesgen.averaging.rows import Rows
-from bayesgen.core.statistics import SumStatistics
+from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.core.statistics import ROUNDED, SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
@@ -224,16 +224,31 @@ class CategoryMembers(Together):
         seen = (pairs @ self.by_column)[..., self.column]  # n_kai at each level of column i, (K, L, L)
         return level, (pairs + member.strength * level[:, None]) / (seen + member.strength)
 
-    def left_out(self, rows: Rows, removed, anew=None) -> np.ndarray:
-        """Return log p(x_i | k) of rows of the fit, each left out, shape (M, n, K)."""
-        x, codes = rows.c, rows.codes
-        result = self.log_density(rows.x, x, np.arange(len(self.members)))
+    def left_out(self, held: HeldOut) -> np.ndarray:
+        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, shape (M, n, K)."""
+        rows, every = held.rows, np.arange(len(self.members))
+        if not held.single:
+            result = np.empty((len(every), len(rows), len(self.single)))
+            for departure in range(int(held.at.max(initial=-1)) + 1):
+                here = held.at == departure
+                result[:, here] = self._without(held.gone.take(held.leaves == departure)).log_density(
+                    rows.x[here], rows.c[here], every
+                )
+            return result
+        x, codes, removed = rows.c, rows.codes, held.gone.weight
+        result = self.log_density(rows.x, x, every)
         step = max(1, _CELLS // (int(self.levels.sum()) * len(self.levels)))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             own = self._own(x[part], codes[part], removed[part])
             result[:, np.arange(len(x))[part], codes[part]] = own
         return result
+
+    def _without(self, gone: Rows) -> "CategoryMembers":
+        """Return the counts without some rows."""
+        less = CategoryMembers.of(gone.c, self.levels, gone.codes, gone.classes, gone.weight)
+        pairs = None if self.pairs is None or less.pairs is None else _left(self.pairs, less.pairs)
+        return CategoryMembers(self.levels, _left(self.single, less.single), pairs)
 
     def _own(self, x, codes, removed):
         """Return log p(x_i | t_i) without the row itself, (M, B)."""
@@ -269,6 +284,12 @@ class CategoryMembers(Together):
 
     def _average(self, score, allowed):
         return logsumexp(np.where(allowed, score, -np.inf), axis=1) - np.log(len(self.levels))
+
+
+def _left(count, gone):
+    """Return counts less some of them, 0 where only a rounding error is left."""
+    left = count - gone
+    return np.where(left > ROUNDED * count, left, 0.0)
 
 
 def _hot(x, levels):

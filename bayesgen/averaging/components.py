@@ -7,7 +7,7 @@ rows that are left out, and the statistics of the groups subtract these rows.
 import numpy as np
 
 
-def fit_components(x, codes, classes: int, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
     """Find the centres of the components of every class.
 
     Parameters
@@ -16,8 +16,8 @@ def fit_components(x, codes, classes: int, weight, count: int, rng) -> tuple[np.
         Complete rows, in comparable units.
     codes : int array, shape (n,)
         Classes.
-    classes : int
-        K.
+    order : int array, shape (K,)
+        The classes in the order in which their components are drawn.
     weight : array, shape (n,)
         Weights.
     count : int
@@ -31,13 +31,12 @@ def fit_components(x, codes, classes: int, weight, count: int, rng) -> tuple[np.
     owner : int array, shape (G,)
         The class of each, in order.
     """
-    centres, owner = [], []
-    for k in range(classes):
+    centres = {}
+    for k in order:
         own = codes == k
-        number = max(1, min(count, int(own.sum()) // 3))
-        centres.append(_centres(x[own], weight[own], number, rng))
-        owner += [k] * number
-    return np.concatenate(centres), np.array(owner)
+        centres[k] = _centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3)), rng)
+    classes = range(len(order))
+    return np.concatenate([centres[k] for k in classes]), np.repeat(classes, [len(centres[k]) for k in classes])
 
 
 def assign(x, codes, centres, owner) -> np.ndarray:

@@ -3,14 +3,16 @@ r"""Learning of an average: views on folds, exact leave-one-out, exponents, weig
 Views (bends, components, means and covariance to complete gaps) are learned without the fold of the row that is left
 out; sums (moments, counts) subtract the row. One set of folds serves all views.
 
-A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. Beyond _LEARN
-rows, views are learned once, from a stratified sample of so many, since a row moves them by no more than its share; the
-statistics are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a stratified
-sample of rows left out, each class weighted back to its part.
+A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. A row that
+belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of
+the prior on weights follow the number of rows, or (Σ w_g)²/Σ w_g² of the weights of groups. Beyond _LEARN rows, views
+are learned once, from a stratified sample of so many, since a row moves them by no more than its share; the statistics
+are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a stratified sample of
+rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from scipy.special import logsumexp
 from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.member import Product
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 
 FOLDS = 10
@@ -38,18 +40,30 @@ class LeftOut:
         Log p(x_i | k) without row i.
     log_prior : array, shape (n, K)
         Log of the class probabilities without row i.
-    codes, weight : array, shape (n,)
-        Class of each row, and weight in the score.
+    rows : Rows
+        The rows.
+    weight : array, shape (n,)
+        Weight of each row in the score.
     """
 
     density: np.ndarray
     log_prior: np.ndarray
-    codes: np.ndarray
+    rows: Rows
     weight: np.ndarray
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Class of each row."""
+        return self.rows.codes
+
+    @property
+    def count(self) -> float:
+        """How many independent rows these are worth."""
+        return rows.effective(self.weight, self.rows.group)
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
-        return LeftOut(self.density[:, places], self.log_prior[places], self.codes[places], self.weight[places])
+        return LeftOut(self.density[:, places], self.log_prior[places], self.rows.take(places), self.weight[places])
 
     def own(self, values) -> np.ndarray:
         """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
@@ -58,47 +72,38 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Split:
-    """The rows to learn from, to sum and to leave out, with their folds.
+    """The rows to learn from, to sum and to hold out, with their folds.
 
     Attributes
     ----------
-    data : Rows
-        All rows, to sum.
+    held : HeldOut
+        All rows, to sum, and those of the sample that are held out.
     sample : Rows
         Rows to learn views from.
-    left : Rows
-        Rows that are left out, some of the sample with its weights.
-    removed : array, shape (n,)
-        Weight that leaves with each row left out.
     scored : array, shape (n,)
-        Weight of each row left out in the score.
-    at : int array, shape (n,)
-        Places of the rows left out in the data.
+        Weight of each row held out in the score.
     out : int array, shape (n,)
-        Places of the rows left out in the sample.
+        Places of the rows held out in the sample.
     fold : int array, shape (s,), or None
         Fold of each row of the sample; None where views are learned once.
     own_fold : int array, shape (n,)
-        Fold of each row left out, for members that are learned from these rows alone.
+        Fold of each row held out, for members that are learned from these rows alone.
     seeds : int array, shape (FOLDS + 1,)
         Seeds of the folds, and of all rows.
     """
 
-    data: Rows
+    held: HeldOut
     sample: Rows
-    left: Rows
-    removed: np.ndarray
     scored: np.ndarray
-    at: np.ndarray
     out: np.ndarray
     fold: np.ndarray | None
     own_fold: np.ndarray
     seeds: np.ndarray
 
     def folds(self) -> Iterator[tuple[np.ndarray, Rows, Any]]:
-        """Yield for each fold a mask of its rows among those left out, the sample without the fold, and a seed."""
+        """Yield for each fold a mask of its rows among those held out, the sample without the fold, and a seed."""
         if self.fold is None:
-            yield np.ones(len(self.left), bool), self.sample, self.seeds[-1]
+            yield np.ones(len(self.held), bool), self.sample, self.seeds[-1]
             return
         for j in np.unique(self.fold[self.out]):
             rest = self.fold != j
@@ -140,7 +145,7 @@ def fit_average(
     whole = Training(sample, data, bend, split.seeds[-1])
     fitted = {family: family.fit(own, whole) for family, own in groups.items() if family.subtracts}
     density = {
-        family: [np.empty((len(p.members), len(split.left), data.classes)) for p in own]
+        family: [np.empty((len(p.members), len(split.held), data.classes)) for p in own]
         for family, own in fitted.items()
     }
     by_fold = [family for family in fitted if family.folds]
@@ -148,11 +153,11 @@ def fit_average(
         training = Training(rest, data, bend, own_seed)
         for family in by_fold:
             again = family.fit(groups[family], training) if len(rest) < len(sample) else fitted[family]
-            _leave_out(split, here, again, density[family])
+            _leave_out(split.held, here, again, density[family])
     for family in fitted:
         if not family.folds:
-            _leave_out(split, np.ones(len(split.left), bool), fitted[family], density[family])
-    left = split.left.take(slice(None), split.scored)
+            _leave_out(split.held, np.ones(len(split.held), bool), fitted[family], density[family])
+    left = split.held.rows.take(slice(None), split.scored)
     for family in groups:
         if not family.subtracts:
             fitted[family] = family.fit(groups[family], Training(left, left, bend, split.seeds[-1]))
@@ -162,7 +167,7 @@ def fit_average(
                 if not here.all():
                     rest = left.take(~here)
                     again = family.fit(groups[family], Training(rest, rest, bend, split.seeds[-1]))
-                    _leave_out(replace(split, left=left), here, again, density[family])
+                    _leave_out(split.held, here, again, density[family])
     parts = [part for family in groups for part in fitted[family]]
     every = [own for family in groups for own in density[family]]
     return _weigh(split, parts, every, concentration, method)
@@ -171,9 +176,8 @@ def fit_average(
 def _sample(data: Rows, rng):
     """Return the distinct rows, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
-        columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
-        return data.take(*rows.distinct(columns, data.codes, data.weight)), None, rng
-    places = rows.sample(data.codes, _LEARN, rng)
+        return data.distinct(), None, rng
+    places = rows.sample(data.ranks, _LEARN, rng)
     sample = data.take(places)
     return data.take(places, _weighted_back(sample, data)), places, rng
 
@@ -181,26 +185,22 @@ def _sample(data: Rows, rng):
 def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
-    fold = rows.folds(sample.codes, FOLDS, rng) if few else None
+    fold = sample.folds(FOLDS, rng) if few else None
     seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
-    out = rows.sample(sample.codes, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
-    left, at = sample.take(out), out if places is None else places[out]
-    removed = np.minimum(1.0, left.weight if few else data.weight[at])
+    out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
+    held = HeldOut.of(data, out if places is None else places[out])
+    left = sample.take(out)
     scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data)
-    own_fold = rows.folds(left.codes, FOLDS // 2, rng) if fold is None else fold[out]
-    return Split(data, sample, left, removed, scored, at, out, fold, own_fold, seeds)
+    own_fold = left.folds(FOLDS // 2, rng) if fold is None else fold[out]
+    return Split(held, sample, scored, out, fold, own_fold, seeds)
 
 
-def _leave_out(split: Split, here, fitted, density) -> None:
-    """Write the log densities of some rows left out, (M, n, K) for each part."""
-    at, removed, left = split.at[here], split.removed[here], split.left.take(here)
-
-    def anew(b: int) -> Rows:
-        return split.data.without(int(at[b]), float(removed[b]))
-
+def _leave_out(held: HeldOut, here, fitted, density) -> None:
+    """Write the log densities of some rows held out, (M, n, K) for each part."""
+    some = held.take(here)
     for part, own in zip(fitted, density, strict=True):
-        own[:, here] = part.left_out(left, removed, anew)
+        own[:, here] = part.left_out(some)
 
 
 def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
@@ -212,21 +212,22 @@ def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
 
 def _weigh(split: Split, parts, densities, concentration, method):
     """Choose exponents and weights; return the average and its scores on the rows left out."""
-    data, rows_left = split.data, split.left
-    one = np.eye(data.classes)[rows_left.codes]
+    held = split.held
+    data, gone, rows_left = held.data, held.gone, held.rows
     class_weight = np.bincount(data.codes, data.weight, data.classes)
-    remaining = (class_weight - split.removed[:, None] * one).clip(0) + concentration
+    leaving = held.sums(gone.weight[:, None] * np.eye(data.classes)[gone.codes])
+    remaining = (class_weight - leaving[held.at]).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
     numbers, categories, others = (
         [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]
         for columns in ("numbers", "categories", "table")
     )
     density = average.products(numbers, categories, len(rows_left), data.classes)
-    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored)
+    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left, split.scored)
     members = average.members_of(parts)
     whole = average.generative(members, parts)
     prior = stack.prior_mass(members)
-    expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.weight.sum())
+    expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.count)
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
@@ -237,7 +238,7 @@ def _weigh(split: Split, parts, densities, concentration, method):
         exponents, weights = _choose(left, prior, mode, method)
         joint = left.own(left.density[whole]) + left.own(left.log_prior)
         density_weights = np.zeros(len(members))
-        density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.weight.sum()))
+        density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.count))
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     share = left.weight / left.weight.sum()
     scores = {
@@ -258,19 +259,19 @@ def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
     exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
     log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
     if method == "stacking":
-        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()), heavy, tolerance)
+        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.count), heavy, tolerance)
     # The full score would be too sure of differences that are known only up to their standard error.
-    log_weight = 0.5 * log_q @ left.weight + np.log(prior)
+    log_weight = 0.5 * log_q @ left.weight * (left.count / left.weight.sum()) + np.log(prior)
     return exponents, np.exp(log_weight - logsumexp(log_weight))
 
 
 def _nested(left: LeftOut, prior, mode, method, start) -> float:
     """Return the mean log score of rows under exponents and weights chosen by other rows, over five folds."""
-    fold = np.arange(len(left.codes)) % 5
+    fold = left.rows.folds(5, np.random.default_rng(0))
     score = np.empty(len(fold))
-    for j in range(min(5, len(fold))):
+    for j in np.unique(fold):
         here = fold == j
-        rest = left.take(~here if len(fold) > 1 else here)
+        rest = left.take(here if here.all() else ~here)
         exponents, weights = _choose(rest, prior, mode, method, *start)
         part = left.take(here)
         log_q = part.own(temper.log_probability(part.density, part.log_prior, exponents))

@@ -1,13 +1,13 @@
 """The contract of members of an average: a member is a value, a family is a class of members in a file of its own."""
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core.program import Record
 
@@ -95,20 +95,12 @@ class Together(Record, abc.ABC):
             Places of the members.
         """
 
-    def left_out(self, rows: Rows, removed, anew: Callable[[int], Rows]) -> np.ndarray:
-        """Return log p(x_i | k) of rows of the fit, each left out, under all members, (M, n, K).
+    def left_out(self, held: HeldOut) -> np.ndarray:
+        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
 
         By default the rows are a fold that the fit did not see.
-
-        Parameters
-        ----------
-        rows : Rows
-        removed : array, shape (n,)
-            The weight to remove from each row.
-        anew : callable
-            ``anew(i)`` returns all rows but row i.
         """
-        return self.log_density(rows.x, rows.c, np.arange(len(self.members)))
+        return self.log_density(held.rows.x, held.rows.c, np.arange(len(self.members)))
 
     def along(self, x, c, row, column, values) -> np.ndarray:
         """Return log p(x, v | k) under all members, (M, K, E, Q), with values v (E, Q) for some missing numbers.

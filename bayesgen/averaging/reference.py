@@ -18,7 +18,7 @@ Removing weight r of row x from group c gives, with d = x - m_c,
 column, the subtraction loses digits, and the other rows are summed anew.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Reference:
     mean : array, shape (B, G, D)
         Mean of each group; the mean of all rows where it has no weight.
     scatter : array, shape (G, D, D)
-        Scatter of each group with all its rows.
+        Scatter of each group with all its rows; (B, G, D, D) without the rows of each departure.
     own : int array, shape (B,), or None
         Group of row b, which was left out.
     own_scatter : array, shape (B, D, D), or None
@@ -63,12 +63,14 @@ class Reference:
 
     @classmethod
     def of(cls, statistics: Moments) -> "Reference":
-        """Return the reference with all rows."""
+        """Return the reference with all rows, or of each of the B first entries of the statistics."""
         n, mean, scatter = statistics.n, statistics.mean, statistics.scatter
         total, centre, within, squares = _totals(statistics)
-        mean = np.where((n > 0)[:, None], mean, centre)
-        covariance = _covariance(total, (n > 0).sum(), within, squares)
-        return cls(n[None], mean[None], scatter, None, None, centre[None], within[None], covariance[None])
+        mean = np.where((n > 0)[..., None], mean, centre[..., None, :])
+        covariance = _covariance(total, (n > 0).sum(-1), within, squares)
+        if n.ndim == 1:
+            n, mean, centre, within, covariance = (a[None] for a in (n, mean, centre, within, covariance))
+        return cls(n, mean, scatter, None, None, centre, within, covariance)
 
     @classmethod
     def without(cls, statistics: Moments, x, group, removed, rows) -> "Reference":
@@ -110,15 +112,47 @@ class Reference:
         scatter_left = np.diagonal(within, axis1=1, axis2=2)
         few = (scatter_left < _LOST * np.diagonal(within + outer, axis1=1, axis2=2)) | (squares_left < _LOST * squares)
         for b in np.flatnonzero(few.any(1)):
-            anew = rows(b)
+            anew = rows(int(b))
             _, centre[b], within[b], squares_left[b] = _totals(anew)
             n[b], mean[b], own_scatter[b] = anew.n, anew.mean, anew.scatter[group[b]]
         mean = np.where((n > 0)[..., None], mean, centre[:, None])
         covariance = _covariance(np.where(any_left, left, 0.0), (n > 0).sum(1), within, squares_left)
         return cls(n, mean, statistics.scatter, group, own_scatter, centre, within, covariance)
 
+    @classmethod
+    def without_groups(cls, statistics: Moments, gone: Moments, rows) -> "Reference":
+        """Return the reference without the rows of each of B departures, which may be of several groups.
+
+        Parameters
+        ----------
+        statistics : Moments
+            Moments of all rows, by group.
+        gone : Moments
+            Moments of the rows that leave, by departure and group, (B, G, D, D).
+        rows : callable
+            ``rows(b)`` returns the `Moments` of all rows but those of departure b, summed anew.
+        """
+        count = len(gone.n)
+        whole = Moments(*(np.repeat(a[None], count, 0) for a in (statistics.n, statistics.mean, statistics.scatter)))
+        left = (whole - gone).without_dust(whole)
+        _, _, all_within, all_squares = _totals(statistics)
+        _, _, within, squares = _totals(left)
+        scatter = np.diagonal(within, axis1=1, axis2=2)
+        few = (scatter < _LOST * np.diagonal(all_within)) | (squares < _LOST * all_squares)
+        for b in np.flatnonzero(few.any(1)):
+            anew = rows(int(b))
+            left.n[b], left.mean[b], left.scatter[b] = anew.n, anew.mean, anew.scatter
+        return cls.of(left)
+
+    def take(self, rows) -> "Reference":
+        """Return the references of some departures, once for each row."""
+        own = {name: getattr(self, name)[rows] for name in ("n", "mean", "scatter", "centre", "within", "covariance")}
+        return replace(self, **own)
+
     def scatter_of(self, g: int) -> np.ndarray:
         """Return the scatter of group g without each row, (B, D, D), or (1, D, D) if no row was left out of it."""
+        if self.scatter.ndim == 4:
+            return self.scatter[:, g]
         if self.own is None or self.own_scatter is None or not (own := self.own == g).any():
             return self.scatter[g][None]
         result = np.repeat(self.scatter[g][None], len(own), axis=0)
@@ -127,13 +161,18 @@ class Reference:
 
 
 def _totals(statistics: Moments):
-    """Return weight and mean of all rows, pooled scatter within the groups, and total squares of each column."""
-    n, total = statistics.n, statistics.n.sum()
-    start = statistics.mean[n.argmax()]
-    centre = start + (n @ (statistics.mean - start)) / total if total > 0 else np.zeros_like(start)
-    within = statistics.scatter.sum(0)
-    squares = np.diagonal(within) + n @ (statistics.mean - centre) ** 2
-    return total, centre, within, squares
+    """Return weight and mean of all rows, pooled scatter within the groups, and total squares of each column.
+
+    The statistics are of groups, (G, ...), or of groups in departures, (B, G, ...).
+    """
+    n, mean = statistics.n, statistics.mean
+    total = n.sum(-1)
+    start = np.take_along_axis(mean, n.argmax(-1)[..., None, None], -2)
+    share = np.divide(n, total[..., None], out=np.zeros_like(n), where=total[..., None] > 0)
+    centre = (start + (share[..., None] * (mean - start)).sum(-2, keepdims=True)) * (total[..., None, None] > 0)
+    within = statistics.scatter.sum(-3)
+    squares = np.diagonal(within, axis1=-2, axis2=-1) + (n[..., None] * (mean - centre) ** 2).sum(-2)
+    return total, centre[..., 0, :], within, squares
 
 
 def _covariance(total, groups, within, squares):

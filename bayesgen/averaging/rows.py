@@ -1,12 +1,16 @@
 """Rows as members take them: distinct rows in sorted order, folds, and samples.
 
-Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows, nor
-the units of the columns, nor the way a weight is written (2, or two rows) changes a fit.
+Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows or
+columns, nor the names of the classes, nor the units of the columns, nor the way a weight is written (2, or two rows)
+changes a fit.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
+
+from bayesgen.averaging.order import by_content
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Rows:
         Number of categories of each of the F columns.
     classes : int
         K.
+    group : int array, shape (n,), or None
+        The group that each row belongs to; None where every row stands for itself.
     """
 
     x: np.ndarray
@@ -35,20 +41,111 @@ class Rows:
     weight: np.ndarray
     levels: tuple[int, ...]
     classes: int
+    group: np.ndarray | None = None
 
     def __len__(self):
         return len(self.codes)
 
+    @functools.cached_property
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Order of the columns by content, (D + F,), and place of each class by content, (K,); see `by_content`."""
+        return by_content(self.x, self.c, self.codes, self.weight, self.classes)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Places of the classes of the rows in the order by content, (n,)."""
+        return self.order[1][self.codes]
+
+    def distinct(self) -> "Rows":
+        """Return the distinct rows with the sums of their weights, sorted by class and entries, in order of content."""
+        columns = np.concatenate([self.x, np.where(self.c < 0, np.nan, self.c)], 1)[:, self.order[0]]
+        if self.group is not None:  # equal rows of two groups stay two rows
+            columns = np.column_stack([columns, self.group])
+        return self.take(*distinct(columns, self.ranks, self.weight))
+
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""
         weight = self.weight[places] if weight is None else weight
-        return replace(self, x=self.x[places], c=self.c[places], codes=self.codes[places], weight=weight)
+        own = {"x": self.x, "c": self.c, "codes": self.codes, "group": self.group}
+        return replace(self, weight=weight, **{name: None if v is None else v[places] for name, v in own.items()})
 
-    def without(self, place: int, removed: float) -> "Rows":
-        """Return all rows, one of them with weight ``removed`` less, and without it if none is left."""
-        weight = self.weight.copy()
-        weight[place] -= removed
-        return self.take(weight > 0, weight[weight > 0])
+    def folds(self, count: int, rng) -> np.ndarray:
+        """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""
+        if self.group is None:
+            return folds(self.ranks, count, rng)
+        _, first, place = np.unique(self.group, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # the names of the groups have no part in it
+        result = np.empty(len(first), np.intp)
+        result[order] = folds(self.ranks[first[order]], count, rng)
+        return result[place]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows to predict from all others: a row leaves by itself, or with all rows of its group.
+
+    Attributes
+    ----------
+    data : Rows
+        All rows.
+    rows : Rows
+        The n rows to predict.
+    gone : Rows
+        The m rows that leave, each with the weight that leaves. They are ``rows`` where each leaves by itself.
+    places : int array, shape (m,)
+        Their places in the data.
+    leaves : int array, shape (m,)
+        The departure 0, ..., B - 1 with which each of them leaves.
+    at : int array, shape (n,)
+        The departure without which each row is predicted.
+    single : bool
+        True if each row leaves by itself.
+    """
+
+    data: Rows
+    rows: Rows
+    gone: Rows
+    places: np.ndarray
+    leaves: np.ndarray
+    at: np.ndarray
+    single: bool
+
+    @classmethod
+    def of(cls, data: Rows, places) -> "HeldOut":
+        """Hold out the rows at some places: one unit of the weight of each, min(1, weight), or its whole group."""
+        rows = data.take(places)
+        if data.group is None:
+            alone = np.arange(len(rows))
+            gone = rows.take(slice(None), np.minimum(1.0, rows.weight))
+            return cls(data, rows, gone, np.asarray(places), alone, alone, True)
+        groups, at = np.unique(data.group[places], return_inverse=True)
+        leaving = np.flatnonzero(np.isin(data.group, groups))
+        own = np.searchsorted(groups, data.group[leaving])
+        return cls(data, rows, data.take(leaving), leaving, own, at, False)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def take(self, here) -> "HeldOut":
+        """Return some of the rows to predict, with what leaves with them."""
+        left, at = np.unique(self.at[here], return_inverse=True)
+        own = np.flatnonzero(np.isin(self.leaves, left))
+        leaves = np.searchsorted(left, self.leaves[own])
+        return replace(
+            self, rows=self.rows.take(here), gone=self.gone.take(own), places=self.places[own], leaves=leaves, at=at
+        )
+
+    def rest(self, departure: int) -> Rows:
+        """Return all rows but those of a departure."""
+        weight, own = self.data.weight.copy(), self.leaves == departure
+        weight[self.places[own]] -= self.gone.weight[own]
+        return self.data.take(weight > 0, weight[weight > 0])
+
+    def sums(self, values) -> np.ndarray:
+        """Return the sums of values (m, ...) of the rows that leave, by departure, (B, ...)."""
+        result = np.zeros((int(self.leaves.max(initial=-1)) + 1, *values.shape[1:]))
+        np.add.at(result, self.leaves, values)
+        return result
 
 
 def distinct(columns, codes, weight):
@@ -77,6 +174,14 @@ def distinct(columns, codes, weight):
         in_order = key[order]
         new[1:] |= in_order[1:] != in_order[:-1]
     return order[new], np.add.reduceat(weight[order], np.flatnonzero(new))
+
+
+def effective(weight, group=None) -> float:
+    """Return how many rows some rows are worth: their weight, or (Σ w_g)²/Σ w_g² of the weights w_g of groups."""
+    if group is None:
+        return float(weight.sum())
+    total = np.bincount(np.unique(group, return_inverse=True)[1], weight)
+    return float(total.sum() ** 2 / (total**2).sum())
 
 
 def folds(codes, count: int, rng) -> np.ndarray:

@@ -8,7 +8,7 @@ share no pattern of gaps, go through `students`, where one factorisation serves 
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,7 +18,7 @@ from bayesgen.averaging import components
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density, log_density_far
 from bayesgen.averaging.training import Bent, Training, bent
 from bayesgen.averaging.warp import FAR, Warp, far_rows
@@ -57,7 +57,8 @@ class View(Record):
     def learn(cls, training: Training, count: int, rng) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        groups = components.fit_components(training.complete, rows.codes, rows.classes, rows.weight, count, rng)
+        order = np.argsort(rows.order[1])
+        groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count, rng)
         return cls(training.warp, training.filling, *groups)
 
     @property
@@ -225,34 +226,63 @@ class FittedView(Together):
                 density = model.log_predictive(y[part]).reshape(-1, len(own), groups)
                 result[own, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
 
-    def left_out(self, rows: Rows, removed, anew: Callable[[int], Rows]) -> np.ndarray:
-        """Return log p(x_i | k) of rows of the fit, each left out, (M, n, K).
+    def left_out(self, held: HeldOut) -> np.ndarray:
+        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
 
-        Without the row, its log density in its own group of n_g rows falls by about D/2n_g. Where that is less than
-        1/2000, the row stays in: one factorisation then serves all such rows.
+        Without one row, the log density of that row in its own group of n_g rows falls by about D/2n_g. Where what
+        leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows.
         """
-        y, seen = self.view.read(rows.x)
-        filling = self.view.filling  # not None if a row of the fit has a gap
-        whole = y if filling is None or seen is None else filling.complete(y, seen, rows.codes)[0]
-        group = components.assign(whole, rows.codes, self.view.centres, self.view.owner)
+        y, seen = self.view.read(held.rows.x)
+        gone, _ = self._completed(held.gone)
+        group = components.assign(gone, held.gone.codes, self.view.centres, self.view.owner)
+        weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
+        large = (self.statistics.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
         result = np.empty((len(self.members), len(y), self.view.classes))
-        large = self.statistics.n[group] > _LARGE * y.shape[1] * removed
         if large.any():
             own = None if seen is None or seen[large].all() else seen[large]
             result[:, large] = self.of_bent(y[large], own, np.arange(len(self.members)))
         others = np.flatnonzero(~large)
-        for part in pieces(len(others), (y.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+        others = others[np.argsort(held.at[others], kind="stable")]
+        cells = (y.shape[1] + len(self.view.owner)) ** 2
+        if not held.single:
+            cells += len(self.view.owner) * y.shape[1] ** 2
+        for part in pieces(len(others), cells, _CELLS):
             here = others[part]
+            some = held.take(here)
 
-            def rest(b, here=here):
-                return self.view.sum_rows(anew(int(here[b])))
+            def rest(b, some=some):
+                return self.view.sum_rows(some.rest(b))
 
-            reference = Reference.without(self.statistics, whole[here], group[here], removed[here], rest)
+            if held.single:
+                own = gone[here], group[here], some.gone.weight
+                reference = Reference.without(self.statistics, *own, rest)
+            else:
+                reference = Reference.without_groups(self.statistics, self._leaving(some), rest).take(some.at)
             density = log_density(self.members, reference, y[here], None if seen is None else seen[here])
             owner, n = self.view.owner, reference.n
             member = owner == np.arange(owner[-1] + 1)[:, None]
             result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
         return result
+
+    def _completed(self, rows: Rows):
+        """Return bent rows, completed, and the covariances of what was missing, or None."""
+        y, seen = self.view.read(rows.x)
+        if self.view.filling is None or seen is None:  # there is a filling if a row of the fit has a gap
+            return y, None
+        return self.view.filling.complete(y, seen, rows.codes)
+
+    def _leaving(self, held: HeldOut) -> Moments:
+        """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""
+        y, missing = self._completed(held.gone)
+        count, departures = len(self.view.owner), int(held.leaves.max()) + 1
+        group = components.assign(y, held.gone.codes, self.view.centres, self.view.owner)
+        place, size = held.leaves * count + group, departures * count
+        if missing is None:
+            flat = moments(y, place, size, held.gone.weight, vector=True)
+        else:
+            flat = missing.moments(y, place, size, held.gone.weight)
+        shape = departures, count
+        return Moments(*(a.reshape(*shape, *a.shape[1:]) for a in (flat.n, flat.mean, flat.scatter)))
 
     def mix(self, density, log_share, axis: int) -> np.ndarray:
         """Return the log densities of classes, which are mixtures, from those of their groups along an axis."""

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen import evaluation
+from bayesgen.core.errors import listed
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.tables.groups import group_codes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,9 +126,12 @@ class ModelComparison(Comparison):
     ----------
     remarks : dict from model to str
         How the rows were changed for the model, or why it is left out.
+    group : int array, shape (n,), or None
+        The group of each row, over which standard errors are taken; None where every row stands for itself.
     """
 
     remarks: dict[str, str]
+    group: np.ndarray | None = None
 
     def __repr__(self) -> str:
         head = f"{type(self).__name__} on {len(self.y_true)} held-out rows in {self.folds} folds"
@@ -145,7 +151,7 @@ class ModelComparison(Comparison):
     @property
     def best(self) -> str:
         """The model of the least mean log loss, among those that were learned in most folds."""
-        rank = {name: (-self.learned(name).sum(), _mean(self.log_losses(name))[0]) for name in self.probability}
+        rank = {name: (-self.learned(name).sum(), self._mean(self.log_losses(name))[0]) for name in self.probability}
         return min(rank, key=rank.__getitem__)
 
     @property
@@ -161,8 +167,8 @@ class ModelComparison(Comparison):
         best, rows = self.log_losses(self.best), {}
         for name in self.probability:
             scores, own = self.scores(name), self.log_losses(name)
-            loss, error = _mean(own)
-            difference, apart = _mean(own - best)
+            loss, error = self._mean(own)
+            difference, apart = self._mean(own - best)
             rows[name] = {
                 "log_loss": loss,
                 "standard_error": error,
@@ -177,13 +183,16 @@ class ModelComparison(Comparison):
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
         return frame.sort_values(["log_loss"], kind="stable")
 
-
-def _mean(values) -> tuple[float, float]:
-    """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
-    values = values[~np.isnan(values)]
-    if len(values) < 2 or not np.isfinite(values).all():
-        return (float(values.mean()) if len(values) else float("nan")), float("nan")
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    def _mean(self, values) -> tuple[float, float]:
+        """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
+        some = ~np.isnan(values)
+        values = values[some]
+        if len(values) < 2 or not np.isfinite(values).all():
+            return (float(values.mean()) if len(values) else float("nan")), float("nan")
+        mean, apart = values.mean(), values - values.mean()
+        if self.group is not None:  # rows of one group are not independent: their sums are
+            apart = np.bincount(np.unique(self.group[some], return_inverse=True)[1], apart)
+        return float(mean), float(np.sqrt((apart**2).sum() * len(apart) / max(len(apart) - 1, 1)) / len(values))
 
 
 def usable_folds(y, folds: int) -> int:
@@ -244,13 +253,12 @@ def compare(
     if not inferences:
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
     y = np.asarray(y)
-    folds = usable_folds(y, folds)
+    splits = _splits(y, folds, seed)
     result = Comparison.begin(y, inferences)
     classifier = estimator(X, model, seed=seed, features=features)
     _cross_validate(
         result,
-        folds,
-        seed,
+        splits,
         progress,
         lambda name, train: classifier.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train]),
         lambda name: X,
@@ -262,10 +270,11 @@ def compare_models(
     X,
     y,
     models: Sequence[str] | Mapping[str, Any] | None = None,
-    folds: int = 5,
+    folds: int | Sequence[tuple[Any, Any]] = 5,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
     features: Mapping[str, str] | None = None,
+    groups=None,
 ) -> ModelComparison:
     """Cross-validate models of one table on the same stratified folds.
 
@@ -278,14 +287,19 @@ def compare_models(
     models : sequence of names, or mapping from name to classifier, optional
         Names among "base rate", "naive Bayes", "shared", "full" (Gaussian discriminants), "averaged" and "logistic"
         (MAP); default: all that can take some column. Or classifiers of your own, which get the rows as they are.
-    folds : int
-        Number of folds; fewer if the smallest class has fewer rows.
+    folds : int, or list of pairs of int arrays
+        Number of folds; fewer if the smallest class has fewer rows. Or the rows to fit and the rows held out of each
+        fold, as scikit-learn's splitters make them: ``list(TimeSeriesSplit().split(X))``. A row is held out once at
+        most.
     seed : int
         Seed of the folds and of random models.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before every fit, and at the end.
     features : mapping from column to family, optional
         Families of columns for naive Bayes, see `NaiveBayesClassifier`; other columns have the family of their type.
+    groups : array, shape (n,), optional
+        Label of what a row belongs to, where rows belong together: a patient, a batch, a day. No fold parts a group,
+        models that leave rows out while they learn leave out groups, and standard errors are taken over groups.
 
     Returns
     -------
@@ -309,19 +323,22 @@ def compare_models(
     """
     from bayesgen.comparison.candidates import candidates
 
-    y = np.asarray(y)
-    folds = usable_folds(y, folds)
+    y, group = np.asarray(y), group_codes(groups, len(y))
+    splits = _splits(y, folds, seed, group)
     chosen, left_out = candidates(X, models, seed, features)
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}
     done = {name: candidate.note for name, candidate in chosen.items() if candidate.note}
-    result = ModelComparison.begin(y, chosen, remarks=done | remarks)
+    result = ModelComparison.begin(y, chosen, remarks=done | remarks, group=group)
 
     def fit(name, train):
         candidate = chosen[name]
         classifier: Any = clone(candidate.classifier)
-        return classifier.fit(_safe_indexing(candidate.rows, train), y[train])
+        options = {}
+        if group is not None and has_fit_parameter(classifier, "groups"):
+            options["groups"] = group[train]
+        return classifier.fit(_safe_indexing(candidate.rows, train), y[train], **options)
 
-    _cross_validate(result, folds, seed, progress, fit, lambda name: chosen[name].rows)
+    _cross_validate(result, splits, progress, fit, lambda name: chosen[name].rows)
     return result
 
 
@@ -345,7 +362,7 @@ def held_out_importance(
     from bayesgen.comparison.candidates import estimator
 
     y, found = np.asarray(y), []
-    for train, test in _splits(np.unique(y, return_inverse=True)[1], usable_folds(y, folds), seed):
+    for train, test in _splits(y, folds, seed):
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")  # `compare` notes the problems of a fold
             classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
@@ -353,21 +370,20 @@ def held_out_importance(
     return pd.concat(found).sort_index() if found else pd.DataFrame()
 
 
-def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, rows) -> None:
+def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
     """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows in its form."""
-    work = [
-        (number, name, *places)
-        for number, places in enumerate(_splits(result.y_true, folds, seed), 1)
-        for name in result.probability
-    ]
+    work = [(number, name, *places) for number, places in enumerate(splits, 1) for name in result.probability]
     progress = progress or (lambda done, total, text: None)
     for done, (number, name, train, test) in enumerate(work):
-        progress(done, len(work), f"fold {number} of {folds}: {name}")
+        progress(done, len(work), f"fold {number} of {len(splits)}: {name}")
         result.fold[test] = number
         start = perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
+                lacking = np.setdiff1d(np.arange(len(result.classes)), result.y_true[train])
+                if len(lacking):
+                    raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 classifier = fit(name, train)
                 probability = classifier.predict_proba(_safe_indexing(rows(name), test))
                 if np.isnan(probability).any():
@@ -389,6 +405,31 @@ def _cross_validate(result: Comparison, folds: int, seed: int, progress, fit, ro
     progress(len(work), len(work), "done")
 
 
-def _splits(truth, folds: int, seed: int):
-    """Yield the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
-    return StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth)
+def _splits(y, folds: Any, seed: int, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
+    if isinstance(folds, Iterable):
+        return _given(folds, len(y))
+    truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)
+    if group is None:
+        return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth))
+    folds = min(folds, len(np.unique(group)))
+    return list(StratifiedGroupKFold(folds, shuffle=True, random_state=seed).split(truth, truth, group))
+
+
+def _given(folds, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds that a user gives, checked."""
+    wanted = "folds must be a number, or pairs of int arrays: the rows to fit and the rows held out"
+    splits, held = [], np.zeros(rows, int)
+    for number, pair in enumerate(folds):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(f"{wanted}; fold {number} is a {type(pair).__name__}")
+        train, test = map(np.asarray, pair)
+        for own in (train, test):
+            if own.ndim != 1 or own.dtype.kind not in "iu" or not len(own) or own.min() < 0 or own.max() >= rows:
+                raise ValueError(f"{wanted}; those of fold {number} are no places in 0, ..., {rows - 1}")
+        np.add.at(held, test, 1)
+        splits.append((train, test))
+    if not splits or held.max() > 1:
+        problem = "no fold" if not splits else f"row {held.argmax()} held out {held.max()} times"
+        raise ValueError(f"folds must hold out each row once at most, in one fold at least; there is {problem}")
+    return splits

@@ -21,6 +21,7 @@ from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_p
 from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
+from bayesgen.tables.groups import group_codes, naming, undivided
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
 
@@ -76,9 +77,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Treatment of a category at prediction that was not there at fit: integrated out, with one warning that counts
         and names such values, or refused.
     random_state : int, RandomState or None, default 0
-        Source of randomness of folds, starts of components, samples and draws. The same rows in any order give the same
-        fit under the same int; another order of the columns or other names of the classes draw anew, as another int
-        does.
+        Source of randomness of folds, starts of components, samples and draws. The same rows in any order, with their
+        columns in any order and their classes under any names, give the same fit under the same int (beyond 5,000 rows
+        the order of the rows counts).
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Learn from rows and their classes.
 
         Parameters
@@ -162,6 +163,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             Class labels.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
+        groups : array, shape (n,), optional
+            Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
+            left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
+            stands for itself.
 
         Returns
         -------
@@ -173,7 +178,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         for name in ("bend", "components", "discriminative"):
             check_flag(name, getattr(self, name))
         with self._whole():
-            table, y, weight = existing(self._table(X, reset=True), class_labels(y), sample_weight)
+            table, y = self._table(X, reset=True), class_labels(y)
+            group = group_codes(groups, len(y), sample_weight)
+            table, y, weight = existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
             concentration = self._concentration()
             self.schema_ = Schema.learn(table, "auto")
@@ -185,6 +192,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 np.ones(len(codes)) if weight is None else weight,
                 tuple(columns.levels(self.schema_)),
                 len(self.classes_),
+                group,
             )
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `fit_average` refuses
@@ -201,6 +209,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 columns.refuse_far(self.schema_, blocks)
                 raise
         self._warn()
+        if group is None:
+            self._warn_of_names(rows)
+        else:
+            self._warn_of_undivided(undivided(codes, group))
         return self
 
     def _warn(self):
@@ -215,6 +227,29 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             warnings.warn(
                 "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
                 "the class, or there are too few rows to tell",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_undivided(self, undivided):
+        if undivided.any():
+            warnings.warn(
+                f"all rows of {listed(self.classes_[undivided])} are of one group: left out with it, nothing is known "
+                "of the class, and how well it is told apart in new groups cannot be judged",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_names(self, rows):
+        """Warn of columns that look as if they named what rows belong to."""
+        names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)
+        for name, own in zip(names, (*rows.x.T, *rows.c.T), strict=True):
+            if not (count := naming(name, own, rows.codes)):
+                continue
+            warnings.warn(
+                f"column {name!r} seems to name what rows belong to: {len(rows)} rows share {count} values, and rows "
+                "of one value share the class much more often than chance. If new rows are of new ones, drop the "
+                f"column and fit with groups=X[{name!r}]: scores and probabilities are too sure otherwise",
                 UserWarning,
                 stacklevel=3,
             )

@@ -173,13 +173,13 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         classes = class_prior(self)
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})
 
-    def _choose_prior(self, template, statistics, table, codes, weight):
+    def _choose_prior(self, template, statistics, table, codes, weight, group):
         if not self._by_rows:
             return template
         own = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
         x = table.numbers(table.columns)
         log_class = np.log(template.classes.update(statistics.classes).mean)
-        prior = prior_by_loo.best_prior(log_class, x, own, self.covariance, bool(self.shared))
+        prior = prior_by_loo.best_prior(log_class, x, own, self.covariance, bool(self.shared), group)
         return GaussianDiscriminant(template.classes, prior, self.covariance, self.shared, columns=template.columns)
 
     def _temper(self, *rows):

@@ -38,6 +38,7 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior, generator
+from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
@@ -47,9 +48,9 @@ from bayesgen.tables.table import numbered
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
 
-def _of(weight, rows):
-    """Weights of some rows, where there are weights."""
-    return None if weight is None else weight[rows]
+def _of(values, rows):
+    """Return the values of some rows, where there are values."""
+    return None if values is None else values[rows]
 
 
 def _largest(values):
@@ -89,7 +90,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             )
         return super().__new__(cls)
 
-    def fit(self, X, y, sample_weight=None) -> Self:
+    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
@@ -100,12 +101,16 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             Class labels; some may be missing where ``unlabelled`` says how they are marked.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
+        groups : array, shape (n,), optional
+            Label of what a row belongs to, where rows belong together: a patient, a batch, a day. It matters only where
+            rows are left out to choose a setting (``exponent="loo"``, ``prior="loo"``): a group then leaves as a whole.
 
         Returns
         -------
         self
         """
         with self._whole():
+            group = group_codes(groups, len(y), sample_weight)
             labels, place = some_labels(y, self.unlabelled)
             own = labels if place is None else place
             table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
@@ -115,7 +120,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
             labelled, weights = (table.rows(known), _of(weight, known)) if partly else (table, weight)
             template, statistics = self._summarise(schema, labelled, codes, weights)
-            template = self._choose_prior(template, statistics, labelled, codes, weights)
+            template = self._choose_prior(template, statistics, labelled, codes, weights, _of(group, known))
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
                 told = np.full(len(known), -1)
@@ -126,7 +131,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
                 rows = self._as_model_takes(schema.read(table.rows(~known)))
                 statistics = PartlyLabelled.of(template, statistics, rows, _of(weight, ~known))
             self._learn(schema, template, statistics)
-            self._temper(X, labels, sample_weight)
+            self._temper(X, labels, sample_weight, groups)
         unasked = partly and sample_weight is None and self.label_noise is None and self.model_.conjugate
         if unasked and isinstance(resolve(self.inference), ML | MAP):
             warn_of_harm(self, X, y)
@@ -391,7 +396,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         """Return known class probabilities, checked."""
         return known_classes(priors, self.classes_)
 
-    def _choose_prior(self, template, statistics, table, codes, weight) -> ClassConditional:
+    def _choose_prior(self, template, statistics, table, codes, weight, group) -> ClassConditional:
         """Return the model with priors of the strength that the rows of fit choose, where this is a setting."""
         return template
 
@@ -577,7 +582,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         """
         return explain(self, X, row, label)
 
-    def leave_one_out(self, X, y, sample_weight=None) -> LeaveOneOut:
+    def leave_one_out(self, X, y, sample_weight=None, groups=None) -> LeaveOneOut:
         """Predict each row of the fit from all other rows, exactly; needs ``inference="exact"``.
 
         The statistics of all other rows are added, by halves of halves, and nothing is subtracted: an outlying row
@@ -588,6 +593,9 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         ----------
         X, y, sample_weight
             The rows of the fit.
+        groups : array, shape (n,), optional
+            Label of what a row belongs to (a patient, a batch, a day): a row is then predicted from the rows of all
+            other groups.
 
         Returns
         -------
@@ -606,7 +614,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
         array([1.  , 0.99, 0.  , 0.01])
         """
-        return leave_one_out(self, X, y, sample_weight)
+        return leave_one_out(self, X, y, sample_weight, groups)
 
     def to_arviz(
         self, X=None, y=None, columns: bool = False, draws: int | None = None, groups: Collection[str] | None = None

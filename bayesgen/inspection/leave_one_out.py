@@ -20,7 +20,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import temper
-from bayesgen.averaging.rows import sample
+from bayesgen.averaging.rows import effective, sample
 from bayesgen.core.errors import listed
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import Categorical
@@ -28,7 +28,8 @@ from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.moments import Moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
-from bayesgen.numerics.pieces import select_rows, split_rows
+from bayesgen.numerics.pieces import select_rows
+from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, existing
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
@@ -117,8 +118,9 @@ def _counted(n, total):
 _FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
 
 
-def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
+def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":
     """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
+    group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
     model, whole = classifier.model_, classifier.statistics_
 
@@ -127,10 +129,10 @@ def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
 
     check_rows(classifier, whole, summed(slice(None)))
     log_joint = np.empty((len(codes), len(classifier.classes_)))
-    others = all_but_one(summed, np.arange(len(codes)), 0)
-    for i, (row, rest) in enumerate(zip(split_rows(rows, 1), others, strict=True)):
-        log_joint[i] = model.update(rest).log_predictive(row)[0]
-    return LeaveOneOut(log_joint, codes)
+    leaving = departures(len(codes), group)
+    for own, rest in zip(leaving, all_but_one(summed, leaving, 0), strict=True):
+        log_joint[own] = model.update(rest).log_predictive(select_rows(rows, own))
+    return LeaveOneOut(log_joint, codes, group)
 
 
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
@@ -154,19 +156,38 @@ def check_rows(classifier, whole, given) -> None:
         raise ValueError(f"X and y must be the rows of the fit: {problem}, at the fit and here")
 
 
-def all_but_one(summed, rows, outside):
-    """Yield the statistics of all rows but one, for each of ``rows``; ``outside`` are the statistics of the other rows.
+def departures(rows: int, group=None) -> list[np.ndarray]:
+    """Return the places of the rows that leave together: each row by itself, or the rows of each group (n,)."""
+    if group is None:
+        return np.split(np.arange(rows), rows)[:rows]
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
-    Each of n rows is summed log2 n times. To subtract each row from the sum of all would be as fast, and loses the
-    whole answer if one row has most of the scatter.
+
+def all_but_one(summed, parts, outside):
+    """Yield the statistics of all rows but those of one part, for each of ``parts``.
+
+    Each of n rows is summed log2 n times. To subtract a part from the sum of all would be as fast, and loses the whole
+    answer if that part has most of the scatter.
+
+    Parameters
+    ----------
+    summed : callable
+        ``summed(places)`` returns the statistics of some rows.
+    parts : list of int array
+        Places of the rows of each part; see `departures`.
+    outside : statistics or 0
+        The statistics of all other rows.
     """
-    if len(rows) <= _FEW:
-        for i in range(len(rows)):
-            yield outside + summed(np.delete(rows, i))
+    if len(parts) <= _FEW:
+        rows, ends = np.concatenate([*parts, []]).astype(np.intp), np.cumsum([len(part) for part in parts])
+        for part, end in zip(parts, ends, strict=True):
+            yield outside + summed(np.delete(rows, slice(end - len(part), end)))
         return
-    left, right = np.array_split(rows, 2)
-    yield from all_but_one(summed, left, outside + summed(right))
-    yield from all_but_one(summed, right, outside + summed(left))
+    half = (len(parts) + 1) // 2
+    left, right = parts[:half], parts[half:]
+    yield from all_but_one(summed, left, outside + summed(np.concatenate(right)))
+    yield from all_but_one(summed, right, outside + summed(np.concatenate(left)))
 
 
 @dataclass(frozen=True)
@@ -179,10 +200,13 @@ class LeaveOneOut:
         Log p(x_i, t = k | all other rows).
     codes : int array, shape (n,)
         Class of each row.
+    group : int array, shape (n,), or None
+        Group of each row, with which it was left out; None where each row was left out by itself.
     """
 
     log_joint: np.ndarray
     codes: np.ndarray
+    group: np.ndarray | None = None
 
     def __repr__(self):
         rows, loss = len(self.codes), -self.conditional.mean()
@@ -210,8 +234,11 @@ class LeaveOneOut:
 
     @property
     def se(self) -> float:
-        """Return the standard error of `elpd`: sqrt(n) times the sd over rows."""
-        return float(np.sqrt(len(self.joint)) * self.joint.std(ddof=1))
+        """Return the standard error of `elpd`: sqrt(n) times the sd over rows, or over the sums of groups."""
+        scores = self.joint
+        if self.group is not None:
+            scores = np.bincount(np.unique(self.group, return_inverse=True)[1], scores)
+        return float(np.sqrt(len(scores)) * scores.std(ddof=1))
 
 
 def loo_given_x(data):
@@ -274,18 +301,18 @@ def tempered(log_joint, log_prior, exponent: float):
         return np.where(np.isneginf(log_joint), -np.inf, log_prior + exponent * (log_joint - log_prior))
 
 
-def best_exponent(classifier, X, y, sample_weight=None) -> float:
+def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
-    Every row is left out by one unit of its weight, so that a weight of 2 is two rows; "weak" priors follow the rows
-    that are left. If there are more than 1,000 rows a stratified sample is left out, each class weighted back to its
-    part.
+    Every row is left out by one unit of its weight, so that a weight of 2 is two rows, or with its whole group; "weak"
+    priors follow the rows that are left. If there are more than 1,000 rows a stratified sample is left out, each class
+    weighted back to its part.
 
     Parameters
     ----------
     classifier : fitted generative classifier
         With ``inference="exact"``.
-    X, y, sample_weight
+    X, y, sample_weight, groups
         The rows of the fit.
 
     Examples
@@ -301,6 +328,7 @@ def best_exponent(classifier, X, y, sample_weight=None) -> float:
     True
     """
     purpose = "an exponent is chosen by exact leave-one-out"
+    group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, purpose)
     weight = np.ones(len(codes)) if weight is None else weight
     template = classifier._template(classifier.schema_)
@@ -310,20 +338,25 @@ def best_exponent(classifier, X, y, sample_weight=None) -> float:
         return template.statistics(select_rows(rows, own), codes[own], weight[own])
 
     places = sample(codes, _MOST, np.random.default_rng(0))
-    others = all_but_one(summed, places, summed(np.delete(np.arange(len(codes)), places)))
-    density, log_prior = np.empty((2, len(places), len(classifier.classes_)))
-    for j, (i, rest) in enumerate(zip(places, others, strict=True)):
-        own = slice(i, i + 1)
-        if weight[i] > 1:
+    if group is None:
+        leaving = [places[i : i + 1] for i in range(len(places))]
+    else:
+        chosen = np.isin(group, group[places])
+        leaving = [own for own in departures(len(codes), group) if chosen[own[0]]]
+    others = all_but_one(summed, leaving, summed(np.delete(np.arange(len(codes)), np.concatenate(leaving))))
+    density, log_prior = np.empty((2, len(codes), len(classifier.classes_)))
+    for own, rest in zip(leaving, others, strict=True):
+        if group is None and weight[own[0]] > 1:
             rest = rest + summed(own, weight - 1)
         model = template.with_prior(rest).update(rest)
-        log_prior[j] = model.log_predictive(nothing)[0]
-        density[j] = model.log_predictive(select_rows(rows, own))[0] - log_prior[j]
+        log_prior[own] = model.log_predictive(nothing)[0]
+        density[own] = model.log_predictive(select_rows(rows, own)) - log_prior[own]
     codes, own = codes[places], weight[places]
     scored = (
         own
         * (classifier.statistics_.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
     )
     scored *= own.sum() / scored.sum()
-    mode = temper.expected_exponent(len(classifier.schema_.columns), scored.sum())
-    return float(temper.exponents(density[None], log_prior, codes, scored, mode)[0])
+    count = effective(scored, None if group is None else group[places])
+    mode = temper.expected_exponent(len(classifier.schema_.columns), count)
+    return float(temper.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])

@@ -9,9 +9,16 @@ has a score, the log odds of its own class when all *other* n rows have been lea
 and k is in the set where :math:`p_k(x) > 1 - \text{level}`. Under the true class all n + 1 rows are treated alike, so
 that where they are exchangeable the rank of the new one is uniform, and the set misses the truth with probability
 1 - level at most: marginally, over the rows of fit and the new one together (Vovk, Gammerman and Shafer 2005,
-*Algorithmic Learning in a Random World*, section 2.2). The promise needs that no row has a part of its own in the
-score. So a weak prior is settled anew with the candidate among the rows that it follows; and an exponent or a prior
-that leave-one-out chose from the rows of fit alone is refused.
+*Algorithmic Learning in a Random World*, section 2.2). Where rows belong to groups, the groups are exchangeable: with G
+groups of known rows that nothing was learned from, a random row of a new group has
+
+.. math:: p_k(x) = \frac{1 + \sum_g \#\{i \in g : s_i \le s_x\}/n_g}{G + 1}
+
+(Dunn, Wasserman and Ramdas 2023, *JASA* 118, on hierarchical models).
+
+The promise needs that no row has a part of its own in the score. So a weak prior is settled anew with the candidate
+among the rows that it follows; and an exponent or a prior that leave-one-out chose from the rows of fit alone is
+refused.
 
 To learn from all rows but one is to add statistics, so no model is fitted anew: n rows and K classes cost n K densities
 for each class of each new row. Statistics of the other rows are sums, never differences: a row far out loses no digits.
@@ -24,13 +31,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.inspection.leave_one_out import all_but_one, check_rows, rows_of_fit
+from bayesgen.inspection.leave_one_out import all_but_one, check_rows, departures, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows
 from bayesgen.numerics.sums import Grouping
+from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels
 
 _SAME = 1e-9  # scores as near as this are ties, which count against the new row: rounding breaks no promise
@@ -71,7 +79,9 @@ class PredictionSet:
         return [self.classes[own].tolist() for own in self.contains]
 
 
-def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: bool = False) -> PredictionSet:
+def predict_set(
+    classifier, X, X_known, y_known, level: float = 0.9, by_class: bool = False, groups=None
+) -> PredictionSet:
     """Return sets of classes that hold the true one with probability ``level`` at least, be the model right or wrong.
 
     A classifier by ``inference="exact"`` takes the rows of its fit as those whose class is known, and uses each twice:
@@ -93,6 +103,10 @@ def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: b
     by_class : bool, default False
         True to keep the promise within each class: a row is then compared with rows of that class alone. A class
         of fewer than 1/(1 - level) - 1 known rows is in every set.
+    groups : array, shape (known rows,), optional
+        Label of what a known row belongs to, where rows belong together: a patient, a batch, a day. The known rows are
+        then rows that no classifier has learned from, each group weighs one, and the promise holds for a row of a new
+        group.
 
     Returns
     -------
@@ -117,15 +131,16 @@ def predict_set(classifier, X, X_known, y_known, level: float = 0.9, by_class: b
     check_level("level", level)
     check_flag("by_class", by_class)
     exact = getattr(getattr(classifier, "posterior_", None), "kind", None) == "exact"
-    return PredictionSet(
-        (_full if exact else _split)(classifier, X, X_known, y_known, by_class), classifier.classes_, level
-    )
+    if exact and groups is None:
+        return PredictionSet(_full(classifier, X, X_known, y_known, by_class), classifier.classes_, level)
+    group = group_codes(groups, len(y_known))
+    return PredictionSet(_split(classifier, X, X_known, y_known, by_class, group), classifier.classes_, level)
 
 
 # -- split: rows that were not learned from ----------------------------------------------------------------------------
 
 
-def _split(classifier, X, X_known, y_known, by_class):
+def _split(classifier, X, X_known, y_known, by_class, group):
     _, codes = class_codes(class_labels(y_known), classifier.classes_)
     known = log_odds(classifier.predict_log_proba(X_known))
     if len(known) != len(codes):
@@ -134,10 +149,13 @@ def _split(classifier, X, X_known, y_known, by_class):
         _refuse_rows_of_fit(classifier, X_known, y_known)
     new = log_odds(classifier.predict_log_proba(X))
     own, result = known[np.arange(len(codes)), codes], np.empty(new.shape)
+    group = np.arange(len(codes)) if group is None else group
     for k in range(new.shape[1]):
-        among = own[codes == k] if by_class else own
-        result[:, k] = 1 + np.searchsorted(np.sort(among), new[:, k], side="right")
-        result[:, k] /= len(among) + 1
+        among = np.flatnonzero(codes == k) if by_class else np.arange(len(codes))
+        among = among[np.argsort(own[among])]
+        _, place, size = np.unique(group[among], return_inverse=True, return_counts=True)
+        strange = np.append(0.0, np.cumsum(1 / size[place]))  # each group weighs one
+        result[:, k] = (1 + strange[np.searchsorted(own[among], new[:, k], side="right")]) / (len(size) + 1)
     return result
 
 
@@ -147,8 +165,8 @@ def _refuse_rows_of_fit(classifier, X, y) -> None:
     except ValueError:
         return
     raise ValueError(
-        "X_known and y_known are the rows of the fit, which is not exact: give rows that it has not learned from, or "
-        "fit by inference='exact'"
+        "X_known and y_known are the rows of the fit: give rows that it has not learned from, or fit by "
+        "inference='exact' and give no groups"
     )
 
 
@@ -174,7 +192,7 @@ def _full(classifier, X, X_known, y_known, by_class):
         raise ValueError(f"predict_set(): {error}. Rows with weights are not exchangeable: fit without") from None
     unknown = classifier._read(X)
     known, new = _singles(template, rows), _singles(template, unknown)
-    rest = _own_class(all_but_one(summed, np.arange(len(codes)), 0), codes)
+    rest = _own_class(all_but_one(summed, departures(len(codes)), 0), codes)
     width = len(classifier.classes_) * sum(a[0].size for s in rest.values() for a in _arrays(s).values())
     result = np.empty((count_rows(template.blocks(unknown)), len(classifier.classes_)))
     for i, k in np.ndindex(*result.shape):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.rows import Rows, sample
+from bayesgen.averaging.rows import HeldOut, Rows, effective, sample
 from bayesgen.averaging.views import FittedView, View
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.moments import grouped_moments
@@ -32,12 +32,12 @@ def candidates(covariance: str, shared: bool) -> list[GaussianMember]:
     return [GaussianMember(name, rho, kappa, s) for rho in rhos for s in shrinkages for kappa in kappas]
 
 
-def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
+def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool, group=None):
     """Return the prior of the strength that leave-one-out chooses, an average of all strengths; see the module.
 
     The priors follow the pooled covariance and the mean of the rows (`bayesgen.averaging.reference`), and are worked
-    out anew without each row, which leaves by one unit of its weight. If there are more than 1,000 rows, a stratified
-    sample is left out, each class weighted back to its part.
+    out anew without each row, which leaves by one unit of its weight, or with its whole group. If there are more than
+    1,000 rows, a stratified sample is left out, each class weighted back to its part.
 
     Parameters
     ----------
@@ -49,6 +49,8 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
         Their classes and weights.
     covariance, shared
         As in `GaussianDiscriminantClassifier`.
+    group : int array, shape (n,), optional
+        The group of each row.
 
     Returns
     -------
@@ -63,13 +65,14 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool):
     view = View(warp, None, np.zeros_like(statistics.mean), np.arange(len(log_class)))
     fitted = FittedView(view, tuple(candidates(covariance, shared)), warp.moments(statistics))
     places = sample(codes, _MOST, np.random.default_rng(0))
-    table = Rows(x, np.empty((len(x), 0), np.intp), codes, weight, (), len(log_class))
+    table = Rows(x, np.empty((len(x), 0), np.intp), codes, weight, (), len(log_class), group)
     own, chosen = codes[places], weight[places]
-    removed = np.minimum(1.0, chosen)
-    density = fitted.left_out(table.take(places), removed, lambda i: table.without(places[i], removed[i]))
+    density = fitted.left_out(HeldOut.of(table, places))
     score = log_softmax(density + log_class, axis=2)[:, np.arange(len(own)), own]
     share = statistics.n / np.bincount(own, chosen, len(log_class)).clip(1e-300)
-    member = mean_strength(fitted.members, score @ (chosen * share[own]))
+    scored = chosen * share[own]
+    worth = effective(scored, None if group is None else group[places]) / scored.sum()
+    member = mean_strength(fitted.members, score @ scored * worth)
     prior: Any = member.prior(fitted.reference)._untied()
     mean = warp.location + warp.scale * prior.mean
     if member.diagonal:

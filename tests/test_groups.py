@@ -1,0 +1,228 @@
+"""Rows that belong together: they are left out together, so that scores and weights suit rows of new groups."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
+
+from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen.comparison import compare_models
+from bayesgen.inspection import predict_set
+from bayesgen.inspection.probabilities import log_odds
+from bayesgen.models import NormalInverseWishart
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+PRIOR = NormalInverseWishart(np.full(4, 4.0), 0.1, 8.0, np.eye(4))
+
+
+def clinic(patients, visits, seed, effect=0.0):
+    """Visits of patients who are alike in all their visits, and whose class moves the first column by ``effect``."""
+    rng = np.random.default_rng(seed)
+    patient, y = np.repeat(np.arange(patients), visits), rng.integers(0, 2, patients)
+    centre = rng.normal(size=(patients, 3))
+    centre[:, 0] += effect * y
+    return centre[patient] + 0.3 * rng.normal(size=(len(patient), 3)), y[patient], patient
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")  # of labels at random it is right
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_scores_and_probabilities_suit_new_patients(effect):
+    X, y, patient = clinic(60, 4, 0, effect)
+    new, truth, _ = clinic(500, 1, 1, effect)
+    plain, grouped = AveragedClassifier().fit(X, y), AveragedClassifier().fit(X, y, groups=patient)
+    losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
+    assert losses[1] < losses[0] - 0.05
+    assert abs(-grouped.scores_["nested"] - losses[1]) < 0.1 < abs(-plain.scores_["nested"] - losses[0])
+
+
+def test_groups_of_one_row_are_no_groups():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    X[y == 1] += 1.5
+    alone, none = rng.permutation(40), np.full(40, np.nan)
+    expected = AveragedClassifier().fit(X, y)
+    for groups in (alone, none, pd.Series(alone).astype(str)):
+        found = AveragedClassifier().fit(X, y, groups=groups)
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-7)
+        assert found.scores_["nested"] == pytest.approx(expected.scores_["nested"], abs=1e-6)
+
+
+def test_neither_names_of_groups_nor_the_order_of_rows_change_anything():
+    X, y, patient = clinic(20, 3, 0, 1.0)
+    expected = AveragedClassifier().fit(X, y, groups=patient).predict_proba(X)
+    order, names = np.random.default_rng(0).permutation(60), np.random.default_rng(1).permutation(20)
+    found = AveragedClassifier().fit(X[order], y[order], groups=names[patient][order]).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_a_weight_of_two_is_a_row_twice_in_its_group_and_of_zero_is_none():
+    X, y, patient = clinic(20, 3, 0, 1.0)
+    weight = np.arange(60) % 3
+    expected = AveragedClassifier().fit(X, y, weight, groups=patient).predict_proba(X)
+    rows = np.repeat(np.arange(60), weight)
+    found = AveragedClassifier().fit(X[rows], y[rows], groups=patient[rows]).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_equal_rows_of_two_patients_stay_two():
+    X, y, patient = clinic(30, 2, 0, 1.0)
+    X, y = np.round(X), y
+    twice, both = np.concatenate([X, X]), np.concatenate([y, y])
+    apart = AveragedClassifier().fit(twice, both, groups=np.concatenate([patient, patient + 30]))
+    together = AveragedClassifier().fit(twice, both, groups=np.concatenate([patient, patient]))
+    assert apart.scores_["nested"] > together.scores_["nested"]
+
+
+def test_a_class_of_one_group_is_named():
+    with pytest.warns(UserWarning, match=r"all rows of \[2\] are of one group"):
+        AveragedClassifier().fit(IRIS[::3], SPECIES[::3], groups=np.where(SPECIES == 2, 0, 1 + np.arange(150) % 7)[::3])
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem"),
+    [
+        (np.arange(149), "one label for each of the 150 rows"),
+        (np.zeros((150, 2)), "one label for each of the 150 rows"),
+        (["ward 1"] * 150, "one group only"),
+        ([[1]] * 150, "one label for each"),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups, problem):
+    with pytest.raises(ValueError, match=problem):
+        AveragedClassifier().fit(IRIS, SPECIES, groups=groups)
+
+
+# -- single models
+
+
+@pytest.mark.parametrize("model", [NaiveBayesClassifier(), GaussianDiscriminantClassifier(prior=PRIOR)])
+def test_a_row_is_predicted_from_the_rows_of_all_other_groups(model):
+    X, y, patient = IRIS[::2], SPECIES[::2], np.random.default_rng(0).integers(0, 9, 75)
+    whole = clone(model).fit(X, y)
+    left = whole.leave_one_out(X, y, groups=patient)
+    for one in range(9):
+        own = patient == one
+        rest = whole.model_.update(whole.model_.statistics(whole._read(X[~own]), y[~own]))
+        np.testing.assert_allclose(left.log_joint[own], rest.log_predictive(whole._read(X[own])), rtol=1e-9)
+    assert left.conditional.sum() < whole.leave_one_out(X, y).conditional.sum() + 5
+    assert left.se == pytest.approx(3 * np.bincount(patient, left.joint).std(ddof=1))
+
+
+def test_groups_of_one_row_leave_as_rows():
+    whole = NaiveBayesClassifier().fit(IRIS, SPECIES)
+    alone = whole.leave_one_out(IRIS, SPECIES, groups=np.arange(150))
+    np.testing.assert_array_equal(alone.log_joint, whole.leave_one_out(IRIS, SPECIES).log_joint)
+
+
+def test_an_exponent_is_chosen_for_new_patients():
+    base, losses = NaiveBayesClassifier(exponent="loo"), []
+    for seed in range(5):
+        X, y, patient = clinic(40, 6, seed)  # nothing to learn, but who is who
+        new, truth, _ = clinic(500, 1, 10 + seed)
+        plain, grouped = clone(base).fit(X, y), clone(base).fit(X, y, groups=patient)
+        assert grouped.exponent_ < plain.exponent_
+        losses.append([log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)])
+    assert np.diff(np.mean(losses, 0)) < -0.01
+    alone = clone(base).fit(X, y, groups=np.arange(240))
+    assert alone.exponent_ == pytest.approx(plain.exponent_, rel=1e-6)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_prior_is_chosen_for_new_patients(shared):
+    X, y, patient = clinic(15, 6, 0, 1.0)
+    base = GaussianDiscriminantClassifier(prior="loo", shared=shared)
+    plain, grouped = clone(base).fit(X, y), clone(base).fit(X, y, groups=patient)
+    alone = clone(base).fit(X, y, groups=np.arange(90))
+    np.testing.assert_allclose(alone.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+    new, truth, _ = clinic(500, 1, 1, 1.0)
+    losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
+    assert losses[1] < losses[0]
+
+
+# -- sets, comparison
+
+
+def test_sets_cover_rows_of_new_groups():
+    held = []
+    for seed in range(40):
+        X, y, patient = clinic(40, 6, seed, 1.0)
+        X, y, patient = (np.delete(a, np.arange(0, 120, 7), 0) for a in (X, y, patient))  # groups of two sizes
+        new, truth, _ = clinic(50, 1, 1000 + seed, 1.0)
+        classifier = NaiveBayesClassifier().fit(X[patient >= 30], y[patient >= 30])
+        known = patient < 30
+        found = predict_set(classifier, new, X[known], y[known], 0.8, groups=patient[known])
+        held.append(found.contains[np.arange(50), truth].mean())
+    assert 0.8 - 3 * np.std(held) / np.sqrt(40) < np.mean(held) < 0.8 + 1 / 31 + 3 * np.std(held) / np.sqrt(40)
+
+
+def test_a_set_by_groups_counts_shares():
+    X, y, patient = clinic(12, 3, 0, 1.0)
+    classifier = NaiveBayesClassifier().fit(*clinic(20, 1, 1, 1.0)[:2])
+    scores = log_odds(classifier.predict_log_proba(X))
+    own = scores[np.arange(36), y]
+    found = predict_set(classifier, X[:4], X, y, groups=patient).p_value
+    shares = pd.DataFrame({f"{i} {k}": own <= scores[i, k] for i in range(4) for k in range(2)}).groupby(patient).mean()
+    np.testing.assert_allclose(found.ravel(), (1 + shares.sum()) / 13)
+
+
+def test_a_comparison_holds_out_patients():
+    X, y, patient = clinic(60, 4, 0)
+    models = ["base rate", "averaged", "naive Bayes"]
+    plain, grouped = compare_models(X, y, models), compare_models(X, y, models, groups=patient)
+    for one in range(60):
+        assert len(set(grouped.fold[patient == one])) == 1
+    assert plain.table.loc["averaged", "log_loss"] < 0.65 < grouped.table.loc["averaged", "log_loss"] < 0.8
+    losses = grouped.log_losses("base rate")
+    sums = np.bincount(patient, losses - losses.mean())
+    assert grouped.table.loc["base rate", "standard_error"] == pytest.approx(np.sqrt(60) * sums.std(ddof=1) / 240)
+
+
+def test_a_comparison_takes_the_folds_of_scikit_learn():
+    X, y = IRIS[::2], SPECIES[::2]
+    splits = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
+    found = compare_models(X, y, ["naive Bayes"], folds=splits)
+    assert all((found.fold[test] == number).all() for number, (_, test) in enumerate(splits, 1))
+    later = compare_models(X, y, ["naive Bayes"], folds=list(TimeSeriesSplit(3).split(X)))
+    np.testing.assert_array_equal(later.learned("naive Bayes"), later.fold == 3)  # where all classes have been seen
+    assert "no row of the classes [2]" in later.notes[1].text
+    mixed = np.random.default_rng(0).permutation(75)
+    later = compare_models(X[mixed], y[mixed], ["naive Bayes"], folds=list(TimeSeriesSplit(3).split(X)))
+    assert np.isfinite(later.table.loc["naive Bayes", "log_loss"]) and later.learned("naive Bayes").sum() == 54
+
+
+@pytest.mark.parametrize(
+    ("folds", "problem"),
+    [
+        ([([0, 1], [2]), ([0, 1], [2])], "row 2 held out 2 times"),
+        ([([0, 1], [75])], "no places in 0, ..., 74"),
+        ([[0, 1, 2]], "pairs of int arrays"),
+        ([], "no fold"),
+    ],
+)
+def test_folds_that_are_none_are_refused(folds, problem):
+    with pytest.raises(ValueError, match=problem):
+        compare_models(IRIS[::2], SPECIES[::2], ["naive Bayes"], folds=folds)
+
+
+# -- columns that name what rows belong to
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_a_column_that_names_patients_is_told_of(kind):
+    X, y, patient = clinic(60, 4, 0)
+    names = np.random.default_rng(1).permutation(1000)[:60]
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(number=names[patient].astype(kind))
+    with pytest.warns(UserWarning, match=r"column 'number' seems to name .* 240 rows share 60 values"):
+        AveragedClassifier(components=False).fit(table, y)
+    AveragedClassifier(components=False).fit(table.drop(columns="number"), y)  # no other column does
+
+
+def test_ages_and_counts_name_nobody():
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 70, 400)
+    y = (age + rng.normal(0, 3, 400) > 45).astype(int)
+    table = pd.DataFrame({"age": age, "children": rng.poisson(2.0, 400), "town": rng.integers(0, 30, 400).astype(str)})
+    AveragedClassifier(components=False).fit(table, y)
