@@ -9,6 +9,8 @@ import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
 from bayesgen import AveragedClassifier, inspection
+from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.member import Product
 from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 
 MP = mpmath.mp.clone()
@@ -101,6 +103,10 @@ def exact(classifier, row, codes):
                 * np.array([float(MP.exp(f - max(scores))) for f in scores])
                 / float(MP.fsum(MP.exp(f - max(scores)) for f in scores))
             )
+        elif isinstance(member, ForestMember) and w:  # beyond its rows it says what it says at their edge
+            part = next(own for own in average.taking("table") if member in own.members)
+            density = part.log_density(x, np.array([codes], int).reshape(1, -1), [0])[0, 0]
+            probability += w * (softmax(tau * density + log_prior) + part.least * np.exp(log_prior)) / (1 + part.least)
         elif w or v:
             density = np.zeros(len(log_prior)) if member.numbers is None else numbers[member.numbers]
             probability += w * softmax(tau * density + log_prior)
@@ -118,7 +124,7 @@ def exact(classifier, row, codes):
 def used_views(average):
     """The views, each with the members that have some weight."""
     both = zip(average.members, average.weights, average.density_weights, strict=True)
-    used = {member.numbers for member, w, v in both if (w or v) and not isinstance(member, SoftmaxMember)}
+    used = {member.numbers for member, w, v in both if (w or v) and isinstance(member, Product)}
     return [(view, [m for m in view.members if m in used]) for view in average.taking("numbers")]
 
 

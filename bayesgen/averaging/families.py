@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from bayesgen.averaging.categories import CategoryMember
+from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.member import Member
 from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.core.registry import earlier
 
-FAMILIES: list[type[Member]] = [GaussianMember, MixtureMember, CategoryMember, SoftmaxMember]
+FAMILIES: list[type[Member]] = [GaussianMember, MixtureMember, CategoryMember, SoftmaxMember, ForestMember]
 
 _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 

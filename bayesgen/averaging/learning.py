@@ -10,7 +10,7 @@ sample of rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from bayesgen.averaging.training import Setting, Training
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
+_LEARN_TREES = 100_000  # rows that members learn from that are no sums
 _MOST = 1000  # rows that are left out
 _SECONDS = 3.0  # about how long leaving out may take
 
@@ -40,16 +41,24 @@ class LeftOut:
         Log of the class probabilities without row i.
     codes, weight : array, shape (n,)
         Class of each row, and weight in the score.
+    least : array, shape (M,)
+        The s of each member; see `temper.log_probability`.
     """
 
     density: np.ndarray
     log_prior: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
+    least: np.ndarray
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
-        return LeftOut(self.density[:, places], self.log_prior[places], self.codes[places], self.weight[places])
+        own = self.density[:, places], self.log_prior[places], self.codes[places], self.weight[places]
+        return LeftOut(*own, self.least)
+
+    def log_q(self, exponents) -> np.ndarray:
+        """Return the log probability of the class of each row under every member, (M, n)."""
+        return self.own(temper.log_probability(self.density, self.log_prior, exponents, self.least))
 
     def own(self, values) -> np.ndarray:
         """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
@@ -78,8 +87,6 @@ class Split:
         Places of the rows left out in the sample.
     fold : int array, shape (s,), or None
         Fold of each row of the sample; None where views are learned once.
-    own_fold : int array, shape (n,)
-        Fold of each row left out, for members that are learned from these rows alone.
     seeds : int array, shape (FOLDS + 1,)
         Seeds of the folds, and of all rows.
     """
@@ -92,7 +99,6 @@ class Split:
     at: np.ndarray
     out: np.ndarray
     fold: np.ndarray | None
-    own_fold: np.ndarray
     seeds: np.ndarray
 
     def folds(self) -> Iterator[tuple[np.ndarray, Rows, Any]]:
@@ -152,17 +158,11 @@ def fit_average(
     for family in fitted:
         if not family.folds:
             _leave_out(split, np.ones(len(split.left), bool), fitted[family], density[family])
-    left = split.left.take(slice(None), split.scored)
+    learned, out, fold = _learned(split, rng)
+    training = Training(learned, learned, bend, split.seeds[-1])
     for family in groups:
         if not family.subtracts:
-            fitted[family] = family.fit(groups[family], Training(left, left, bend, split.seeds[-1]))
-            density[family] = [np.zeros((len(p.members), len(left), data.classes)) for p in fitted[family]]
-            for j in np.unique(split.own_fold):
-                here = split.own_fold == j
-                if not here.all():
-                    rest = left.take(~here)
-                    again = family.fit(groups[family], Training(rest, rest, bend, split.seeds[-1]))
-                    _leave_out(replace(split, left=left), here, again, density[family])
+            fitted[family], density[family] = family.fit_and_leave_out(groups[family], training, out, fold)
     parts = [part for family in groups for part in fitted[family]]
     every = [own for family in groups for own in density[family]]
     return _weigh(split, parts, every, concentration, method)
@@ -171,11 +171,31 @@ def fit_average(
 def _sample(data: Rows, rng):
     """Return the distinct rows, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
-        columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
-        return data.take(*rows.distinct(columns, data.codes, data.weight)), None, rng
+        return _distinct(data)[0], None, rng
     places = rows.sample(data.codes, _LEARN, rng)
     sample = data.take(places)
     return data.take(places, _weighted_back(sample, data)), places, rng
+
+
+def _distinct(data: Rows) -> tuple[Rows, np.ndarray]:
+    """Return the distinct rows with their weights, and which of them each row is."""
+    columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
+    first, total, which = rows.distinct(columns, data.codes, data.weight)
+    return data.take(first, total), which
+
+
+def _learned(split: Split, rng) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return distinct rows for members that learn from rows, the places of the rows left out, and their folds."""
+    if split.fold is not None:
+        return split.sample, split.out, split.fold[split.out]
+    places, at = np.arange(len(split.data)), split.at
+    if len(places) > _LEARN_TREES:
+        places = np.union1d(rows.sample(split.data.codes, _LEARN_TREES, rng), at)
+        at = np.searchsorted(places, at)
+    some = split.data.take(places)
+    learned, which = _distinct(some.take(slice(None), _weighted_back(some, split.data)))
+    out, own = np.unique(which[at], return_inverse=True)
+    return learned, which[at], rows.folds(learned.codes[out], FOLDS // 2, rng)[own]
 
 
 def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
@@ -188,8 +208,7 @@ def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
     left, at = sample.take(out), out if places is None else places[out]
     removed = np.minimum(1.0, left.weight if few else data.weight[at])
     scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data)
-    own_fold = rows.folds(left.codes, FOLDS // 2, rng) if fold is None else fold[out]
-    return Split(data, sample, left, removed, scored, at, out, fold, own_fold, seeds)
+    return Split(data, sample, left, removed, scored, at, out, fold, seeds)
 
 
 def _leave_out(split: Split, here, fitted, density) -> None:
@@ -222,10 +241,11 @@ def _weigh(split: Split, parts, densities, concentration, method):
         for columns in ("numbers", "categories", "table")
     )
     density = average.products(numbers, categories, len(rows_left), data.classes)
-    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored)
+    least = average.least(parts)
+    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored, least)
     members = average.members_of(parts)
     whole = average.generative(members, parts)
-    prior = stack.prior_mass(members)
+    prior = stack.prior_mass(members, data.weight.sum())
     expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.weight.sum())
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
@@ -238,7 +258,7 @@ def _weigh(split: Split, parts, densities, concentration, method):
         joint = left.own(left.density[whole]) + left.own(left.log_prior)
         density_weights = np.zeros(len(members))
         density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.weight.sum()))
-    log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
+    log_q = left.log_q(exponents)
     share = left.weight / left.weight.sum()
     scores = {
         "members": log_q @ share,
@@ -256,7 +276,7 @@ def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
     """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
     last, tolerance = (1e-9, 1e-7) if heavy is None else (1e-3, 1e-5)
     exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
-    log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
+    log_q = left.log_q(exponents)
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.weight.sum()), heavy, tolerance)
     # The full score would be too sure of differences that are known only up to their standard error.
@@ -272,7 +292,5 @@ def _nested(left: LeftOut, prior, mode, method, start) -> float:
         here = fold == j
         rest = left.take(~here if len(fold) > 1 else here)
         exponents, weights = _choose(rest, prior, mode, method, *start)
-        part = left.take(here)
-        log_q = part.own(temper.log_probability(part.density, part.log_prior, exponents))
-        score[here] = average.mixed(log_q, weights)
+        score[here] = average.mixed(left.take(here).log_q(exponents), weights)
     return float(score @ left.weight / left.weight.sum())

@@ -52,7 +52,7 @@ class Rows:
 
 
 def distinct(columns, codes, weight):
-    """Return the places of the distinct rows, sorted by class and entries, and the sum of weights of each.
+    """Return the places of the distinct rows, sorted by class and entries, their weights, and which each row is.
 
     Parameters
     ----------
@@ -67,6 +67,9 @@ def distinct(columns, codes, weight):
     -------
     first : int array, shape (m,)
     total : array, shape (m,)
+        The sum of weights of the rows that are identical.
+    which : int array, shape (n,)
+        The place of each row among the distinct ones.
     """
     # A gap comes before every number, whatever the units; -0 is 0.
     keys = [codes, *np.where(np.isnan(columns), -np.inf, columns + 0.0).T]
@@ -76,7 +79,9 @@ def distinct(columns, codes, weight):
     for key in keys:
         in_order = key[order]
         new[1:] |= in_order[1:] != in_order[:-1]
-    return order[new], np.add.reduceat(weight[order], np.flatnonzero(new))
+    which = np.empty(len(codes), np.intp)
+    which[order] = np.cumsum(new) - 1
+    return order[new], np.add.reduceat(weight[order], np.flatnonzero(new)), which
 
 
 def folds(codes, count: int, rng) -> np.ndarray:

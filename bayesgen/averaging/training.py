@@ -74,6 +74,12 @@ class Training:
     bend: bool = True
     seed: int = 0
 
+    def without(self, places) -> "Training":
+        """Return the training on all rows but some."""
+        rest = np.delete(np.arange(len(self.rows)), places)
+        rows = self.rows.take(rest)
+        return Training(rows, rows, self.bend, self.seed)
+
     @functools.cached_property
     def warp(self) -> Warp:
         """The bends of the columns."""
