@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, inspection, load, plot
-from bayesgen.averaging import average, draws, learning, views
+from bayesgen.averaging import average, draws, learning, softmax, views
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.program import same
 
@@ -343,6 +343,21 @@ def test_weights_from_a_sample_of_many_rows(monkeypatch):
     np.testing.assert_allclose(part.average_.class_weight, np.bincount(y))
     assert part.scores_["base_rate"] == pytest.approx(whole.scores_["base_rate"], rel=1e-3)
     assert np.abs(part.predict_proba(X) - whole.predict_proba(X)).mean() < 0.04
+
+
+@pytest.mark.parametrize("learn", [5000, 150])
+def test_softmax_members_learn_from_all_rows_though_few_are_left_out(monkeypatch, learn):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    X = rng.normal(size=(600, 2)) + y[:, None]
+    monkeypatch.setattr(learning, "_MOST", 100)
+    monkeypatch.setattr(learning, "_LEARN", learn)
+    classifier = AveragedClassifier(bend=False, components=False).fit(X, y)
+    assert classifier.scores_["rows"] == 100
+    np.testing.assert_allclose(classifier.average_.taking("table")[0].warp.location, X.mean(0))
+    monkeypatch.setattr(softmax, "_CELLS", 6 * 200)  # two classes of three coefficients
+    part = clone(classifier).fit(X, y).average_.taking("table")[0]
+    assert 0 < np.abs(part.warp.location - X.mean(0)).max() < 0.2
 
 
 # -- what it refuses, and what it warns of

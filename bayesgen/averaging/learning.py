@@ -174,7 +174,7 @@ def _sample(data: Rows, rng):
         return _distinct(data)[0], None, rng
     places = rows.sample(data.codes, _LEARN, rng)
     sample = data.take(places)
-    return data.take(places, _weighted_back(sample, data)), places, rng
+    return data.take(places, rows.weighted_back(sample, data)), places, rng
 
 
 def _distinct(data: Rows) -> tuple[Rows, np.ndarray]:
@@ -193,7 +193,7 @@ def _learned(split: Split, rng) -> tuple[Rows, np.ndarray, np.ndarray]:
         places = np.union1d(rows.sample(split.data.codes, _LEARN_TREES, rng), at)
         at = np.searchsorted(places, at)
     some = split.data.take(places)
-    learned, which = _distinct(some.take(slice(None), _weighted_back(some, split.data)))
+    learned, which = _distinct(some.take(slice(None), rows.weighted_back(some, split.data)))
     out, own = np.unique(which[at], return_inverse=True)
     return learned, which[at], rows.folds(learned.codes[out], FOLDS // 2, rng)[own]
 
@@ -207,7 +207,7 @@ def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
     out = rows.sample(sample.codes, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
     left, at = sample.take(out), out if places is None else places[out]
     removed = np.minimum(1.0, left.weight if few else data.weight[at])
-    scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data)
+    scored = left.weight if few and len(left) == len(data) else rows.weighted_back(left, data)
     return Split(data, sample, left, removed, scored, at, out, fold, seeds)
 
 
@@ -220,13 +220,6 @@ def _leave_out(split: Split, here, fitted, density) -> None:
 
     for part, own in zip(fitted, density, strict=True):
         own[:, here] = part.left_out(left, removed, anew)
-
-
-def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
-    """Return weights of a sample under which each class has its share of all rows."""
-    own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
-    weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
-    return weight * (sample.weight.sum() / weight.sum())
 
 
 def _weigh(split: Split, parts, densities, concentration, method):

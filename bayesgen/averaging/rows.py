@@ -92,6 +92,13 @@ def folds(codes, count: int, rng) -> np.ndarray:
     return result
 
 
+def weighted_back(sample: Rows, data: Rows) -> np.ndarray:
+    """Return weights of a sample under which each class has its share of all rows."""
+    own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
+    weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
+    return weight * (sample.weight.sum() / weight.sum())
+
+
 def sample(codes, size: int, rng) -> np.ndarray:
     """Draw places of rows without replacement: equally many from each class, or all rows of a smaller class."""
     if size >= len(codes):

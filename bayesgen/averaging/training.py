@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.averaging.gaps import Filling, Missing
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import finite
@@ -79,6 +79,15 @@ class Training:
         rest = np.delete(np.arange(len(self.rows)), places)
         rows = self.rows.take(rest)
         return Training(rows, rows, self.bend, self.seed)
+
+    def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":
+        """Return the training on a stratified sample with the rows at some places, and their places in it."""
+        if len(self.rows) <= max(count, len(out)):
+            return self, out
+        places = np.union1d(sample(self.rows.codes, count, np.random.default_rng(self.seed)), out)
+        rows = self.rows.take(places)
+        rows = rows.take(slice(None), weighted_back(rows, self.rows))
+        return Training(rows, rows, self.bend, self.seed), np.searchsorted(places, out)
 
     @functools.cached_property
     def warp(self) -> Warp:
