@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier
 
 import bayesgen as bg
-from bayesgen.averaging import forest
+from bayesgen.averaging import boosted, forest
+from bayesgen.averaging.boosted import BoostedMember, BoostedMembers
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Training
@@ -134,3 +136,47 @@ def test_a_file_whose_trees_lead_astray_is_refused(board, tmp_path, change, word
     broken.save(tmp_path / "board.nc")
     with pytest.raises(ValueError, match=words):
         bg.load(tmp_path / "board.nc")
+
+
+# -- boosted trees ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosted_trees_say_what_scikit_learn_says(classes):
+    rows = table(240)
+    rows = replace(rows, codes=rows.codes % classes, classes=classes)
+    part = BoostedMembers.of((BoostedMember(8), BoostedMember(31)), rows)
+    z = boosted.numbered(rows.x, rows.c)
+    for leaves, own in zip((8, 31), part.log_density(rows.x, rows.c, [0, 1]), strict=True):
+        peer = HistGradientBoostingClassifier(
+            learning_rate=0.15, max_iter=60, max_leaf_nodes=leaves, min_samples_leaf=16, early_stopping=False
+        ).fit(z, rows.codes)
+        np.testing.assert_allclose(np.exp(own + part.log_prior), peer.predict_proba(z), atol=1e-12)
+
+
+def test_a_class_that_a_fold_lacks_is_rare_in_it():
+    rows = replace(table(240), classes=4)
+    part = BoostedMembers.of((BoostedMember(8),), rows)
+    probability = np.exp(part.log_density(rows.x, rows.c, [0])[0] + part.log_prior)
+    np.testing.assert_allclose(probability.sum(1), 1)
+    assert 0 < probability[:, 3].max() < 0.01
+
+
+def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (600, 6)).astype(float)  # a rule of three columns, which no other member has
+    y = ((X[:, 0] > 1) ^ (X[:, 1] > 1) ^ (X[:, 2] > 1)).astype(int)
+    few, many = (bg.AveragedClassifier(components=False).fit(X[:n], y[:n]) for n in (199, 400))
+    assert "boosted" not in set(few.summary()["kind"])
+    own = many.summary().query("kind == 'boosted'")
+    assert sorted(own["leaves"]) == [8, 31] and own["weight"].sum() > 0.5
+    assert log_loss(y[400:], many.predict_proba(X[400:])) < 0.3
+    many.save(tmp_path / "rule.nc")
+    again = bg.load(tmp_path / "rule.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), many.predict_proba(X))
+    boosters = many.average_.parts[-1]
+    wrong = replace(boosters, score=boosters.score + 1)
+    vars(again)["average_"] = replace(many.average_, parts=(*many.average_.parts[:-1], wrong))
+    again.save(tmp_path / "wrong.nc")
+    with pytest.raises(ValueError, match="boosted trees add to other classes"):
+        bg.load(tmp_path / "wrong.nc")

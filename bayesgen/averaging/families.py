@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussian import GaussianMember
@@ -12,7 +13,14 @@ from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.core.registry import earlier
 
-FAMILIES: list[type[Member]] = [GaussianMember, MixtureMember, CategoryMember, SoftmaxMember, ForestMember]
+FAMILIES: list[type[Member]] = [
+    GaussianMember,
+    MixtureMember,
+    CategoryMember,
+    SoftmaxMember,
+    ForestMember,
+    BoostedMember,
+]
 
 _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 

@@ -43,8 +43,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
     under priors of several strengths; as mixtures of 2 to 8 of these; as categories that are independent or depend on
     one another; as products of both for mixed tables; and by the class prior alone. Beside them stand penalised softmax
-    regressions, and a random forest for classes that begin at a threshold or follow rules. Numeric columns are bent
-    towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
+    regressions, and, for classes that begin at a threshold or follow rules, a random forest and, from 200 rows on,
+    boosted trees. Numeric columns are bent towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     components : bool, default True
         Whether members with several components per class take part. They take most of the time.
     discriminative : bool, default True
-        Whether penalised softmax regressions and a random forest take part, for data that no generative member fits.
-        They have no density of a row.
+        Whether penalised softmax regressions, a random forest and boosted trees take part, for data that no generative
+        member fits. They have no density of a row.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -276,9 +276,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Returns
         -------
         DataFrame
-            A row for each member, with the columns "kind" (generative, softmax, forest, base rate), "components",
-            "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "exponent", "weight"
-            and "log score", the mean over rows left out.
+            A row for each member, with the columns "kind" (generative, softmax, forest, boosted, base rate),
+            "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "leaves"
+            (of a boosted tree), "exponent", "weight" and "log score", the mean over rows left out.
         """
         check_is_fitted(self)
         return members(self)

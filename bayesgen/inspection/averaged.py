@@ -127,8 +127,9 @@ def members(classifier):
     Returns
     -------
     DataFrame
-        Columns "kind" (generative, softmax, forest, base rate), "components", "covariance", "rho", "kappa", "shrinkage"
-        (of the numbers), "categories", "strength", "exponent", "weight" and "log score", the mean over rows left out.
+        Columns "kind" (generative, softmax, forest, boosted, base rate), "components", "covariance", "rho", "kappa",
+        "shrinkage" (of the numbers), "categories", "strength", "leaves" (of a boosted tree), "exponent", "weight" and
+        "log score", the mean over rows left out.
 
     Examples
     --------
