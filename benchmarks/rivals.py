@@ -98,7 +98,7 @@ def contenders(X: pd.DataFrame) -> dict:
         del rivals["logistic, Yeo-Johnson"]
     ours = {
         "bayesgen naive Bayes": bg.NaiveBayesClassifier(),
-        "bayesgen averaged, one component": AveragedClassifier(components=False),
+        "bayesgen averaged, one component": AveragedClassifier(members=["gaussian", "category", "softmax"]),
         "bayesgen averaged": AveragedClassifier(),
         "bayesgen averaged, loo": AveragedClassifier(weights="loo"),
     }

@@ -171,7 +171,7 @@ def test_rows_of_any_size_have_their_limit(case):
 def test_far_rows_with_categories_and_gaps_are_finite():
     X, y = table(3)
     frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.array(["p", "q"])[(y > 0).astype(int)])
-    classifier = AveragedClassifier(components=False).fit(frame, y)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(frame, y)
     far = frame.iloc[::6].assign(b=-(10.0 ** np.arange(60, 160, 10)))
     far.iloc[::2, 2] = np.nan
     probability, joint = classifier.predict_proba(far), classifier.predict_joint_log_proba(far)
@@ -188,7 +188,7 @@ def test_far_rows_with_categories_and_gaps_are_finite():
 )
 def test_questions_without_a_limit_name_row_and_column(question):
     X, y = table(2)
-    classifier = AveragedClassifier(bend=False, components=False).fit(X, y)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], bend=False).fit(X, y)
     with pytest.raises(ValueError, match=r"column 'x1': value -1e\+149 in row 1 is too far from the rows of the fit"):
         ask = functools.partial(question, classifier) if callable(question) else getattr(classifier, question)
         ask([[1.0, -1.0], [np.nan, -1e149]])
@@ -197,6 +197,6 @@ def test_questions_without_a_limit_name_row_and_column(question):
 def test_what_columns_add_is_finite_where_a_probability_is_nothing():
     """An unbalanced class loses by its degrees of freedom: 8 rows against 36, at 1e90."""
     X, y = table(2)
-    classifier = AveragedClassifier(components=False, discriminative=False, weights="evidence").fit(X, y)
+    classifier = AveragedClassifier(members=["gaussian", "category"], weights="evidence").fit(X, y)
     row = [[1e90, -1e90]]
     assert np.isfinite(np.asarray(classifier.explain(row))).all()

@@ -37,7 +37,7 @@ def checkerboard(n=400, seed=1):
 
 @pytest.fixture(scope="module")
 def board():
-    return bg.AveragedClassifier(components=False).fit(*checkerboard())
+    return bg.AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(*checkerboard())
 
 
 def test_all_trees_at_once_walk_as_scikit_learn_does():
@@ -77,7 +77,7 @@ def test_a_row_is_left_out_by_the_trees_that_did_not_draw_it():
 
 def test_where_classes_are_fields_of_a_board_the_forest_leads(board):
     X, y = checkerboard(seed=2)
-    alone = bg.AveragedClassifier(components=False, discriminative=False).fit(*checkerboard())
+    alone = bg.AveragedClassifier(members=["gaussian", "category"]).fit(*checkerboard())
     losses = [log_loss(y, classifier.predict_proba(X)) for classifier in (board, alone)]
     assert losses[0] < 0.4 < 0.65 < losses[1]
     own = board.summary().query("kind == 'forest'")
@@ -166,7 +166,7 @@ def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (600, 6)).astype(float)  # a rule of three columns, which no other member has
     y = ((X[:, 0] > 1) ^ (X[:, 1] > 1) ^ (X[:, 2] > 1)).astype(int)
-    few, many = (bg.AveragedClassifier(components=False).fit(X[:n], y[:n]) for n in (199, 400))
+    few, many = (bg.AveragedClassifier(members=["gaussian", "boosted"]).fit(X[:n], y[:n]) for n in (199, 400))
     assert "boosted" not in set(few.summary()["kind"])
     own = many.summary().query("kind == 'boosted'")
     assert sorted(own["leaves"]) == [8, 31] and own["weight"].sum() > 0.5

@@ -243,9 +243,9 @@ def least(parts) -> np.ndarray:
     return np.concatenate([np.zeros(pairs), *(np.full(len(part.members), part.least) for part in others)])
 
 
-def generative(members, parts) -> np.ndarray:
-    """Return True for each member that has a density of all columns, shape (M,)."""
-    missing = [not taking(parts, columns) for columns in ("numbers", "categories")]
+def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
+    """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,)."""
+    missing = [not numbers, not categories]
 
     def whole(member):
         if not isinstance(member, Product):
@@ -262,8 +262,8 @@ def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
     return (first[:, None] + second[None]).reshape(-1, rows, classes)
 
 
-def log_evidence(members, parts) -> np.ndarray:
-    """Return log p(x | t) of all rows under every member, (M,); -inf without an evidence or if columns are left out."""
+def log_evidence(members, parts, whole) -> np.ndarray:
+    """Return log p(x | t) of all rows under every member, (M,); -inf without an evidence or if it is not ``whole``."""
     first, second = (
         np.concatenate([*(part.log_evidence() for part in own), [-np.inf if own else 0.0]])
         for own in (taking(parts, "numbers"), taking(parts, "categories"))
@@ -271,4 +271,4 @@ def log_evidence(members, parts) -> np.ndarray:
     result = np.full(len(members), -np.inf)
     pairs = first[:, None] + second
     result[: pairs.size] = pairs.ravel()
-    return result
+    return np.where(whole, result, -np.inf)

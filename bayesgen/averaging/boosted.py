@@ -109,8 +109,8 @@ class BoostedMembers(Together):
                 early_stopping=False,
                 random_state=0,
             )
-            with threadpool_limits(1, user_api="openmp"):  # threads cost more than they gain in trees this small
-                model.fit(z, rows.codes, rows.weight)
+            with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
+                model.fit(z, rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)

@@ -10,7 +10,7 @@ sample of rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.given import Given
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
@@ -113,7 +114,7 @@ class Split:
 
 @np.errstate(under="ignore")
 def fit_average(
-    data: Rows, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int
+    data: Rows, *, method: str, bend: bool, members="all", given: Given | None = None, concentration, seed: int
 ):
     """Learn an average.
 
@@ -123,8 +124,12 @@ def fit_average(
         The rows, weights > 0.
     method : {"stacking", "loo", "evidence"}
         Source of the weights; see `AveragedClassifier`.
-    bend, components, discriminative : bool
-        Whether columns are bent, classes divided, and discriminative members take part.
+    bend : bool
+        Whether columns are bent.
+    members : str or list
+        The families, and the user's own classifiers; see `AveragedClassifier`.
+    given : Given, optional
+        The rows as the user gave them, for classifiers of the user's.
     concentration : array, shape (K,)
         Dirichlet prior of the class probabilities.
     seed : int
@@ -136,11 +141,11 @@ def fit_average(
     scores : dict
         See `AveragedClassifier.scores_`.
     """
-    setting = Setting(bend, components, discriminative, method == "evidence")
-    sample, places, rng = _sample(data, np.random.default_rng(seed))
+    setting = Setting(method == "evidence", families.pairs(members))
+    sample, places, which, rng = _sample(data, np.random.default_rng(seed))
     data = sample if places is None else data
-    discriminative = discriminative and not setting.evidence and data.classes > 1
-    wanted = [family for family in families.FAMILIES if family.generative or discriminative]
+    others = not setting.evidence and data.classes > 1  # members that are no densities
+    wanted = [family for family in families.chosen(members) if family.generative or others]
     groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
     split = _split(data, sample, places, groups, rng)
     whole = Training(sample, data, bend, split.seeds[-1])
@@ -158,8 +163,9 @@ def fit_average(
     for family in fitted:
         if not family.folds:
             _leave_out(split, np.ones(len(split.left), bool), fitted[family], density[family])
-    learned, out, fold = _learned(split, rng)
-    training = Training(learned, learned, bend, split.seeds[-1])
+    learned, which, out, fold = _learned(split, which, rng)
+    given = None if given is None else replace(given, which=which).rows(np.arange(len(learned)))
+    training = Training(learned, learned, bend, split.seeds[-1], given)
     for family in groups:
         if not family.subtracts:
             fitted[family], density[family] = family.fit_and_leave_out(groups[family], training, out, fold)
@@ -169,12 +175,13 @@ def fit_average(
 
 
 def _sample(data: Rows, rng):
-    """Return the distinct rows, or a stratified sample of many rows with their places."""
+    """Return the distinct rows and which each row is, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
-        return _distinct(data)[0], None, rng
+        own, which = _distinct(data)
+        return own, None, which, rng
     places = rows.sample(data.codes, _LEARN, rng)
     sample = data.take(places)
-    return data.take(places, rows.weighted_back(sample, data)), places, rng
+    return data.take(places, rows.weighted_back(sample, data)), places, None, rng
 
 
 def _distinct(data: Rows) -> tuple[Rows, np.ndarray]:
@@ -184,18 +191,20 @@ def _distinct(data: Rows) -> tuple[Rows, np.ndarray]:
     return data.take(first, total), which
 
 
-def _learned(split: Split, rng) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Return distinct rows for members that learn from rows, the places of the rows left out, and their folds."""
+def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+    """Return distinct rows to learn from, which each row is, the places of the rows left out, and their folds."""
     if split.fold is not None:
-        return split.sample, split.out, split.fold[split.out]
+        return split.sample, which, split.out, split.fold[split.out]
     places, at = np.arange(len(split.data)), split.at
     if len(places) > _LEARN_TREES:
         places = np.union1d(rows.sample(split.data.codes, _LEARN_TREES, rng), at)
         at = np.searchsorted(places, at)
     some = split.data.take(places)
-    learned, which = _distinct(some.take(slice(None), rows.weighted_back(some, split.data)))
-    out, own = np.unique(which[at], return_inverse=True)
-    return learned, which[at], rows.folds(learned.codes[out], FOLDS // 2, rng)[own]
+    learned, own = _distinct(some.take(slice(None), rows.weighted_back(some, split.data)))
+    which = np.full(len(split.data), -1)
+    which[places] = own
+    out, turn = np.unique(own[at], return_inverse=True)
+    return learned, which, own[at], rows.folds(learned.codes[out], FOLDS // 2, rng)[turn]
 
 
 def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
@@ -237,20 +246,23 @@ def _weigh(split: Split, parts, densities, concentration, method):
     least = average.least(parts)
     left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored, least)
     members = average.members_of(parts)
-    whole = average.generative(members, parts)
+    whole = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
     prior = stack.prior_mass(members, data.weight.sum())
     expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.weight.sum())
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
-        log_weight = average.log_evidence(members, parts) + np.log(prior)
+        log_weight = average.log_evidence(members, parts, whole) + np.log(prior)
+        if not np.isfinite(log_weight).any():
+            raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
         weights = np.exp(log_weight - logsumexp(log_weight))
         density_weights = weights
     else:
         exponents, weights = _choose(left, prior, mode, method)
         joint = left.own(left.density[whole]) + left.own(left.log_prior)
         density_weights = np.zeros(len(members))
-        density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.weight.sum()))
+        if whole.any():
+            density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.weight.sum()))
     log_q = left.log_q(exponents)
     share = left.weight / left.weight.sum()
     scores = {

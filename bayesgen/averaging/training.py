@@ -3,10 +3,12 @@
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bayesgen.averaging.gaps import Filling, Missing
+from bayesgen.averaging.given import Given
 from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
 from bayesgen.numerics.pieces import pieces
@@ -21,16 +23,14 @@ class Setting:
 
     Attributes
     ----------
-    bend, components, discriminative : bool
-        Whether columns are bent, classes are divided into components, and members without a density take part.
     evidence : bool
         Whether weights come from evidences, which only some members have.
+    pairs : tuple of (str, estimator)
+        Classifiers of the user's that are members, with their names.
     """
 
-    bend: bool = True
-    components: bool = True
-    discriminative: bool = True
     evidence: bool = False
+    pairs: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,21 @@ class Training:
         Whether columns are bent.
     seed : int
         Seed of random draws.
+    given : Given, optional
+        The rows to learn from as the user gave them, each of those that are identical.
     """
 
     rows: Rows
     summed: Rows
     bend: bool = True
     seed: int = 0
+    given: Given | None = None
 
     def without(self, places) -> "Training":
         """Return the training on all rows but some."""
         rest = np.delete(np.arange(len(self.rows)), places)
-        rows = self.rows.take(rest)
-        return Training(rows, rows, self.bend, self.seed)
+        rows, given = self.rows.take(rest), None if self.given is None else self.given.rows(rest)
+        return Training(rows, rows, self.bend, self.seed, given)
 
     def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":
         """Return the training on a stratified sample with the rows at some places, and their places in it."""
