@@ -4,10 +4,9 @@ With a_k the sum of a constant and of the leaves that a row reaches in the trees
 
 .. math:: f_k(x) = a_k(x) - \log \sum_l e^{a_l(x)} - \log \pi_k
 
-takes the place of log p(x | k), where π are the class frequencies. Categories are numbered: a level between two others
-is reached by two splits. Rows are left out by folds. The least rows of a leaf follow the rows of the fit, so that a
-fold can split where all rows can, or its scores would not be those of the member. It has no density of x, and takes no
-part where one is needed.
+takes the place of log p(x | k), where π are the class frequencies. Rows are left out by folds. The least rows of a leaf
+follow the rows of the fit, so that a fold can split where all rows can, or its scores would not be those of the member.
+It has no density of x, and takes no part where one is needed.
 """
 
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ _FEWEST = 200  # distinct rows; below, scores by folds say too little of members
 _FOLDS = 5
 _ROUNDS, _TREES = 60, 300  # trees of a class, and of all classes
 _LEAVES = 8, 31  # of a tree: little capacity, and much
+_MOST = 255  # levels of a column of categories; more are taken as numbers
 _ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
 
@@ -100,6 +100,10 @@ class BoostedMembers(Together):
         scored = present[1:] if len(present) == 2 else present
         rounds = int(np.clip(_TREES // len(scored), 20, _ROUNDS))
         z, trees, start = numbered(rows.x, rows.c), [], log_prior
+        dim = rows.x.shape[1]
+        levels = [np.array([], int)] * dim + [np.unique(own[own >= 0]) for own in rows.c.T]
+        sets = np.array([2 < len(own) <= _MOST for own in levels])
+        order = np.concatenate([np.flatnonzero(sets), np.flatnonzero(~sets)])  # scikit-learn puts categories first
         for member in members:
             model = HistGradientBoostingClassifier(
                 learning_rate=min(0.3, 9 / rounds),
@@ -107,14 +111,15 @@ class BoostedMembers(Together):
                 max_leaf_nodes=member.leaves,
                 min_samples_leaf=int(np.clip(len(rows) / 15, 5, 20)),
                 early_stopping=False,
+                categorical_features=np.arange(sets.sum()) if sets.any() else None,
                 random_state=0,
             )
             with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
-                model.fit(z, rows.codes, None if (rows.weight == 1).all() else rows.weight)
+                model.fit(z[:, order], rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)
-            trees.append(Trees.joined([_arrays(own.nodes) for both in model._predictors for own in both]))
+            trees.append(Trees.joined([_arrays(own, order, levels) for both in model._predictors for own in both]))
         return cls(members, tuple(trees), np.tile(scored, rounds), start, log_prior, len(rows))
 
     @property
@@ -150,11 +155,52 @@ def numbered(x, c) -> np.ndarray:
     return np.concatenate([x, np.where(c < 0, np.nan, c)], axis=1)
 
 
-def _arrays(nodes) -> Trees:
-    """Return a tree of scikit-learn's from its records of nodes."""
-    inner = nodes["is_leaf"] == 0
-    place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
-    child = place[np.column_stack([nodes["left"], nodes["right"]])[inner].astype(int)]
-    gap = 1 - nodes["missing_go_to_left"][inner].astype(np.int8)
-    column = nodes["feature_idx"][inner].astype(np.int32)
-    return Trees(place[:1], column, nodes["num_threshold"][inner], gap, child, nodes["value"][~inner, None])
+def _arrays(tree, order, levels) -> Trees:
+    """Return a tree of scikit-learn's as one that splits by thresholds alone.
+
+    A node that sends a set of levels left becomes a chain of nodes, one for each run of levels on the same side: chains
+    of one node share their subtrees.
+
+    Parameters
+    ----------
+    tree : TreePredictor
+        The tree.
+    order : int array, shape (P,)
+        The column of each that scikit-learn saw.
+    levels : list of array
+        The levels seen of each column that has categories, as scikit-learn numbers them.
+    """
+    nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
+    chains = {}
+    for i in np.flatnonzero(nodes["is_leaf"] == 0):
+        gap, seen = 1 - int(nodes["missing_go_to_left"][i]), levels[order[nodes["feature_idx"][i]]]
+        if not nodes["is_categorical"][i]:
+            chains[i] = [(nodes["num_threshold"][i], 0)], gap
+            continue
+        code = np.arange(len(seen))
+        left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1
+        side = np.full(seen.max() + 1, gap)  # a level that was not there goes with the gaps
+        side[seen] = 1 - left
+        ends = np.flatnonzero(np.diff(side))
+        chains[i] = [(end + 0.5, side[end]) for end in ends] or [(seen.max(), side[0])], gap
+    leaves = np.flatnonzero(nodes["is_leaf"])
+    place = {i: -1 - number for number, i in enumerate(leaves)}
+    first = np.cumsum([0, *(len(chain) for chain, _ in chains.values())])
+    place |= {i: int(own) for i, own in zip(chains, first, strict=False)}
+    column, threshold, gaps, child = [], [], [], []
+    for i, (chain, gap) in chains.items():
+        target = place[nodes["left"][i]], place[nodes["right"][i]]
+        for turn, (end, side) in enumerate(chain, 1):
+            last = target[1 - side] if turn == len(chain) else place[i] + turn
+            column.append(order[nodes["feature_idx"][i]])
+            threshold.append(end)
+            gaps.append(int(side != gap))
+            child.append((target[side], last))
+    return Trees(
+        np.array([place[0]], np.int32),
+        np.array(column, np.int32),
+        np.array(threshold, float),
+        np.array(gaps, np.int8),
+        np.array(child, np.int32).reshape(-1, 2),
+        nodes["value"][leaves, None],
+    )
