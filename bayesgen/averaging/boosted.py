@@ -22,8 +22,9 @@ from bayesgen.averaging.trees import Trees
 
 _FEWEST = 200  # distinct rows; below, scores by folds say too little of members as flexible as these
 _FOLDS = 5
-_ROUNDS, _TREES = 60, 300  # trees of a class, and of all classes
-_LEAVES = 8, 31  # of a tree: little capacity, and much
+_ROUNDS, _TREES = 100, 180  # trees of a score, and of all
+_EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
+_LEAVES = 6, 24  # of a tree: little capacity, and much
 _MOST = 255  # levels of a column of categories; more are taken as numbers
 _ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
@@ -98,7 +99,7 @@ class BoostedMembers(Together):
         count = np.bincount(rows.codes, rows.weight, rows.classes) + 1.0
         log_prior, present = np.log(count / count.sum()), np.unique(rows.codes)
         scored = present[1:] if len(present) == 2 else present
-        rounds = int(np.clip(_TREES // len(scored), 20, _ROUNDS))
+        rounds = int(np.clip(min(_TREES // len(scored), len(rows) // _EACH), 20, _ROUNDS))
         z, trees, start = numbered(rows.x, rows.c), [], log_prior
         dim = rows.x.shape[1]
         levels = [np.array([], int)] * dim + [np.unique(own[own >= 0]) for own in rows.c.T]

@@ -18,8 +18,8 @@ from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.trees import Ranks, Trees, together, width
 
-_TREES = 100, 300  # fewest and most
-_DRAWN = 1e4  # rows drawn by all trees, times the square root of the rows: 3 s of 1,000, 30 s of 100,000
+_TREES = 100, 200  # fewest and most
+_DRAWN = 1e4  # rows drawn by all trees, times the square root of the rows: 1 s of 1,000, 30 s of 100,000
 _BYTES = 4e7  # bytes of all trees in a file
 
 

@@ -110,13 +110,14 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     -----
     A row is left out by one unit of its weight, so a weight of 2 is two rows. It stays in a group of more than 1,000
     rows per column, where it would hardly be missed. Beyond 1,000 rows (fewer with many columns or classes) only a
-    stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample. Missing
-    entries are integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps,
-    and takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take
-    them as independent given the class, in one component; more than 2,000 are refused.
+    stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample, softmax
+    regressions and trees from up to 100,000 rows, and a tree is grown on fewer the more there are. Missing entries are
+    integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
+    expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take them as
+    independent given the class, in one component; more than 2,000 are refused.
 
     There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
-    from sums of earlier rows. There is no ``n_jobs``: a fit takes about a second, much of it in small array operations
+    from sums of earlier rows. There is no ``n_jobs``: a fit takes a few seconds, much of it in small array operations
     that hold Python's lock; `joblib` or scikit-learn can run several fits side by side.
 
     Examples
