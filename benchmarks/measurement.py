@@ -44,7 +44,7 @@ def run(quick: bool = False) -> list[Table]:
     )
     for name, load, gaps in (("wine", load_wine, 5), ("tumours", load_breast_cancer, 10)):
         X, y = load(return_X_y=True)
-        classifier = bg.AveragedClassifier(components=not quick).fit(X[::2], y[::2])
+        classifier = bg.AveragedClassifier(members=["gaussian", "category"] if quick else "all").fit(X[::2], y[::2])
         rng, count = np.random.default_rng(0), 2 if quick else 200
         rows = X[rng.integers(len(X), size=count)].copy()
         for row in rows:

@@ -157,7 +157,7 @@ def contenders(X: pd.DataFrame, y) -> dict:
         del rivals["logistic, Yeo-Johnson"]
     ours = {
         "bayesgen naive Bayes": bg.NaiveBayesClassifier(),
-        "bayesgen averaged, one component": AveragedClassifier(components=False),
+        "bayesgen averaged, one component": AveragedClassifier(members=["gaussian", "category", "softmax"]),
         OURS: AveragedClassifier(),
         "bayesgen averaged, loo": AveragedClassifier(weights="loo"),
     }

@@ -32,7 +32,7 @@ import bayesgen as bg
 KINDS = {
     "naive Bayes": bg.NaiveBayesClassifier(),
     "discriminant": bg.GaussianDiscriminantClassifier(shared=True),
-    "averaged": bg.AveragedClassifier(components=False, discriminative=False, bend=False),
+    "averaged": bg.AveragedClassifier(members=["gaussian", "category"], bend=False),
     "logistic": bg.LogisticClassifier(inference="map"),
     "probit": bg.ProbitClassifier(inference="map"),
     "linear": bg.LinearRegressor(),

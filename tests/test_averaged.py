@@ -17,13 +17,13 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, inspection, load, plot
-from bayesgen.averaging import average, draws, learning, views
+from bayesgen.averaging import average, draws, learning, softmax, views
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.program import same
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 FIT, TEST = slice(None, None, 5), slice(2, None, 5)
-ONE = AveragedClassifier(components=False)
+ONE = AveragedClassifier(members=["gaussian", "category", "softmax"])
 
 
 def mixed(n=60, seed=0):
@@ -128,7 +128,7 @@ def test_summary_lists_every_member_by_weight(fitted_mixed):
 
 @pytest.mark.parametrize("weights", ["stacking", "loo", "evidence"])
 def test_each_way_to_weigh_predicts(weights):
-    classifier = AveragedClassifier(weights, components=False).fit(IRIS[FIT], SPECIES[FIT])
+    classifier = AveragedClassifier(weights, members=["gaussian", "category", "softmax"]).fit(IRIS[FIT], SPECIES[FIT])
     assert log_loss(SPECIES[TEST], classifier.predict_proba(IRIS[TEST])) < 0.25
     if weights == "evidence":
         assert (classifier.exponents_ == 1).all()
@@ -149,7 +149,8 @@ def test_components_find_what_one_gaussian_cannot():
     angle = rng.uniform(0, 2 * np.pi, 160)
     X = np.column_stack([np.cos(angle), np.sin(angle)]) * 3 + rng.normal(0, 0.5, (160, 2))
     y = (np.sin(3 * angle) > 0).astype(int)  # three pieces of each class around the ring
-    with_, without = (AveragedClassifier(components=c).fit(X[:80], y[:80]) for c in (True, False))
+    pools = ["gaussian", "mixture"], ["gaussian"]
+    with_, without = (AveragedClassifier(members=own).fit(X[:80], y[:80]) for own in pools)
     assert with_.scores_["nested"] > without.scores_["nested"] + 0.1
     losses = [log_loss(y[80:], classifier.predict_proba(X[80:])) for classifier in (with_, without)]
     assert losses[0] < losses[1] - 0.1
@@ -180,11 +181,11 @@ def test_units_change_nothing_where_entries_are_missing():
     np.testing.assert_allclose(there, here, atol=1e-8)
 
 
-@pytest.mark.parametrize("components", [True, False])
-def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows(components):
+@pytest.mark.parametrize("members", ["all", ["gaussian", "category"]])
+def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows(members):
     X, y = mixed()
     weight = np.arange(60) % 3
-    base = AveragedClassifier(components=components)
+    base = AveragedClassifier(members=members)
     weighted = clone(base).fit(X, y, weight).predict_proba(X)
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
     repeated = clone(base).fit(X.iloc[order], y[order]).predict_proba(X)
@@ -336,7 +337,7 @@ def test_a_hundred_classes():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(100), 5)
     X = rng.normal(size=(100, 4))[y] * 5 + rng.normal(size=(500, 4))
-    classifier = AveragedClassifier(components=False, discriminative=False).fit(X[::2], y[::2])
+    classifier = AveragedClassifier(members=["gaussian", "category"]).fit(X[::2], y[::2])
     assert classifier.scores_["average"] > classifier.scores_["base_rate"] + 2
     assert classifier.score(X[1::2], y[1::2]) > 0.6
 
@@ -345,14 +346,29 @@ def test_weights_from_a_sample_of_many_rows(monkeypatch):
     rng = np.random.default_rng(0)
     y = (rng.random(3000) < 0.15).astype(int)
     X = rng.normal(size=(3000, 3)) + y[:, None]
-    whole = AveragedClassifier(components=False).fit(X, y)
+    whole = AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X, y)
     monkeypatch.setattr(learning, "_LEARN", 600)
     monkeypatch.setattr(learning, "_MOST", 300)
-    part = AveragedClassifier(components=False).fit(X, y)
+    part = AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X, y)
     assert part.scores_["rows"] == 300
     np.testing.assert_allclose(part.average_.class_weight, np.bincount(y))
     assert part.scores_["base_rate"] == pytest.approx(whole.scores_["base_rate"], rel=1e-3)
     assert np.abs(part.predict_proba(X) - whole.predict_proba(X)).mean() < 0.04
+
+
+@pytest.mark.parametrize("learn", [5000, 150])
+def test_softmax_members_learn_from_all_rows_though_few_are_left_out(monkeypatch, learn):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    X = rng.normal(size=(600, 2)) + y[:, None]
+    monkeypatch.setattr(learning, "_MOST", 100)
+    monkeypatch.setattr(learning, "_LEARN", learn)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], bend=False).fit(X, y)
+    assert classifier.scores_["rows"] == 100
+    np.testing.assert_allclose(classifier.average_.taking("table")[0].warp.location, X.mean(0))
+    monkeypatch.setattr(softmax, "_CELLS", 6 * 200)  # two classes of three coefficients
+    part = clone(classifier).fit(X, y).average_.taking("table")[0]
+    assert 0 < np.abs(part.warp.location - X.mean(0)).max() < 0.2
 
 
 # -- what it refuses, and what it warns of
@@ -397,7 +413,7 @@ def test_a_value_that_hides_all_others_is_named(columns, value):
     X[y == 1] += 1
     X[1, 0] = value
     with pytest.raises(ValueError, match=r"column 'x0': value .* in row 1 is .* times as far from the middle"):
-        AveragedClassifier(components=False, random_state=0).fit(X, y)
+        AveragedClassifier(members=["gaussian", "category", "softmax"], random_state=0).fit(X, y)
 
 
 def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
@@ -407,7 +423,7 @@ def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
         probability = fitted_mixed.predict_proba(new)
     missing = X.assign(soil=None).astype({"soil": object})
     np.testing.assert_allclose(probability, fitted_mixed.predict_proba(missing))
-    strict = AveragedClassifier(unseen="error", components=False).fit(X, y)
+    strict = AveragedClassifier(unseen="error", members=["gaussian", "category", "softmax"]).fit(X, y)
     with pytest.raises(ValueError, match="column 'soil': 'peat' in row 0"):
         strict.predict_proba(new)
 
@@ -435,7 +451,7 @@ def test_questions_without_an_answer_say_why(fitted):
 def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
     tree = fitted_mixed.to_arviz()
     first = tree["member 0"]
-    heaviest = fitted_mixed.summary().query("kind != 'softmax'").iloc[0]
+    heaviest = fitted_mixed.summary().query("kind == 'generative'").iloc[0]
     assert first.attrs["weight"] == heaviest["weight"] and first.attrs["exponent"] == heaviest["exponent"]
     assert first["posterior"]["class_probability"].dims == ("chain", "draw", "class")
     for name, member in tree.children.items():
@@ -451,7 +467,7 @@ def test_parameters_of_the_members_have_names_and_pictures():
     X = pd.DataFrame({"x": rng.normal(size=80) + 6 * rng.integers(2, size=80), "z": rng.normal(size=80)})
     X["colour"], X["wet"] = rng.choice(["red", "blue"], 80), rng.random(80) < np.where(y == "a", 0.2, 0.8)
     X["soil"] = np.where(rng.random(80) < np.where(y == "a", 0.2, 0.8), "clay", "sand")
-    tree = AveragedClassifier(discriminative=False, random_state=0).fit(X, y).to_arviz()
+    tree = AveragedClassifier(members="generative", random_state=0).fit(X, y).to_arviz()
     axes = {}
     for member in tree.children.values():
         posterior = member["posterior"]
@@ -526,9 +542,9 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
     rng = np.random.default_rng(0)
     y = np.arange(9000) % 2
     X = rng.normal(size=(9000, 3)) + y[:, None]
-    fast = AveragedClassifier(components=False, bend=False).fit(X, y)
+    fast = AveragedClassifier(members=["gaussian", "category", "softmax"], bend=False).fit(X, y)
     monkeypatch.setattr(views, "_LARGE", np.inf)
-    exact = AveragedClassifier(components=False, bend=False).fit(X, y)
+    exact = AveragedClassifier(members=["gaussian", "category", "softmax"], bend=False).fit(X, y)
     np.testing.assert_allclose(fast.scores_["members"], exact.scores_["members"], atol=1e-3)
     # Scores of 1e-3 apart leave the weights of members that predict alike apart too, and with them probabilities.
     apart = np.abs(fast.predict_proba(X[:500]) - exact.predict_proba(X[:500]))

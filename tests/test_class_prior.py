@@ -64,7 +64,7 @@ def test_intervals_hold_the_true_share():
         lambda: fitted(bg.NaiveBayesClassifier, apart=3.0, inference="ml"),
         lambda: fitted(bg.NaiveBayesClassifier, apart=3.0, exponent=0.5),
         lambda: fitted(bg.GaussianDiscriminantClassifier, apart=3.0, shared=True, inference="map"),
-        lambda: fitted(bg.AveragedClassifier, apart=3.0, components=False),
+        lambda: fitted(bg.AveragedClassifier, apart=3.0, members=["gaussian", "category", "softmax"]),
     ],
 )
 def test_every_generative_classifier_is_asked(make):

@@ -18,7 +18,7 @@ y = X.pop("species")
 NUMBERS = X.select_dtypes("number").dropna()
 CASES = {
     "naive Bayes": (bg.NaiveBayesClassifier({"year": "drop"}), X, y),
-    "averaged": (bg.AveragedClassifier(components=False), X[::4], y[::4]),
+    "averaged": (bg.AveragedClassifier(members=["gaussian", "category", "softmax"]), X[::4], y[::4]),
     "full": (bg.GaussianDiscriminantClassifier(), NUMBERS, y[NUMBERS.index]),
     "shared": (bg.GaussianDiscriminantClassifier(shared=True), NUMBERS.to_numpy(), y[NUMBERS.index]),
 }

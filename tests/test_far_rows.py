@@ -9,6 +9,8 @@ import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
 from bayesgen import AveragedClassifier, inspection
+from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.member import Product
 from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 
 MP = mpmath.mp.clone()
@@ -101,6 +103,10 @@ def exact(classifier, row, codes):
                 * np.array([float(MP.exp(f - max(scores))) for f in scores])
                 / float(MP.fsum(MP.exp(f - max(scores)) for f in scores))
             )
+        elif isinstance(member, ForestMember) and w:  # beyond its rows it says what it says at their edge
+            part = next(own for own in average.taking("table") if member in own.members)
+            density = part.log_density(x, np.array([codes], int).reshape(1, -1), [0])[0, 0]
+            probability += w * (softmax(tau * density + log_prior) + part.least * np.exp(log_prior)) / (1 + part.least)
         elif w or v:
             density = np.zeros(len(log_prior)) if member.numbers is None else numbers[member.numbers]
             probability += w * softmax(tau * density + log_prior)
@@ -118,7 +124,7 @@ def exact(classifier, row, codes):
 def used_views(average):
     """The views, each with the members that have some weight."""
     both = zip(average.members, average.weights, average.density_weights, strict=True)
-    used = {member.numbers for member, w, v in both if (w or v) and not isinstance(member, SoftmaxMember)}
+    used = {member.numbers for member, w, v in both if (w or v) and isinstance(member, Product)}
     return [(view, [m for m in view.members if m in used]) for view in average.taking("numbers")]
 
 
@@ -165,7 +171,7 @@ def test_rows_of_any_size_have_their_limit(case):
 def test_far_rows_with_categories_and_gaps_are_finite():
     X, y = table(3)
     frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.array(["p", "q"])[(y > 0).astype(int)])
-    classifier = AveragedClassifier(components=False).fit(frame, y)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(frame, y)
     far = frame.iloc[::6].assign(b=-(10.0 ** np.arange(60, 160, 10)))
     far.iloc[::2, 2] = np.nan
     probability, joint = classifier.predict_proba(far), classifier.predict_joint_log_proba(far)
@@ -182,7 +188,7 @@ def test_far_rows_with_categories_and_gaps_are_finite():
 )
 def test_questions_without_a_limit_name_row_and_column(question):
     X, y = table(2)
-    classifier = AveragedClassifier(bend=False, components=False).fit(X, y)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], bend=False).fit(X, y)
     with pytest.raises(ValueError, match=r"column 'x1': value -1e\+149 in row 1 is too far from the rows of the fit"):
         ask = functools.partial(question, classifier) if callable(question) else getattr(classifier, question)
         ask([[1.0, -1.0], [np.nan, -1e149]])
@@ -191,6 +197,6 @@ def test_questions_without_a_limit_name_row_and_column(question):
 def test_what_columns_add_is_finite_where_a_probability_is_nothing():
     """An unbalanced class loses by its degrees of freedom: 8 rows against 36, at 1e90."""
     X, y = table(2)
-    classifier = AveragedClassifier(components=False, discriminative=False, weights="evidence").fit(X, y)
+    classifier = AveragedClassifier(members=["gaussian", "category"], weights="evidence").fit(X, y)
     row = [[1e90, -1e90]]
     assert np.isfinite(np.asarray(classifier.explain(row))).all()

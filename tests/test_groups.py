@@ -216,8 +216,8 @@ def test_a_column_that_names_patients_is_told_of(kind):
     names = np.random.default_rng(1).permutation(1000)[:60]
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(number=names[patient].astype(kind))
     with pytest.warns(UserWarning, match=r"column 'number' seems to name .* 240 rows share 60 values"):
-        AveragedClassifier(components=False).fit(table, y)
-    AveragedClassifier(components=False).fit(table.drop(columns="number"), y)  # no other column does
+        AveragedClassifier(members=["gaussian", "category"]).fit(table, y)
+    AveragedClassifier(members=["gaussian", "category"]).fit(table.drop(columns="number"), y)  # no other column does
 
 
 def test_ages_and_counts_name_nobody():
@@ -225,4 +225,4 @@ def test_ages_and_counts_name_nobody():
     age = rng.integers(20, 70, 400)
     y = (age + rng.normal(0, 3, 400) > 45).astype(int)
     table = pd.DataFrame({"age": age, "children": rng.poisson(2.0, 400), "town": rng.integers(0, 30, 400).astype(str)})
-    AveragedClassifier(components=False).fit(table, y)
+    AveragedClassifier(members=["gaussian", "category"]).fit(table, y)

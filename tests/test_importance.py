@@ -60,7 +60,7 @@ def test_every_dataframe_says_the_same():
 
 def test_a_column_that_is_missing_anyway_is_worth_nothing():
     rows = TABLE.assign(body_mass_g=np.where(TABLE.index % 3 == 0, np.nan, TABLE["body_mass_g"]))
-    classifier = bg.AveragedClassifier(components=False).fit(rows[FIT], SPECIES[FIT])
+    classifier = bg.AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(rows[FIT], SPECIES[FIT])
     worse = importance(classifier, rows[HELD], SPECIES[HELD])
     gone = rows[HELD]["body_mass_g"].isna()
     assert (worse.loc[gone, "body_mass_g"] == 0).all() and (worse.loc[~gone, "body_mass_g"] != 0).any()

@@ -107,7 +107,7 @@ def test_categories_bits_and_counts():
         lambda: bg.GaussianDiscriminantClassifier("isotropic", shared=True, random_state=0),
         lambda: bg.GaussianDiscriminantClassifier(inference=Drawn(), random_state=0),
         pytest.param(
-            lambda: bg.AveragedClassifier(components=False, discriminative=False), marks=pytest.mark.slow, id="average"
+            lambda: bg.AveragedClassifier(members=["gaussian", "category"]), marks=pytest.mark.slow, id="average"
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_draw_keeps_what_the_columns_have_to_do_with_each_other():
 
 
 def test_the_average_fills_categories_and_numbers():
-    classifier = bg.AveragedClassifier(components=False, discriminative=False).fit(TABLE[::3], SPECIES[::3])
+    classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(TABLE[::3], SPECIES[::3])
     gone = TABLE.iloc[[0, 200]].assign(island=None)
     gone.loc[0, "bill_length_mm"] = np.nan
     filled = impute(classifier, gone)
@@ -151,10 +151,7 @@ def test_the_average_fills_categories_and_numbers():
 
 
 def test_nothing_missing_and_everything_missing():
-    for classifier in (
-        bg.GaussianDiscriminantClassifier(),
-        bg.AveragedClassifier(components=False, discriminative=False),
-    ):
+    for classifier in (bg.GaussianDiscriminantClassifier(), bg.AveragedClassifier(members=["gaussian", "category"])):
         classifier.fit(X[::5], Y[::5])
         np.testing.assert_array_equal(impute(classifier, X[:3]), X[:3])
         np.testing.assert_array_equal(impute(classifier, X[:3], draws=1)[0], X[:3])

@@ -21,7 +21,7 @@ PAIR = np.random.default_rng(3).multivariate_normal([0.0, 0.0], [[1.0, 0.6], [0.
 
 
 def average():
-    return bg.AveragedClassifier(discriminative=False).fit(X[::5], Y[::5])
+    return bg.AveragedClassifier(members="generative").fit(X[::5], Y[::5])
 
 
 def gda(*args, step=13, **kwargs):
@@ -89,7 +89,7 @@ def test_half_of_the_draws_lie_below_the_median_of_the_average():
 
 def test_categories_of_the_average_are_drawn_in_proportion_to_the_density_of_the_row():
     table = bg.data.load("penguins").sample(80, random_state=0)
-    classifier = bg.AveragedClassifier(components=False, discriminative=False).fit(table, table.pop("species"))
+    classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(table, table.pop("species"))
     row = pd.DataFrame([table.iloc[0]]).assign(island=None, body_mass_g=np.nan, flipper_length_mm=188.0)
     islands = ["Biscoe", "Dream", "Torgersen"]
     chance = softmax(classifier.score_samples(pd.concat([row] * 3).assign(island=islands)))
@@ -220,7 +220,7 @@ def test_tables_of_rows_without_classes_know_all_that_is_seen(covariance):
 
 
 def test_tables_of_the_average_share_a_member_and_its_parameters():
-    classifier = bg.AveragedClassifier(components=False, discriminative=False, bend=False).fit(X[::6, :1], Y[::6])
+    classifier = bg.AveragedClassifier(members=["gaussian", "category"], bend=False).fit(X[::6, :1], Y[::6])
     tables = impute(classifier, np.full((16, 1), np.nan), np.full(16, 2), draws=200, joint=True)
     found = np.var([table.mean() for table in tables], ddof=1)
     fitted, moments = classifier.average_, []
@@ -242,7 +242,7 @@ def test_the_rows_of_a_fit_are_recognised():
     gaps = table.assign(bill_length_mm=table["bill_length_mm"].where(np.arange(len(y)) % 3 > 0))
     numbers = gaps.select_dtypes("number")
     for classifier, rows in (
-        (bg.AveragedClassifier(components=True, discriminative=False), gaps),
+        (bg.AveragedClassifier(members="generative"), gaps),
         (bg.NaiveBayesClassifier(), gaps),
         (bg.GaussianDiscriminantClassifier(inference="map"), numbers),
     ):

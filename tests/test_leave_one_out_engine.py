@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import average, components, rows, stack, temper
 from bayesgen.averaging.categories import CategoryMembers
+from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.reference import Reference
@@ -282,12 +283,13 @@ def test_rows_come_in_an_order_of_their_own():
     x = rng.integers(0, 3, (40, 2)).astype(float)
     x[3, 0] = np.nan
     codes, weight = rng.integers(0, 2, 40), rng.uniform(0.5, 2, 40)
-    first, total = rows.distinct(x, codes, weight)
+    first, total, which = rows.distinct(x, codes, weight)
+    np.testing.assert_array_equal(x[first][which], x)
     order = rng.permutation(40)
-    again, same = rows.distinct(x[order], codes[order], weight[order])
+    again, same, _ = rows.distinct(x[order], codes[order], weight[order])
     np.testing.assert_array_equal(x[first], x[order][again])
     np.testing.assert_allclose(total, same)
-    twice, doubled = rows.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
+    twice, doubled, _ = rows.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
     assert len(twice) == len(first) == len({(*map(str, r), c) for r, c in zip(x, codes, strict=True)})
     np.testing.assert_allclose(doubled, 2 * total)
 
@@ -397,7 +399,9 @@ def test_stacking_that_is_cut_short_says_so():
 def test_the_mass_of_the_prior_is_even_over_families():
     a, b = (average.Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
     base, softmax = average.Product(None, None), SoftmaxMember(1.0)
-    np.testing.assert_allclose(stack.prior_mass([a, b, b, softmax]), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
-    np.testing.assert_allclose(stack.prior_mass([a, base]), [5 / 6, 1 / 6])
-    np.testing.assert_allclose(stack.prior_mass([a, softmax, softmax]), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(stack.prior_mass([a, b, b, softmax], 9), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
+    np.testing.assert_allclose(stack.prior_mass([a, base], 9), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(stack.prior_mass([a, softmax, softmax], 9), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(stack.prior_mass([a, b, ForestMember()], 40), [0.45, 0.45, 0.1])  # .6 N/(N + 200)
+    np.testing.assert_allclose(stack.prior_mass([a, b, ForestMember()], 1800)[2], 0.54)
     assert stack.strength(10) == 5 and stack.strength(1000) == 1

@@ -117,7 +117,7 @@ def test_value_under_points_and_draws(inference, loss):
 
 
 def test_value_by_the_average():
-    classifier = bg.AveragedClassifier(components=False).fit(X[::3], Y[::3])
+    classifier = bg.AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::3], Y[::3])
     for loss in (None, LOSS):
         found, (values, width) = next_measurement(classifier, ROWS[:2], loss), line(-40, 50, 2.0, 401)
         for i, j in ((0, 2), (1, 3)):
@@ -130,7 +130,7 @@ def test_value_by_the_average():
 def test_value_by_the_average_of_a_mixed_table():
     table = bg.data.load("penguins")[::3].drop(columns="year")
     y = table.pop("species")
-    classifier = bg.AveragedClassifier(components=False, discriminative=False).fit(table, y)
+    classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(table, y)
     row = {"island": None, "bill_length_mm": 40.0, "bill_depth_mm": np.nan, "flipper_length_mm": np.nan,
            "body_mass_g": np.nan, "sex": None}  # fmt: skip
     found = next_measurement(classifier, pd.DataFrame([row]))

@@ -68,7 +68,7 @@ def test_a_batch_does_not_repeat_itself():
 
 @pytest.mark.parametrize("classifier", [
     *(bg.GaussianDiscriminantClassifier(c, s) for c in ("full", "diagonal", "isotropic") for s in (False, True)),
-    bg.AveragedClassifier(components=False), bg.NaiveBayesClassifier(exponent=0.5)])  # fmt: skip
+    bg.AveragedClassifier(members=["gaussian"]), bg.NaiveBayesClassifier(exponent=0.5)])  # fmt: skip
 def test_what_lies_between_the_classes_tells_more_than_what_lies_in_them(classifier):
     classifier.set_params(random_state=0).fit(X[50::12, 2:], Y[50::12])
     centres = [X[50:100, 2:].mean(0), X[100:, 2:].mean(0)]

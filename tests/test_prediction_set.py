@@ -122,7 +122,7 @@ def test_split_counts_rows_set_aside():
     fit, aside, new = np.r_[0:150:3], np.r_[1:150:3], X[2:150:30]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        classifier = bg.AveragedClassifier(components=False, discriminative=False).fit(X[fit], Y[fit])
+        classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(X[fit], Y[fit])
     found = predict_set(classifier, new, X[aside], Y[aside])
     scores = classifier.predict_proba(X[aside])[np.arange(50), Y[aside]]
     p = classifier.predict_proba(new)

@@ -137,7 +137,7 @@ def test_the_family_in_an_average(monkeypatch, tmp_path):
     X = np.random.default_rng(3).random((400, 2))
     y = (5 * X[:, 0]).astype(int) % 2  # five stripes, which no Gaussian sees
     X[5, 1] = np.nan
-    classifier = bg.AveragedClassifier(components=False).fit(X[:200], y[:200])
+    classifier = bg.AveragedClassifier(members=["gaussian", "bins"]).fit(X[:200], y[:200])
     own = classifier.summary().query("kind == 'bins'")
     assert sorted(own["bins"]) == [3, 5] and own["weight"].sum() > 0.5
     assert classifier.score(X[200:], y[200:]) > 0.8

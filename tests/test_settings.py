@@ -110,7 +110,7 @@ def test_other_programs_under_a_users_settings(setting):
 
 def test_an_average_runs_with_flags_raised():
     with np.errstate(all="raise"):
-        classifier = bg.AveragedClassifier(components=False, random_state=0).fit(X, Y)
+        classifier = bg.AveragedClassifier(members=["gaussian", "category", "softmax"], random_state=0).fit(X, Y)
         for far in (X, 1e90 * X):
             classifier.predict_proba(far), classifier.score_samples(far), classifier.predict_proba_draws(far[:2])
         gaps = np.where([False, True], np.nan, 1e5 * X[:2])

@@ -265,7 +265,7 @@ def test_a_category_that_was_not_declared_is_an_error_in_a_stream():
 
 
 @pytest.mark.parametrize(
-    "estimator", [NB(), NB(inference="map"), GD(), bg.AveragedClassifier(components=False)], ids=str
+    "estimator", [NB(), NB(inference="map"), GD(), bg.AveragedClassifier(members=["gaussian"])], ids=str
 )
 def test_joint_log_probabilities(estimator):
     fitted = clone(estimator).fit(IRIS[::2], SPECIES[::2])
@@ -366,7 +366,9 @@ def test_a_search_over_settings_within():
 # -- rows come back in the library they came in
 
 
-@pytest.mark.parametrize("estimator", [NB(random_state=0), GD(random_state=0), bg.AveragedClassifier(components=False)])
+@pytest.mark.parametrize(
+    "estimator", [NB(random_state=0), GD(random_state=0), bg.AveragedClassifier(members=["gaussian"])]
+)
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_rows_come_back_in_their_library(estimator, library, tmp_path):
     X = pd.DataFrame(IRIS, columns=list("abcd"))

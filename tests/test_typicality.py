@@ -69,7 +69,7 @@ def test_uniform_under_draws():
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_uniform_under_the_untempered_members_of_an_average(gaps):
-    assert_uniform(bg.AveragedClassifier(components=False, discriminative=False).fit(X[::3], Y[::3]), 300, gaps)
+    assert_uniform(bg.AveragedClassifier(members=["gaussian", "category"]).fit(X[::3], Y[::3]), 300, gaps)
 
 
 @pytest.mark.parametrize(("covariance", "shared"), [s for s in STRUCTURES if s[0] != "diagonal"])

@@ -69,6 +69,11 @@ class Average(Posterior):
         """Every member; see `members_of`."""
         return members_of(self.parts)
 
+    @functools.cached_property
+    def least(self) -> np.ndarray:
+        """The s of each member, (M,); see `temper.log_probability`."""
+        return least(self.parts)
+
     def taking(self, columns: str) -> tuple[Any, ...]:
         """Return the parts that take "numbers", "categories", or the whole "table"."""
         return taking(self.parts, columns)
@@ -109,16 +114,17 @@ class Average(Posterior):
     def probability(self, x, c) -> np.ndarray:
         """Return p(k | x) of rows, shape (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
-        weights, exponents = self.weights[used], self.exponents[used, None, None]
+        least, exponents = self.least[used], self.exponents[used, None, None]
+        weights, prior = self.weights[used] / (1 + least), np.exp(self.log_class_prior)
         for part in self.pieces(len(x), used):
             q = self.log_density(x[part], c[part], used).swapaxes(1, 2)  # (M, K, n): over few classes of many rows
             q *= exponents
             q += self.log_class_prior[:, None]
             q -= q.max(1, keepdims=True)
             np.exp(q, out=q)
-            result[part] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1))
+            result[part] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1)) + weights @ least * prior
         if self.given is not None:
-            result *= self.given / np.exp(self.log_class_prior)
+            result *= self.given / prior
         return result / result.sum(1, keepdims=True)
 
     @np.errstate(under="ignore")
@@ -230,9 +236,16 @@ def members_of(parts) -> list[Product | Member]:
     return [*(Product(a, b) for a in [*first, None] for b in [*second, None]), *others]
 
 
-def generative(members, parts) -> np.ndarray:
-    """Return True for each member that has a density of all columns, shape (M,)."""
-    missing = [not taking(parts, columns) for columns in ("numbers", "categories")]
+def least(parts) -> np.ndarray:
+    """Return the s of every member, (M,): that of its part for a member of the table, and 0 for a product."""
+    numbers, categories, others = (taking(parts, columns) for columns in ("numbers", "categories", "table"))
+    pairs = (1 + _count(numbers)) * (1 + _count(categories))
+    return np.concatenate([np.zeros(pairs), *(np.full(len(part.members), part.least) for part in others)])
+
+
+def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
+    """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,)."""
+    missing = [not numbers, not categories]
 
     def whole(member):
         if not isinstance(member, Product):
@@ -249,8 +262,8 @@ def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
     return (first[:, None] + second[None]).reshape(-1, rows, classes)
 
 
-def log_evidence(members, parts) -> np.ndarray:
-    """Return log p(x | t) of all rows under every member, (M,); -inf without an evidence or if columns are left out."""
+def log_evidence(members, parts, whole) -> np.ndarray:
+    """Return log p(x | t) of all rows under every member, (M,); -inf without an evidence or if it is not ``whole``."""
     first, second = (
         np.concatenate([*(part.log_evidence() for part in own), [-np.inf if own else 0.0]])
         for own in (taking(parts, "numbers"), taking(parts, "categories"))
@@ -258,4 +271,4 @@ def log_evidence(members, parts) -> np.ndarray:
     result = np.full(len(members), -np.inf)
     pairs = first[:, None] + second
     result[: pairs.size] = pairs.ravel()
-    return result
+    return np.where(whole, result, -np.inf)

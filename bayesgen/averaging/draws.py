@@ -125,7 +125,9 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
                 result[s] += part.density(c, *own)
         result[at] *= average.exponents[m]
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
-    return np.exp(result - logsumexp(result, axis=2, keepdims=True))
+    least = average.least[chosen, None, None]
+    result = np.exp(result - logsumexp(result, axis=2, keepdims=True))
+    return (result + least * np.exp(average.log_class_prior)) / (1 + least)
 
 
 def group_density(view, posterior, params, log_share, x) -> np.ndarray:

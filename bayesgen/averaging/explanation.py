@@ -18,12 +18,12 @@ def terms(average, x, c) -> np.ndarray:
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + 2))
     result[..., 0] = log_prior
     used = average.weights > 0
-    weights, exponents = average.weights[used], average.exponents[used]
+    weights, exponents, least = average.weights[used], average.exponents[used], average.least[used]
     share = weights * exponents
     for part in average.pieces(len(x), used):
         density = average.log_density(x[part], c[part], used)
         whole = np.tensordot(share, density, 1)
-        log_q = log_probability(density, average.log_class_prior, exponents)
+        log_q = log_probability(density, average.log_class_prior, exponents, least)
         result[part, :, -1] = mixed(log_q, weights) + log_prior - average.log_class_prior  # finite where p itself is 0
         for j in range(x.shape[1]):
             rest = x[part].copy()

@@ -1,17 +1,80 @@
-"""The list of the families of members; products and summaries follow its order."""
+"""The list of the families of members, and those that a user chooses; products and summaries follow its order."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
+from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.member import Member
 from bayesgen.averaging.mixture import MixtureMember
+from bayesgen.averaging.outside import OutsideMember
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.core.registry import earlier
 
-FAMILIES: list[type[Member]] = [GaussianMember, MixtureMember, CategoryMember, SoftmaxMember]
+FAMILIES: list[type[Member]] = [
+    GaussianMember,
+    MixtureMember,
+    CategoryMember,
+    SoftmaxMember,
+    ForestMember,
+    BoostedMember,
+    OutsideMember,
+]
+
+
+def name_of(family: type[Member]) -> str:
+    """Return the name by which a user chooses a family: that of its class, in short."""
+    return family.__name__.removesuffix("Member").lower()
+
+
+def pairs(members) -> tuple[tuple[str, Any], ...]:
+    """Return the names and classifiers among the argument ``members``."""
+    every = members if isinstance(members, list | tuple) else ()
+    return tuple(own for own in every if isinstance(own, tuple) and len(own) == 2)
+
+
+def chosen(members, reserved=()) -> list[type[Member]]:
+    """Return the families that the argument ``members`` names, in the order of the list, or raise an error.
+
+    Parameters
+    ----------
+    members : str or list
+        See `AveragedClassifier`.
+    reserved : sequence of str
+        Names that no classifier may have.
+    """
+    named = {name_of(family): family for family in FAMILIES if family is not OutsideMember}
+    pools = {
+        "all": set(FAMILIES),
+        "generative": {family for family in FAMILIES if family.generative},
+        **{name: {family} for name, family in named.items()},
+    }
+    wanted = [members] if isinstance(members, str) else members
+    if not isinstance(wanted, list | tuple) or not wanted:
+        raise ValueError(f"members must be 'all', 'generative' or a list that is not empty, got {members!r}")
+    seen = set()
+    for own in wanted:
+        if isinstance(own, str):
+            if own not in pools:
+                raise ValueError(f"members has {own!r}; it may have {list(pools)}, and pairs (name, classifier)")
+            continue
+        if not (isinstance(own, tuple) and len(own) == 2 and isinstance(own[0], str)):
+            raise ValueError(f"members has {own!r:.100}, which is neither a name nor a pair (name, classifier)")
+        name, estimator = own
+        if name in {*pools, *seen, *reserved} or "__" in name:
+            raise ValueError(f"members has a classifier named {name!r}, which is taken, or has '__': give another name")
+        if not all(hasattr(estimator, method) for method in ("fit", "get_params", "predict_proba")):
+            raise TypeError(
+                f"members has {name!r}, a {type(estimator).__name__}: a classifier with fit, get_params and "
+                "predict_proba is needed"
+            )
+        seen.add(name)
+    union = set().union(*(pools[own] for own in wanted if isinstance(own, str)), {OutsideMember} if seen else set())
+    return [family for family in FAMILIES if family in union]
+
 
 _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 

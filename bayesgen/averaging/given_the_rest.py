@@ -208,7 +208,8 @@ class Members:
         self.categorical: Any = categories[0] if categories else None
         self.warp: Any = numbers[0].view.warp if numbers else None
         self.others = others
-        self.average, self.exponents, self.weights = average, average.exponents[order], average.weights[order]
+        self.average, self.exponents, self.least = average, average.exponents[order], average.least[order]
+        self.weights = average.weights[order] / (1 + self.least)
         self.density_weights = average.density_weights[order]
 
     def probability(self, density) -> np.ndarray:
@@ -219,9 +220,11 @@ class Members:
         q -= q.max(1, keepdims=True)
         np.exp(q, out=q)
         q /= q.sum(1, keepdims=True)
+        prior = np.exp(log_prior)
         result = np.tensordot(self.weights, q, 1)
+        result += _first(self.weights @ self.least * prior, result)
         if self.average.given is not None:
-            result *= _first(self.average.given / np.exp(log_prior), result)
+            result *= _first(self.average.given / prior, result)
         return result / result.sum(0)
 
     def log_joint(self, density) -> np.ndarray:

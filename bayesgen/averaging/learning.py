@@ -12,7 +12,7 @@ rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,14 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.given import Given
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
+_LEARN_TREES = 100_000  # rows that members learn from that are no sums
 _MOST = 1000  # rows that are left out
 _SECONDS = 3.0  # about how long leaving out may take
 
@@ -44,12 +46,15 @@ class LeftOut:
         The rows.
     weight : array, shape (n,)
         Weight of each row in the score.
+    least : array, shape (M,)
+        The s of each member; see `temper.log_probability`.
     """
 
     density: np.ndarray
     log_prior: np.ndarray
     rows: Rows
     weight: np.ndarray
+    least: np.ndarray
 
     @property
     def codes(self) -> np.ndarray:
@@ -63,7 +68,12 @@ class LeftOut:
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
-        return LeftOut(self.density[:, places], self.log_prior[places], self.rows.take(places), self.weight[places])
+        own = self.density[:, places], self.log_prior[places], self.rows.take(places), self.weight[places]
+        return LeftOut(*own, self.least)
+
+    def log_q(self, exponents) -> np.ndarray:
+        """Return the log probability of the class of each row under every member, (M, n)."""
+        return self.own(temper.log_probability(self.density, self.log_prior, exponents, self.least))
 
     def own(self, values) -> np.ndarray:
         """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
@@ -82,12 +92,12 @@ class Split:
         Rows to learn views from.
     scored : array, shape (n,)
         Weight of each row held out in the score.
+    at : int array, shape (n,)
+        Places of the rows held out in the data.
     out : int array, shape (n,)
         Places of the rows held out in the sample.
     fold : int array, shape (s,), or None
         Fold of each row of the sample; None where views are learned once.
-    own_fold : int array, shape (n,)
-        Fold of each row held out, for members that are learned from these rows alone.
     seeds : int array, shape (FOLDS + 1,)
         Seeds of the folds, and of all rows.
     """
@@ -95,9 +105,9 @@ class Split:
     held: HeldOut
     sample: Rows
     scored: np.ndarray
+    at: np.ndarray
     out: np.ndarray
     fold: np.ndarray | None
-    own_fold: np.ndarray
     seeds: np.ndarray
 
     def folds(self) -> Iterator[tuple[np.ndarray, Rows, Any]]:
@@ -112,7 +122,7 @@ class Split:
 
 @np.errstate(under="ignore")
 def fit_average(
-    data: Rows, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int
+    data: Rows, *, method: str, bend: bool, members="all", given: Given | None = None, concentration, seed: int
 ):
     """Learn an average.
 
@@ -122,8 +132,12 @@ def fit_average(
         The rows, weights > 0.
     method : {"stacking", "loo", "evidence"}
         Source of the weights; see `AveragedClassifier`.
-    bend, components, discriminative : bool
-        Whether columns are bent, classes divided, and discriminative members take part.
+    bend : bool
+        Whether columns are bent.
+    members : str or list
+        The families, and the user's own classifiers; see `AveragedClassifier`.
+    given : Given, optional
+        The rows as the user gave them, for classifiers of the user's.
     concentration : array, shape (K,)
         Dirichlet prior of the class probabilities.
     seed : int
@@ -135,11 +149,11 @@ def fit_average(
     scores : dict
         See `AveragedClassifier.scores_`.
     """
-    setting = Setting(bend, components, discriminative, method == "evidence")
-    sample, places, rng = _sample(data, np.random.default_rng(seed))
+    setting = Setting(method == "evidence", families.pairs(members))
+    sample, places, which, rng = _sample(data, np.random.default_rng(seed))
     data = sample if places is None else data
-    discriminative = discriminative and not setting.evidence and data.classes > 1
-    wanted = [family for family in families.FAMILIES if family.generative or discriminative]
+    others = not setting.evidence and data.classes > 1  # members that are no densities
+    wanted = [family for family in families.chosen(members) if family.generative or others]
     groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
     split = _split(data, sample, places, groups, rng)
     whole = Training(sample, data, bend, split.seeds[-1])
@@ -157,29 +171,42 @@ def fit_average(
     for family in fitted:
         if not family.folds:
             _leave_out(split.held, np.ones(len(split.held), bool), fitted[family], density[family])
-    left = split.held.rows.take(slice(None), split.scored)
+    learned, which, out, fold = _learned(split, which, rng)
+    given = None if given is None else replace(given, which=which).rows(np.arange(len(learned)))
+    training = Training(learned, learned, bend, split.seeds[-1], given)
     for family in groups:
         if not family.subtracts:
-            fitted[family] = family.fit(groups[family], Training(left, left, bend, split.seeds[-1]))
-            density[family] = [np.zeros((len(p.members), len(left), data.classes)) for p in fitted[family]]
-            for j in np.unique(split.own_fold):
-                here = split.own_fold == j
-                if not here.all():
-                    rest = left.take(~here)
-                    again = family.fit(groups[family], Training(rest, rest, bend, split.seeds[-1]))
-                    _leave_out(split.held, here, again, density[family])
+            fitted[family], density[family] = family.fit_and_leave_out(groups[family], training, out, fold)
     parts = [part for family in groups for part in fitted[family]]
     every = [own for family in groups for own in density[family]]
     return _weigh(split, parts, every, concentration, method)
 
 
 def _sample(data: Rows, rng):
-    """Return the distinct rows, or a stratified sample of many rows with their places."""
+    """Return the distinct rows and which each row is, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
-        return data.distinct(), None, rng
+        own, which = data.distinct()
+        return own, None, which, rng
     places = rows.sample(data.ranks, _LEARN, rng)
     sample = data.take(places)
-    return data.take(places, _weighted_back(sample, data)), places, rng
+    return data.take(places, rows.weighted_back(sample, data)), places, None, rng
+
+
+def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+    """Return distinct rows to learn from, which each row is, the places of the rows left out, and their folds."""
+    if split.fold is not None:
+        return split.sample, which, split.out, split.fold[split.out]
+    data, at = split.held.data, split.at
+    places = np.arange(len(data))
+    if len(places) > _LEARN_TREES:
+        places = np.union1d(rows.sample(data.ranks, _LEARN_TREES, rng), at)
+        at = np.searchsorted(places, at)
+    some = data.take(places)
+    learned, own = some.take(slice(None), rows.weighted_back(some, data)).distinct()
+    which = np.full(len(data), -1)
+    which[places] = own
+    out, turn = np.unique(own[at], return_inverse=True)
+    return learned, which, own[at], learned.take(out).folds(FOLDS // 2, rng)[turn]
 
 
 def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
@@ -188,12 +215,11 @@ def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
     fold = sample.folds(FOLDS, rng) if few else None
     seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
+    at = np.arange(len(sample)) if places is None else places
     out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
-    held = HeldOut.of(data, out if places is None else places[out])
-    left = sample.take(out)
-    scored = left.weight if few and len(left) == len(data) else _weighted_back(left, data)
-    own_fold = left.folds(FOLDS // 2, rng) if fold is None else fold[out]
-    return Split(held, sample, scored, out, fold, own_fold, seeds)
+    held, left = HeldOut.of(data, at[out]), sample.take(out)
+    scored = left.weight if few and len(left) == len(data) else rows.weighted_back(left, data)
+    return Split(held, sample, scored, at[out], out, fold, seeds)
 
 
 def _leave_out(held: HeldOut, here, fitted, density) -> None:
@@ -201,13 +227,6 @@ def _leave_out(held: HeldOut, here, fitted, density) -> None:
     some = held.take(here)
     for part, own in zip(fitted, density, strict=True):
         own[:, here] = part.left_out(some)
-
-
-def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
-    """Return weights of a sample under which each class has its share of all rows."""
-    own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
-    weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
-    return weight * (sample.weight.sum() / weight.sum())
 
 
 def _weigh(split: Split, parts, densities, concentration, method):
@@ -223,23 +242,27 @@ def _weigh(split: Split, parts, densities, concentration, method):
         for columns in ("numbers", "categories", "table")
     )
     density = average.products(numbers, categories, len(rows_left), data.classes)
-    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left, split.scored)
+    least = average.least(parts)
+    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left, split.scored, least)
     members = average.members_of(parts)
-    whole = average.generative(members, parts)
-    prior = stack.prior_mass(members)
+    whole = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
+    prior = stack.prior_mass(members, rows.effective(data.weight, data.group))
     expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.count)
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
-        log_weight = average.log_evidence(members, parts) + np.log(prior)
+        log_weight = average.log_evidence(members, parts, whole) + np.log(prior)
+        if not np.isfinite(log_weight).any():
+            raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
         weights = np.exp(log_weight - logsumexp(log_weight))
         density_weights = weights
     else:
         exponents, weights = _choose(left, prior, mode, method)
         joint = left.own(left.density[whole]) + left.own(left.log_prior)
         density_weights = np.zeros(len(members))
-        density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.count))
-    log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
+        if whole.any():
+            density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.count))
+    log_q = left.log_q(exponents)
     share = left.weight / left.weight.sum()
     scores = {
         "members": log_q @ share,
@@ -257,7 +280,7 @@ def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
     """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
     last, tolerance = (1e-9, 1e-7) if heavy is None else (1e-3, 1e-5)
     exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
-    log_q = left.own(temper.log_probability(left.density, left.log_prior, exponents))
+    log_q = left.log_q(exponents)
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.count), heavy, tolerance)
     # The full score would be too sure of differences that are known only up to their standard error.
@@ -273,7 +296,5 @@ def _nested(left: LeftOut, prior, mode, method, start) -> float:
         here = fold == j
         rest = left.take(here if here.all() else ~here)
         exponents, weights = _choose(rest, prior, mode, method, *start)
-        part = left.take(here)
-        log_q = part.own(temper.log_probability(part.density, part.log_prior, exponents))
-        score[here] = average.mixed(log_q, weights)
+        score[here] = average.mixed(left.take(here).log_q(exponents), weights)
     return float(score @ left.weight / left.weight.sum())

@@ -37,6 +37,9 @@ class Member(Record, abc.ABC):
         fitted to the rows that are left out, without one fold of them after the other.
     folds : bool
         True if a family that subtracts also learns from rows something that is no sum; it learns that without a fold.
+    outside : bool
+        True if it follows the rows without a model of them, so that its scores on few rows say little. Such families
+        share a prior weight that grows with the rows; see `bayesgen.averaging.stack`.
     mass : float
         Prior weight of the family relative to the others.
     """
@@ -45,6 +48,7 @@ class Member(Record, abc.ABC):
     generative: ClassVar[bool] = False
     subtracts: ClassVar[bool] = False
     folds: ClassVar[bool] = True
+    outside: ClassVar[bool] = False
     mass: ClassVar[float] = 1.0
 
     @property
@@ -61,6 +65,33 @@ class Member(Record, abc.ABC):
     @abc.abstractmethod
     def fit(cls, groups: Sequence[tuple[Self, ...]], training: Training) -> "Sequence[Together]":
         """Fit the proposed tuples of members."""
+
+    @classmethod
+    def fit_and_leave_out(
+        cls, groups: Sequence[tuple[Self, ...]], training: Training, out, fold
+    ) -> "tuple[Sequence[Together], list[np.ndarray]]":
+        """Fit members that do not subtract, and return log p(x_i | k) of some rows without their folds, (M, n, K) each.
+
+        Parameters
+        ----------
+        groups : sequence of tuple
+            The proposed members.
+        training : Training
+            Distinct rows, of which the weight is the sum over those that are identical.
+        out : int array, shape (n,)
+            Places of the rows that are left out.
+        fold : int array, shape (n,)
+            The fold of each.
+        """
+        fitted, left = cls.fit(groups, training), training.rows.take(out)
+        density = [np.zeros((len(part.members), len(out), left.classes)) for part in fitted]
+        for j in np.unique(fold):
+            here = fold == j
+            if not here.all():
+                some = left.take(here)
+                for own, part in zip(density, cls.fit(groups, training.without(out[here])), strict=True):
+                    own[:, here] = part.log_density(some.x, some.c, np.arange(len(part.members)))
+        return fitted, density
 
     @classmethod
     def seconds(cls, group: tuple[Self, ...], rows: Rows) -> float:
@@ -127,6 +158,11 @@ class Together(Record, abc.ABC):
         """
         yield from ()
 
+    @property
+    def least(self) -> float:
+        """The s by which tempered probabilities q become (q + s π)/(1 + s); K/(2n) adds half a row for each class."""
+        return 0.0
+
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
@@ -145,6 +181,11 @@ class Product(NamedTuple):
     def family(self) -> str:
         """Names of the families, whatever the strengths."""
         return " x ".join(part.family for part in self if part is not None) or BASE_RATE
+
+    @property
+    def outside(self) -> bool:
+        """Never: every member has a model of the rows."""
+        return False
 
     @property
     def mass(self) -> float:

@@ -43,7 +43,7 @@ class MixtureMember(GroupsMember):
     def propose(cls, rows: Rows, setting: Setting):
         """Propose numbers of components for which the largest class has rows enough; they have no evidence."""
         dim, largest = rows.x.shape[1], np.bincount(rows.codes, minlength=1).max()
-        if not 0 < dim <= WIDE or not setting.components or setting.evidence:
+        if not 0 < dim <= WIDE or setting.evidence:
             return []
         return [cls._of(dim, count) for count in COMPONENTS if largest >= 3 * count]
 

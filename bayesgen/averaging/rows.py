@@ -56,12 +56,13 @@ class Rows:
         """Places of the classes of the rows in the order by content, (n,)."""
         return self.order[1][self.codes]
 
-    def distinct(self) -> "Rows":
-        """Return the distinct rows with the sums of their weights, sorted by class and entries, in order of content."""
+    def distinct(self) -> "tuple[Rows, np.ndarray]":
+        """Return the distinct rows, with the sums of their weights, in order of content, and which each row is."""
         columns = np.concatenate([self.x, np.where(self.c < 0, np.nan, self.c)], 1)[:, self.order[0]]
         if self.group is not None:  # equal rows of two groups stay two rows
             columns = np.column_stack([columns, self.group])
-        return self.take(*distinct(columns, self.ranks, self.weight))
+        first, total, which = distinct(columns, self.ranks, self.weight)
+        return self.take(first, total), which
 
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""
@@ -69,15 +70,23 @@ class Rows:
         own = {"x": self.x, "c": self.c, "codes": self.codes, "group": self.group}
         return replace(self, weight=weight, **{name: None if v is None else v[places] for name, v in own.items()})
 
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the place of each row, (n,), among the rows or groups in order, and the class of each of these.
+
+        Groups come in the order of their first rows: their names have no part in it.
+        """
+        if self.group is None:
+            return np.arange(len(self)), self.codes
+        _, first, place = np.unique(self.group, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(first), np.intp)
+        rank[order] = np.arange(len(first))
+        return rank[place], self.codes[first[order]]
+
     def folds(self, count: int, rng) -> np.ndarray:
         """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""
-        if self.group is None:
-            return folds(self.ranks, count, rng)
-        _, first, place = np.unique(self.group, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # the names of the groups have no part in it
-        result = np.empty(len(first), np.intp)
-        result[order] = folds(self.ranks[first[order]], count, rng)
-        return result[place]
+        place, codes = self.units()
+        return folds(self.order[1][codes], count, rng)[place]
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,7 @@ class HeldOut:
 
 
 def distinct(columns, codes, weight):
-    """Return the places of the distinct rows, sorted by class and entries, and the sum of weights of each.
+    """Return the places of the distinct rows, sorted by class and entries, their weights, and which each row is.
 
     Parameters
     ----------
@@ -164,6 +173,9 @@ def distinct(columns, codes, weight):
     -------
     first : int array, shape (m,)
     total : array, shape (m,)
+        The sum of weights of the rows that are identical.
+    which : int array, shape (n,)
+        The place of each row among the distinct ones.
     """
     # A gap comes before every number, whatever the units; -0 is 0.
     keys = [codes, *np.where(np.isnan(columns), -np.inf, columns + 0.0).T]
@@ -173,7 +185,9 @@ def distinct(columns, codes, weight):
     for key in keys:
         in_order = key[order]
         new[1:] |= in_order[1:] != in_order[:-1]
-    return order[new], np.add.reduceat(weight[order], np.flatnonzero(new))
+    which = np.empty(len(codes), np.intp)
+    which[order] = np.cumsum(new) - 1
+    return order[new], np.add.reduceat(weight[order], np.flatnonzero(new)), which
 
 
 def effective(weight, group=None) -> float:
@@ -190,6 +204,13 @@ def folds(codes, count: int, rng) -> np.ndarray:
     order = rng.permutation(len(codes))
     result[order[np.argsort(codes[order], kind="stable")]] = np.arange(len(codes)) % min(count, len(codes))
     return result
+
+
+def weighted_back(sample: Rows, data: Rows) -> np.ndarray:
+    """Return weights of a sample under which each class has its share of all rows."""
+    own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
+    weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
+    return weight * (sample.weight.sum() / weight.sum())
 
 
 def sample(codes, size: int, rng) -> np.ndarray:

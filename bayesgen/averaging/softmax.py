@@ -26,6 +26,7 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.warp import Warp, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
+_CELLS = 10_000_000  # rows times coefficients, at most: 100,000 rows of 30 columns and 3 classes
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
 
@@ -59,6 +60,13 @@ class SoftmaxMember(Member):
         rows = training.rows
         table = rows.x, rows.c, rows.levels, rows.codes, rows.classes, rows.weight
         return [LogisticMembers.of(*table, training.bend) for _ in groups]
+
+    @classmethod
+    def fit_and_leave_out(cls, groups, training, out, fold):
+        """Learn from all rows, or from a sample where rows times coefficients are too many."""
+        rows = training.rows
+        width = rows.classes * (1 + rows.x.shape[1] + sum(rows.levels))
+        return super().fit_and_leave_out(groups, *training.at_most(_CELLS // width, out), fold)
 
 
 @dataclass(frozen=True, eq=False)

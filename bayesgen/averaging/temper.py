@@ -25,8 +25,8 @@ _SPREAD = 0.5
 _CELLS = 1 << 18  # densities worked on at a time
 
 
-def log_probability(density, log_prior, exponents) -> np.ndarray:
-    """Return log q(k | x) under every member, (M, n, K).
+def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
+    """Return log q(k | x) under every member, (M, n, K), or log (q + s π)/(1 + s).
 
     Parameters
     ----------
@@ -35,10 +35,16 @@ def log_probability(density, log_prior, exponents) -> np.ndarray:
     log_prior : array, shape (n, K) or (K,)
         Log of the class probabilities.
     exponents : array, shape (M,)
+    least : array, shape (M,), optional
+        The s of each member, by which no row costs more than log(1 + 1/s) above the class prior.
     """
     first = np.moveaxis(density, 2, 0) * exponents[:, None]  # a sum over few classes is fast along the first axis only
     first += np.moveaxis(np.broadcast_to(log_prior, density.shape[1:]), 1, 0)[:, None]
-    return np.moveaxis(_normalised(first), 0, 2)
+    log_q = np.moveaxis(_normalised(first), 0, 2)
+    if least is not None and (some := np.flatnonzero(least)).size:
+        own = least[some, None, None]
+        log_q[some] = np.logaddexp(log_q[some], np.log(own) + log_prior) - np.log1p(own)
+    return log_q
 
 
 def _normalised(joint):

@@ -3,11 +3,13 @@
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bayesgen.averaging.gaps import Filling, Missing
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.given import Given
+from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import finite
@@ -21,16 +23,14 @@ class Setting:
 
     Attributes
     ----------
-    bend, components, discriminative : bool
-        Whether columns are bent, classes are divided into components, and members without a density take part.
     evidence : bool
         Whether weights come from evidences, which only some members have.
+    pairs : tuple of (str, estimator)
+        Classifiers of the user's that are members, with their names.
     """
 
-    bend: bool = True
-    components: bool = True
-    discriminative: bool = True
     evidence: bool = False
+    pairs: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,31 @@ class Training:
         Whether columns are bent.
     seed : int
         Seed of random draws.
+    given : Given, optional
+        The rows to learn from as the user gave them, each of those that are identical.
     """
 
     rows: Rows
     summed: Rows
     bend: bool = True
     seed: int = 0
+    given: Given | None = None
+
+    def without(self, places) -> "Training":
+        """Return the training on all rows but some, and but the rows of their groups."""
+        gone, group = np.isin(np.arange(len(self.rows)), places), self.rows.group
+        rest = np.flatnonzero(~gone if group is None else ~np.isin(group, group[gone]))
+        rows, given = self.rows.take(rest), None if self.given is None else self.given.rows(rest)
+        return Training(rows, rows, self.bend, self.seed, given)
+
+    def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":
+        """Return the training on a stratified sample with the rows at some places, and their places in it."""
+        if len(self.rows) <= max(count, len(out)):
+            return self, out
+        places = np.union1d(sample(self.rows.ranks, count, np.random.default_rng(self.seed)), out)
+        rows = self.rows.take(places)
+        rows = rows.take(slice(None), weighted_back(rows, self.rows))
+        return Training(rows, rows, self.bend, self.seed), np.searchsorted(places, out)
 
     @functools.cached_property
     def warp(self) -> Warp:

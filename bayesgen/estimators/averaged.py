@@ -9,8 +9,9 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, draws
+from bayesgen.averaging import columns, draws, families
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.given import Given
 from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
@@ -45,14 +46,25 @@ def _numbers(value) -> np.ndarray:
         return np.array(np.nan)
 
 
+@registry.earlier("AveragedClassifier")
+def of_earlier(parameters):
+    """Return the parameters from those of a file of version 0.2.0, which said which members take part by two flags."""
+    if "components" not in parameters:
+        return parameters
+    rest = {name: value for name, value in parameters.items() if name not in ("components", "discriminative")}
+    wanted = {"mixture": parameters["components"], "softmax": parameters["discriminative"]}
+    return rest | {"members": ["gaussian", "category", *(name for name, flag in wanted.items() if flag)]}
+
+
 @registry.estimator
 class AveragedClassifier(ClassifierMixin, Estimator):
-    """The average of conjugate generative classifiers, each tempered, weighted by stacking on exact leave-one-out.
+    """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
     under priors of several strengths; as mixtures of 2 to 8 of these; as categories that are independent or depend on
-    one another; as products of both for mixed tables; and by the class prior alone. Numeric columns are bent towards
-    normality within the classes (Yeo-Johnson). Nothing needs tuning.
+    one another; as products of both for mixed tables; and by the class prior alone. Beside them stand penalised softmax
+    regressions, and, for classes that begin at a threshold or follow rules, a random forest and, from 200 rows on,
+    boosted trees. Numeric columns are bent towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
 
     Parameters
     ----------
@@ -63,11 +75,13 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         categories).
     bend : bool, default True
         Whether numeric columns are bent; otherwise they are only standardised.
-    components : bool, default True
-        Whether members with several components per class take part. They take most of the time.
-    discriminative : bool, default True
-        Whether penalised softmax regressions take part, for data that no generative member fits. They have no density
-        of a row.
+    members : {"all", "generative"} or list, default "all"
+        The members that take part. "generative" are those that have a density of a row, which questions about missing
+        entries, typicality and new rows need. A list is the pool of "all", "generative", names of families ("gaussian",
+        "mixture", the Gaussians in several components per class, which take much of the time, "category", "softmax",
+        "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with ``predict_proba``: it is
+        cloned, judged by five folds of rows and fitted to all, gets the rows as they are given (others are rebuilt in
+        the same types), and ``sample_weight`` where it takes one. Its settings are set as ``name__setting``.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -105,13 +119,14 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     -----
     A row is left out by one unit of its weight, so a weight of 2 is two rows. It stays in a group of more than 1,000
     rows per column, where it would hardly be missed. Beyond 1,000 rows (fewer with many columns or classes) only a
-    stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample. Missing
-    entries are integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps,
-    and takes expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take
-    them as independent given the class, in one component; more than 2,000 are refused.
+    stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample, softmax
+    regressions and trees from up to 100,000 rows, and a tree is grown on fewer the more there are. Missing entries are
+    integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
+    expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take them as
+    independent given the class, in one component; more than 2,000 are refused.
 
     There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
-    from sums of earlier rows. There is no ``n_jobs``: a fit takes about a second, much of it in small array operations
+    from sums of earlier rows. There is no ``n_jobs``: a fit takes a few seconds, much of it in small array operations
     that hold Python's lock; `joblib` or scikit-learn can run several fits side by side.
 
     Examples
@@ -128,18 +143,16 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     def __init__(
         self,
         weights="stacking",
+        members="all",
         bend=True,
-        components=True,
-        discriminative=True,
         class_concentration=1.0,
         priors=None,
         unseen="missing",
         random_state=0,
     ):
         self.weights = weights
+        self.members = members
         self.bend = bend
-        self.components = components
-        self.discriminative = discriminative
         self.class_concentration = class_concentration
         self.priors = priors
         self.unseen = unseen
@@ -175,8 +188,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         for name, options in (("weights", _METHODS), ("unseen", ("error", "missing"))):
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
-        for name in ("bend", "components", "discriminative"):
-            check_flag(name, getattr(self, name))
+        check_flag("bend", self.bend)
+        families.chosen(self.members, self.get_params(deep=False))
         with self._whole():
             table, y = self._table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
@@ -186,6 +199,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             self.schema_ = Schema.learn(table, "auto")
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
+            given = Given(table, y, self.classes_, weight, self.schema_, self.constant_)
             rows = Rows(
                 *columns.arrays(self.schema_, blocks, self.constant_, columns.LARGEST),
                 codes,
@@ -200,8 +214,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                         rows,
                         method=self.weights,
                         bend=self.bend,
-                        components=self.components,
-                        discriminative=self.discriminative,
+                        members=self.members,
+                        given=given if families.pairs(self.members) else None,
                         concentration=concentration,
                         seed=int(generator(self.random_state).integers(1 << 31)),
                     )
@@ -312,14 +326,54 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     def _under(self, priors) -> Average:
         return self.average_ if priors is None else replace(self.average_, given=self._known(priors))
 
+    def get_params(self, deep: bool = True) -> dict:
+        """Return parameters by name; with ``deep`` the user's own members, and their settings: ``name__setting``."""
+        params = super().get_params(deep)
+        for name, estimator in families.pairs(self.members) if deep else ():
+            params |= {name: estimator} | {f"{name}__{key}": v for key, v in estimator.get_params().items()}
+        return params
+
+    def set_params(self, **params):
+        """Set parameters, among them members of the user's by name, and settings within them: ``name__setting``."""
+        if "members" in params:
+            self.members = params.pop("members")
+        own = dict(families.pairs(self.members))
+        for key in [key for key in params if key.partition("__")[0] in own]:
+            name, _, setting = key.partition("__")
+            value = params.pop(key)
+            if setting:
+                own[name].set_params(**{setting: value})
+            else:
+                self.members = [(name, value) if pair == (name, own[name]) else pair for pair in self.members]
+                own[name] = value
+        return super().set_params(**params)
+
+    def save(self, path) -> None:
+        """Write the fitted classifier to a file that `bayesgen.load` reads back; see `Estimator.save`.
+
+        Members that the user passed are not of this package, and no file that runs no code can hold them.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one of that name is replaced.
+        """
+        if own := [name for name, _ in families.pairs(self.members)]:
+            raise TypeError(
+                f"members {listed(own)} are your own, and save() writes only what is of bayesgen: keep this classifier "
+                "by joblib.dump, or fit it without them"
+            )
+        super().save(path)
+
     def summary(self):
         """Return a table of the members, the heaviest first.
 
         Returns
         -------
         DataFrame
-            A row for each member, with the columns "kind" (generative, softmax, base rate), "components", "covariance",
-            "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "exponent", "weight" and "log
+            A row for each member, with the columns "kind" (generative, softmax, forest, boosted, base rate),
+            "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "leaves"
+            (of a boosted tree), "exponent", "weight", "share", the weight of all members of its family, and "log
             score", the mean over rows left out.
         """
         check_is_fitted(self)
@@ -331,7 +385,17 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return rows
 
     def _density(self):
+        self._with_density()
         return AveragedJoint(self)
+
+    def _with_density(self) -> Average:
+        """Return the average, or raise an error where no member has a density of a row."""
+        if not self._fitted.density_weights.any():
+            raise ValueError(
+                f"no member has a density of all columns, which this question needs: members={self.members!r:.100} has "
+                "no generative ones for them; add 'generative'"
+            )
+        return self._fitted
 
     def _terms(self, X):
         return averaged_terms(self, X)
@@ -362,7 +426,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
-        return self._fitted.log_joint(*self._read(X).values())
+        return self._with_density().log_joint(*self._read(X).values())
 
     @np.errstate(under="ignore")
     def score_samples(self, X):
@@ -384,7 +448,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         y : array, shape (n_samples,)
             Class labels.
         """
-        average = self._fitted
+        average = self._with_density()
         check_count("n_samples", n_samples)
         rng, classes = generator(self.random_state), np.exp(average.log_class_prior)
         codes = rng.choice(len(classes), n_samples, p=classes / classes.sum())

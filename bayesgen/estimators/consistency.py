@@ -161,8 +161,10 @@ def check_average(estimator) -> None:
     for part in fitted.parts:
         for problem, value, shape in part.claims(dim, tuple(levels), classes):
             _require(value if shape is None else _is_numbers(value, shape), problem)
-    _require(bool(fitted.taking("numbers")) == bool(dim), f"the members are not of {dim} numeric columns")
-    _require(bool(fitted.taking("categories")) == bool(levels), f"the members are not of {len(levels)} categories")
+    density = np.any(fitted.density_weights)  # of all columns
+    for kind, count, what in (("numbers", dim, "numeric columns"), ("categories", len(levels), "categories")):
+        right = bool(count) == bool(fitted.taking(kind)) if density else count or not fitted.taking(kind)
+        _require(right, f"the members are not of {count} {what}")
     for name in ("class_weight", "concentration"):
         _require(_is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
         _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")

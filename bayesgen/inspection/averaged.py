@@ -138,15 +138,16 @@ def members(classifier):
     Returns
     -------
     DataFrame
-        Columns "kind" (generative, softmax, base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the
-        numbers), "categories", "strength", "exponent", "weight" and "log score", the mean over rows left out.
+        Columns "kind" (generative, softmax, forest, boosted, base rate), "components", "covariance", "rho", "kappa",
+        "shrinkage" (of the numbers), "categories", "strength", "leaves" (of a boosted tree), "exponent", "weight",
+        "share", the weight of all members of its family, and "log score", the mean over rows left out.
 
     Examples
     --------
     >>> from bayesgen import AveragedClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> table = members(AveragedClassifier(components=False).fit(X[::5], y[::5]))
+    >>> table = members(AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::5], y[::5]))
     >>> float(table["weight"].sum().round(12))
     1.0
     """
@@ -157,6 +158,8 @@ def members(classifier):
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
     frame["exponent"], frame["weight"] = classifier.exponents_, classifier.weights_
+    family = pd.Series([member.family for member in classifier.members_])
+    frame["share"] = frame["weight"].groupby(family).transform("sum")
     frame["log score"] = classifier.scores_["members"]
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 

@@ -275,7 +275,7 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
     >>> from bayesgen import AveragedClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> axes = members(AveragedClassifier(components=False).fit(X[::5], y[::5]))
+    >>> axes = members(AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::5], y[::5]))
     >>> axes.get_xlabel()
     'weight'
     """

@@ -1,0 +1,207 @@
+r"""Boosted members: sums of small trees, each grown on what those before it got wrong, from some hundred rows on.
+
+With a_k the sum of a constant and of the leaves that a row reaches in the trees of class k,
+
+.. math:: f_k(x) = a_k(x) - \log \sum_l e^{a_l(x)} - \log \pi_k
+
+takes the place of log p(x | k), where π are the class frequencies. Rows are left out by folds. The least rows of a leaf
+follow the rows of the fit, so that a fold can split where all rows can, or its scores would not be those of the member.
+It has no density of x, and takes no part where one is needed.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from threadpoolctl import threadpool_limits
+
+from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.trees import Trees
+
+_FEWEST = 200  # distinct rows; below, scores by folds say too little of members as flexible as these
+_FOLDS = 5
+_ROUNDS, _TREES = 100, 180  # trees of a score, and of all
+_EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
+_LEAVES = 6, 24  # of a tree: little capacity, and much
+_MOST = 255  # levels of a column of categories; more are taken as numbers
+_ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedMember(Member):
+    """Boosted trees.
+
+    Attributes
+    ----------
+    leaves : int
+        Most leaves of a tree.
+    """
+
+    outside: ClassVar = True
+
+    leaves: int
+
+    @property
+    def family(self) -> str:
+        """The same for all capacities."""
+        return "boosted"
+
+    @classmethod
+    def propose(cls, rows: Rows, setting):
+        """Propose two capacities, where there are rows enough."""
+        return [tuple(map(cls, _LEAVES))] if len(rows) >= _FEWEST else []
+
+    @classmethod
+    def fit(cls, groups, training):
+        """Grow the trees."""
+        return [BoostedMembers.of(group, training.rows) for group in groups]
+
+    @classmethod
+    def fit_and_leave_out(cls, groups, training, out, fold):
+        """Grow the trees on all rows, and without each of five folds."""
+        return super().fit_and_leave_out(groups, training, out, fold % _FOLDS)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedMembers(Together):
+    """Boosted trees of several capacities.
+
+    Attributes
+    ----------
+    members : tuple of BoostedMember
+        The capacities.
+    trees : tuple of Trees
+        The trees of each, round by round; a leaf has what it adds.
+    score : int array, shape (T,)
+        The class to which each tree adds; of two classes one score says all.
+    start : array, shape (K,)
+        What the trees add to.
+    log_prior : array, shape (K,)
+        Log class frequencies.
+    rows : int
+        Distinct rows that the trees were grown on.
+    """
+
+    members: tuple[BoostedMember, ...]
+    trees: tuple[Trees, ...]
+    score: np.ndarray
+    start: np.ndarray
+    log_prior: np.ndarray
+    rows: int
+
+    @classmethod
+    def of(cls, members, rows: Rows) -> "BoostedMembers":
+        """Grow the trees by scikit-learn's HistGradientBoostingClassifier."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        count = np.bincount(rows.codes, rows.weight, rows.classes) + 1.0
+        log_prior, present = np.log(count / count.sum()), np.unique(rows.codes)
+        scored = present[1:] if len(present) == 2 else present
+        rounds = int(np.clip(min(_TREES // len(scored), len(rows) // _EACH), 20, _ROUNDS))
+        z, trees, start = numbered(rows.x, rows.c), [], log_prior
+        dim = rows.x.shape[1]
+        levels = [np.array([], int)] * dim + [np.unique(own[own >= 0]) for own in rows.c.T]
+        sets = np.array([2 < len(own) <= _MOST for own in levels])
+        order = np.concatenate([np.flatnonzero(sets), np.flatnonzero(~sets)])  # scikit-learn puts categories first
+        for member in members:
+            model = HistGradientBoostingClassifier(
+                learning_rate=min(0.3, 9 / rounds),
+                max_iter=rounds,
+                max_leaf_nodes=member.leaves,
+                min_samples_leaf=int(np.clip(len(rows) / 15, 5, 20)),
+                early_stopping=False,
+                categorical_features=np.arange(sets.sum()) if sets.any() else None,
+                random_state=0,
+            )
+            with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
+                model.fit(z[:, order], rows.codes, None if (rows.weight == 1).all() else rows.weight)
+            start = np.full(rows.classes, -np.inf)
+            start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
+            start = np.maximum(start, start[present].min() - _ABSENT)
+            trees.append(Trees.joined([_arrays(own, order, levels) for both in model._predictors for own in both]))
+        return cls(members, tuple(trees), np.tile(scored, rounds), start, log_prior, len(rows))
+
+    @property
+    def least(self) -> float:
+        """Half a row for each class."""
+        return 0.5 * len(self.log_prior) / self.rows
+
+    def claims(self, dim, levels, classes):
+        """Yield the shapes of the arrays and what the trees ask for; see `Together.claims`."""
+        yield "the boosted members have other trees", len(self.trees) == len(self.members) and self.rows > 0, None
+        yield f"the boosted members have no start of {classes}", self.start, (classes,)
+        yield f"the boosted members have no log_prior of {classes}", self.log_prior, (classes,)
+        for own in self.trees:
+            yield from own.claims(dim + len(levels), 1)
+            yield "the boosted trees have no scores", self.score.shape == own.root.shape, None
+        right = self.score.dtype.kind == "i" and ((self.score >= 0) & (self.score < classes)).all()
+        yield "the boosted trees add to other classes", right, None
+
+    def log_density(self, x, c, used) -> np.ndarray:
+        """Return f_k of rows under some members, (m, n, K); 0 for a row without entries."""
+        z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))
+        adds = np.eye(len(self.start))[self.score]
+        for own, m in zip(result, used, strict=True):
+            for part, leaves in self.trees[m].leaves(z):
+                own[part] = self.trees[m].leaf[leaves, 0] @ adds
+        result = log_softmax(result + self.start, axis=2) - self.log_prior
+        result[:, np.isnan(z).all(1)] = 0.0
+        return result
+
+
+def numbered(x, c) -> np.ndarray:
+    """Return numbers (n, D) and the codes of categories (n, F) as one matrix, NaN where missing."""
+    return np.concatenate([x, np.where(c < 0, np.nan, c)], axis=1)
+
+
+def _arrays(tree, order, levels) -> Trees:
+    """Return a tree of scikit-learn's as one that splits by thresholds alone.
+
+    A node that sends a set of levels left becomes a chain of nodes, one for each run of levels on the same side: chains
+    of one node share their subtrees.
+
+    Parameters
+    ----------
+    tree : TreePredictor
+        The tree.
+    order : int array, shape (P,)
+        The column of each that scikit-learn saw.
+    levels : list of array
+        The levels seen of each column that has categories, as scikit-learn numbers them.
+    """
+    nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
+    chains = {}
+    for i in np.flatnonzero(nodes["is_leaf"] == 0):
+        gap, seen = 1 - int(nodes["missing_go_to_left"][i]), levels[order[nodes["feature_idx"][i]]]
+        if not nodes["is_categorical"][i]:
+            chains[i] = [(nodes["num_threshold"][i], 0)], gap
+            continue
+        code = np.arange(len(seen))
+        left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1
+        side = np.full(seen.max() + 1, gap)  # a level that was not there goes with the gaps
+        side[seen] = 1 - left
+        ends = np.flatnonzero(np.diff(side))
+        chains[i] = [(end + 0.5, side[end]) for end in ends] or [(seen.max(), side[0])], gap
+    leaves = np.flatnonzero(nodes["is_leaf"])
+    place = {i: -1 - number for number, i in enumerate(leaves)}
+    first = np.cumsum([0, *(len(chain) for chain, _ in chains.values())])
+    place |= {i: int(own) for i, own in zip(chains, first, strict=False)}
+    column, threshold, gaps, child = [], [], [], []
+    for i, (chain, gap) in chains.items():
+        target = place[nodes["left"][i]], place[nodes["right"][i]]
+        for turn, (end, side) in enumerate(chain, 1):
+            last = target[1 - side] if turn == len(chain) else place[i] + turn
+            column.append(order[nodes["feature_idx"][i]])
+            threshold.append(end)
+            gaps.append(int(side != gap))
+            child.append((target[side], last))
+    return Trees(
+        np.array([place[0]], np.int32),
+        np.array(column, np.int32),
+        np.array(threshold, float),
+        np.array(gaps, np.int8),
+        np.array(child, np.int32).reshape(-1, 2),
+        nodes["value"][leaves, None],
+    )

@@ -1,0 +1,158 @@
+r"""Members that the user passes: any classifier with ``predict_proba``, judged by the folds of the average.
+
+With p(k | x) from the classifier and π the class frequencies of the rows that it was fitted to, log p(k | x) - log π
+takes the place of log p(x | k). It is cloned for each fold and for all rows, and gets the rows as the user gave them.
+Later rows, and rows with an entry taken away, are rebuilt from their entries; where the classifier takes no gaps, with
+medians and most frequent categories in them.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from bayesgen.averaging.given import Given, Shape
+from bayesgen.averaging.member import Member, Together
+
+_FOLDS = 5
+_LEAST = 1e-12  # of a probability: its logarithm is finite
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideMember(Member):
+    """A classifier of the user's.
+
+    Attributes
+    ----------
+    own : str
+        The name that the user gave it.
+    estimator : estimator
+        The classifier, which is not fitted itself.
+    """
+
+    outside: ClassVar = True
+
+    own: str
+    estimator: Any
+
+    @property
+    def family(self) -> str:
+        """The name that the user gave it."""
+        return self.own
+
+    @classmethod
+    def propose(cls, rows, setting):
+        """Propose what the user passed, each by itself."""
+        return [(cls(own, estimator),) for own, estimator in setting.pairs]
+
+    @classmethod
+    def fit(cls, groups, training):
+        """Fit each to the rows as they were given."""
+        return [OutsideMembers.of(member, training) for (member,) in groups]
+
+    @classmethod
+    def fit_and_leave_out(cls, groups, training, out, fold):
+        """Fit each to all rows and without each of five folds; one that fails is left out with a warning."""
+        fitted, density = [], []
+        for group in groups:
+            try:
+                part, own = super().fit_and_leave_out([group], training, out, fold % _FOLDS)
+            except Exception as error:  # whatever a classifier of the user's may raise
+                warnings.warn(
+                    f"member {group[0].own!r} failed and takes no part: {type(error).__name__}: {error}",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            else:
+                fitted, density = [*fitted, *part], [*density, *own]
+        given = training.given.weight is not None
+        if deaf := [part.members[0].own for part in fitted if given and not _weighs(part.estimator)]:
+            warnings.warn(
+                f"members {deaf} take no sample_weight: all rows count the same for them", UserWarning, stacklevel=2
+            )
+        return fitted, density
+
+    def settings(self):
+        """Return the name."""
+        return {"kind": self.own}
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideMembers(Together):
+    """A classifier of the user's, fitted.
+
+    Attributes
+    ----------
+    members : tuple of OutsideMember
+        The one member.
+    estimator : estimator
+        The fitted classifier.
+    place : int array, shape (k,)
+        The class of each of its columns.
+    shape : Shape
+        What rows are rebuilt by.
+    middle : tuple of array, or None
+        Numbers (D,) and categories (F,) in place of gaps, if the classifier takes none.
+    log_prior : array, shape (K,)
+        Log class frequencies.
+    rows : int
+        Distinct rows of the fit.
+    """
+
+    members: tuple[OutsideMember, ...]
+    estimator: Any
+    place: np.ndarray
+    shape: Shape
+    middle: tuple[np.ndarray, np.ndarray] | None
+    log_prior: np.ndarray
+    rows: int
+
+    @classmethod
+    def of(cls, member: OutsideMember, training) -> "OutsideMembers":
+        """Fit a clone of the member."""
+        given: Given = training.given
+        estimator = clone(member.estimator)
+        for key, value in estimator.get_params().items():
+            if value is None and key.split("__")[-1] == "random_state":
+                estimator.set_params(**{key: int(training.seed) % (1 << 31)})
+        weighs = given.weight is not None and _weighs(estimator)
+        estimator.fit(given.table.native, given.labels, **({"sample_weight": given.weight} if weighs else {}))
+        code = {label: k for k, label in enumerate(given.classes.tolist())}
+        place = np.array([code[label] for label in np.asarray(estimator.classes_).tolist()])
+        codes = [code[label] for label in given.labels.tolist()]
+        count = 1.0 + np.bincount(codes, given.weight if weighs else None, len(code))
+        rows, shape = training.rows, given.shape()
+        gap = np.full((1, rows.x.shape[1]), np.nan), np.full((1, rows.c.shape[1]), -1)
+        try:
+            estimator.predict_proba(shape.rebuilt(*gap))
+            middle = None
+        except Exception:  # what a classifier raises where it takes no gaps is its own
+            modes = [np.bincount(own[own >= 0], minlength=1).argmax() for own in rows.c.T]
+            middle = np.nanmedian(rows.x, axis=0), np.array(modes, np.intp)
+        return cls((member,), estimator, place, shape, middle, np.log(count / count.sum()), len(rows))
+
+    @property
+    def least(self) -> float:
+        """Half a row for each class."""
+        return 0.5 * len(self.log_prior) / self.rows
+
+    def log_density(self, x, c, used) -> np.ndarray:
+        """Return log p(k | x) - log π_k of rows, (m, n, K); 0 for a row without entries."""
+        nothing = np.isnan(x).all(1) & (c < 0).all(1)
+        if self.middle is not None:
+            x, c = np.where(np.isnan(x), self.middle[0], x), np.where(c < 0, self.middle[1], c)
+        probability = np.zeros((len(x), len(self.log_prior)))
+        if len(x):
+            probability[:, self.place] = self.estimator.predict_proba(self.shape.rebuilt(x, c))
+        if not np.isfinite(probability).all():
+            raise ValueError("predict_proba gives probabilities that are not finite")
+        result = np.log(np.maximum(probability, _LEAST)) - self.log_prior
+        result[nothing] = 0.0
+        return np.repeat(result[None], len(used), axis=0)
+
+
+def _weighs(estimator) -> bool:
+    return has_fit_parameter(estimator, "sample_weight")

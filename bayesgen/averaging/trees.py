@@ -1,0 +1,172 @@
+"""Trees as plain arrays: made of scikit-learn's, saved without running code, and all asked at once.
+
+Trees see numbers and categories as the columns of one matrix: the numbers, then a category of two levels as a number 0
+or 1, one of more levels as an indicator of each level. A missing entry stays missing: each node says which way it goes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core.program import Record
+from bayesgen.numerics.pieces import pieces
+
+_CELLS = 1 << 19  # pairs of a row and a tree that walk at a time
+
+
+def together(x, c, levels) -> np.ndarray:
+    """Return numbers (n, D) and categories (n, F), of so many levels each, as one matrix, NaN where missing."""
+    parts = [x]
+    for own, count in zip(c.T, levels, strict=True):
+        values = [1] if count <= 2 else range(count)
+        parts += [np.where(own < 0, np.nan, own == value)[:, None] for value in values]
+    return np.concatenate(parts, axis=1)
+
+
+def width(dim: int, levels) -> int:
+    """Return the number of columns of the matrix of `together`."""
+    return dim + sum(1 if count <= 2 else int(count) for count in levels)
+
+
+def in_order(columns, dim: int, levels) -> np.ndarray:
+    """Return the columns of the matrix of `together`, (P,), in the order of what they stand for, (D + F,)."""
+    count = np.concatenate([np.ones(dim, int), np.where(np.asarray(levels, int) <= 2, 1, levels).astype(int)])
+    first = np.cumsum(count) - count
+    return np.concatenate([np.arange(first[j], first[j] + count[j]) for j in columns])
+
+
+class Ranks:
+    """Columns as the ranks of their values, which stand for numbers of any size in the float32 of scikit-learn's trees.
+
+    Parameters
+    ----------
+    z : array, shape (n, P)
+        Columns, NaN where missing.
+    """
+
+    def __init__(self, z):
+        self.values, self.rank = [], np.full(z.shape, np.nan, np.float32)
+        for j, column in enumerate(z.T):
+            seen = ~np.isnan(column)
+            own, place = np.unique(column[seen], return_inverse=True)
+            self.values.append(own)
+            self.rank[seen, j] = place
+
+    def back(self, column, rank) -> np.ndarray:
+        """Return the thresholds in units of the columns, (nodes,), from columns and ranks."""
+        result = np.empty(len(rank))
+        for j in np.unique(column):
+            own = column == j
+            result[own] = np.interp(rank[own], np.arange(len(self.values[j])), self.values[j])
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Trees(Record):
+    """Trees of numbers.
+
+    Attributes
+    ----------
+    root : int array, shape (T,)
+        Where each tree begins: a node, or -1 - l for leaf l.
+    column : int array, shape (N,)
+        The column that each node looks at.
+    threshold : array, shape (N,)
+        A value up to it goes left.
+    gap : int array, shape (N,)
+        0 if a missing entry goes left, 1 if right.
+    child : int array, shape (N, 2)
+        Where left and right lead, as ``root`` does; a node leads to later nodes alone.
+    leaf : array, shape (L, V)
+        What each leaf says.
+    """
+
+    root: np.ndarray
+    column: np.ndarray
+    threshold: np.ndarray
+    gap: np.ndarray
+    child: np.ndarray
+    leaf: np.ndarray
+
+    @classmethod
+    def joined(cls, trees: Sequence["Trees"]) -> "Trees":
+        """Return the trees of several records as one record."""
+        nodes = np.cumsum([0, *(len(tree.column) for tree in trees)])
+        leaves = np.cumsum([0, *(len(tree.leaf) for tree in trees)])
+
+        def moved(name):
+            every = zip((getattr(tree, name) for tree in trees), nodes, leaves, strict=False)
+            parts = [np.where(own < 0, own - leaf, own + node) for own, node, leaf in every]
+            return np.concatenate(parts).astype(np.int32)
+
+        column, threshold, gap, leaf = (
+            np.concatenate([getattr(tree, name) for tree in trees]) for name in ("column", "threshold", "gap", "leaf")
+        )
+        return cls(moved("root"), column, threshold, gap, moved("child"), leaf)
+
+    @classmethod
+    def of(cls, tree: Any, leaf, ranks: Ranks, order) -> "Trees":
+        """Return a tree of scikit-learn's, which was fitted to ranks.
+
+        Parameters
+        ----------
+        tree : sklearn.tree._tree.Tree
+            The tree, as the attribute ``tree_`` of an estimator.
+        leaf : array, shape (nodes, V)
+            What a node says if it is a leaf.
+        ranks : Ranks
+            The columns.
+        order : int array, shape (P,)
+            The column that the tree saw in each place.
+        """
+        inner = tree.children_left >= 0
+        place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
+        column = order[tree.feature[inner]].astype(np.int32)
+        child = place[np.column_stack([tree.children_left[inner], tree.children_right[inner]])]
+        gap = 1 - np.asarray(tree.missing_go_to_left)[inner].astype(np.int8)
+        threshold = ranks.back(column, tree.threshold[inner])
+        return cls(place[:1], column, threshold, gap.astype(np.int8), child, np.asarray(leaf)[~inner])
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays."""
+        return sum(value.nbytes for value in vars(self).values())
+
+    def leaves(self, z) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield pieces of rows (n, P), each with the leaves (m, T) that its rows reach in all trees."""
+        count, child = len(self.root), self.child.ravel()
+        for part in pieces(len(z), count, _CELLS):
+            own = np.ascontiguousarray(z[part])
+            flat, wide = own.ravel(), own.shape[1]
+            place = np.tile(self.root, len(own))
+            start = np.repeat(np.arange(len(own)) * wide, count)
+            walking = np.flatnonzero(place >= 0)
+            node, start = place[walking], start[walking]
+            while len(walking):
+                value = flat[start + self.column[node]]
+                right = value > self.threshold[node]
+                gone = np.flatnonzero(np.isnan(value))
+                right[gone] = self.gap[node[gone]]
+                node = child[2 * node + right]
+                on = node >= 0
+                place[walking[~on]] = node[~on]
+                walking, node, start = walking[on], node[on], start[on]
+            yield part, (-1 - place).reshape(-1, count)
+
+    def claims(self, columns: int, values: int) -> Iterator[tuple[str, Any, Any]]:
+        """Yield the conditions of trees of so many columns and values; see `bayesgen.averaging.member.Together`."""
+        arrays = self.root, self.column, self.gap, self.child
+        whole = all(isinstance(own, np.ndarray) and own.dtype.kind == "i" for own in arrays)
+        yield "the trees do not lead by places", whole, None
+        nodes, leaves = len(self.column), len(self.leaf)
+        sizes = self.child.shape == (nodes, 2) and self.gap.shape == self.column.shape == (nodes,)
+        yield "the trees have nodes without children", sizes and self.root.ndim == 1 and len(self.root) > 0, None
+        yield "the trees have other thresholds than nodes", self.threshold, (nodes,)
+        yield "the trees have leaves of another width", self.leaf, (leaves, values)
+        later = (self.child < 0) | (self.child > np.arange(nodes)[:, None])
+        within = all(((own >= -leaves) & (own < nodes)).all() for own in (self.root, self.child))
+        yield "the trees lead nowhere", within and later.all(), None
+        asked = ((self.column >= 0) & (self.column < columns)).all() and ((self.gap == 0) | (self.gap == 1)).all()
+        yield f"the trees ask for other columns than {columns}", asked, None

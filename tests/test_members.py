@@ -1,0 +1,202 @@
+"""Members that the user chooses, and classifiers of the user's among them: pools, settings, folds, failures, files."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+import bayesgen as bg
+from bayesgen import AveragedClassifier, inspection
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["a", "b", "c"])[Y]
+FIT = slice(None, None, 3)
+
+
+def kinds(classifier):
+    """Names of the families that took part."""
+    table = classifier.summary()
+    return {*table["kind"]} - {"generative", "base rate"} | ({"mixture"} if table["components"].max() > 1 else set())
+
+
+class Told(ClassifierMixin, BaseEstimator):
+    """It predicts class frequencies, and keeps what it was given."""
+
+    given = []
+
+    def __init__(self, random_state=None, fails=False):
+        self.random_state = random_state
+        self.fails = fails
+
+    def fit(self, X, y, sample_weight=None):
+        if self.fails:
+            raise RuntimeError("no such device")
+        self.classes_, count = np.unique(y, return_counts=True)
+        self.share_ = count / count.sum()
+        self.given.append((X, y, sample_weight, self.random_state))
+        return self
+
+    def predict_proba(self, X):
+        self.given.append((X,))
+        return np.tile(self.share_, (len(X), 1))
+
+
+@pytest.fixture
+def told():
+    Told.given.clear()
+    return Told
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ("generative", {"mixture"}),
+        (["gaussian"], set()),
+        (["gaussian", "softmax"], {"softmax"}),
+        (["generative", "forest"], {"mixture", "forest"}),
+        ("all", {"mixture", "softmax", "forest"}),
+        (["gaussian", ("tree", DecisionTreeClassifier())], {"tree"}),
+    ],
+)
+def test_a_pool_holds_what_it_names(members, expected):
+    classifier = AveragedClassifier(members=members).fit(X[FIT], NAMES[FIT])
+    assert kinds(classifier) == expected and classifier.score(X, NAMES) > 0.85
+    table = classifier.summary()
+    families = [member.family for member in classifier.members_]
+    weights = pd.Series(classifier.weights_).groupby(families).sum()
+    assert sorted(table["share"].unique()) == pytest.approx(sorted(weights.unique()))
+
+
+@pytest.mark.parametrize(
+    ("members", "error", "words"),
+    [
+        ("some", ValueError, "members has 'some'; it may have"),
+        ([], ValueError, "a list that is not empty"),
+        (["gaussian", 3], ValueError, "neither a name nor a pair"),
+        ([("forest", LogisticRegression())], ValueError, "a classifier named 'forest', which is taken"),
+        ([("bend", LogisticRegression())], ValueError, "named 'bend', which is taken"),
+        ([("a__b", LogisticRegression())], ValueError, "has '__'"),
+        ([("a", LogisticRegression()), ("a", LogisticRegression())], ValueError, "which is taken"),
+        ([("a", OneHotEncoder())], TypeError, "'a', a OneHotEncoder: a classifier with fit"),
+    ],
+)
+def test_a_pool_that_names_nothing_is_refused(members, error, words):
+    with pytest.raises(error, match=words):
+        AveragedClassifier(members=members).fit(X[FIT], Y[FIT])
+
+
+def test_settings_of_a_member_are_set_and_cloned_as_in_a_vote():
+    classifier = AveragedClassifier(members=["gaussian", ("line", LogisticRegression())])
+    assert classifier.get_params()["line__C"] == 1.0 and "line" not in classifier.get_params(deep=False)
+    again = clone(classifier.set_params(line__C=0.5, bend=False))
+    assert again.members[1][1] is not classifier.members[1][1]
+    assert again.get_params()["line__C"] == 0.5 and not again.bend
+    again.set_params(line=DecisionTreeClassifier(max_depth=1), line__max_depth=2)
+    assert again.get_params()["line__max_depth"] == 2 and classifier.get_params()["line__C"] == 0.5
+
+
+def test_a_member_gets_the_rows_as_they_are_given(told):
+    frame = pd.DataFrame({"n": X[FIT, 0].round().astype(int), "t": pd.Categorical(np.where(X[FIT, 1] > 3, "u", "v"))})
+    frame["flag"], frame["held"] = X[FIT, 2] > 4, 7
+    weight = 1.0 + np.arange(len(frame)) % 2
+    with pytest.warns(UserWarning, match="hold one value"):
+        classifier = AveragedClassifier(members=["gaussian", ("told", told())]).fit(frame, NAMES[FIT], weight)
+    fits = [own for own in told.given if len(own) > 1]
+    asked = [own[0] for own in told.given if len(own) == 1]
+    pd.testing.assert_frame_equal(fits[0][0], frame)
+    assert (fits[0][1] == NAMES[FIT]).all() and (fits[0][2] == weight).all() and len(fits) == 6
+    assert all(isinstance(own[3], int) for own in fits)
+    assert sum(len(frame) - len(own[0]) for own in fits) == len(frame)  # each row is left out of one fit
+    assert all(own.dtypes.equals(frame.dtypes) for own in asked if not own.isna().any(axis=None))
+    told.given.clear()
+    classifier.predict_proba(frame[::-1])
+    pd.testing.assert_frame_equal(told.given[-1][0], frame[::-1].reset_index(drop=True))
+
+
+def test_identical_rows_are_left_out_together(told):
+    twice = np.repeat(X[FIT], 2, axis=0)
+    AveragedClassifier(members=["gaussian", ("told", told())]).fit(twice, np.repeat(Y[FIT], 2))
+    for own in [own[0] for own in told.given if len(own) > 1]:
+        _, count = np.unique(own, axis=0, return_counts=True)
+        assert (count % 2 == 0).all()
+
+
+def test_a_member_that_says_nothing_gets_no_weight_and_one_that_is_right_does(told):
+    classifier = AveragedClassifier(members=["gaussian", ("told", told())]).fit(X[FIT], Y[FIT])
+    table = classifier.summary().set_index("kind")
+    assert table.loc["told", "weight"] < 0.02
+    np.testing.assert_allclose(table.loc["told", "log score"], classifier.scores_["base_rate"], atol=0.02)
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(0, 4, (300, 2))
+    y = Z.astype(int).sum(1) % 2
+    board = AveragedClassifier(members=["gaussian", ("tree", DecisionTreeClassifier(min_samples_leaf=3))]).fit(Z, y)
+    assert board.summary().set_index("kind").loc["tree", "weight"] > 0.9
+
+
+def test_a_member_that_fails_leaves_the_rest_standing(told):
+    with pytest.warns(UserWarning, match="member 'told' failed and takes no part: RuntimeError: no such device"):
+        classifier = AveragedClassifier(members=["gaussian", ("told", told(fails=True))]).fit(X[FIT], Y[FIT])
+    alone = AveragedClassifier(members=["gaussian"]).fit(X[FIT], Y[FIT])
+    np.testing.assert_array_equal(classifier.predict_proba(X), alone.predict_proba(X))
+
+
+def test_a_class_of_one_row_and_weights_that_nobody_takes():
+    rows = [0, *range(50, 150, 3)]
+    line = make_pipeline(LogisticRegression(max_iter=1000))
+    with pytest.warns(UserWarning, match=r"members \['line'\] take no sample_weight"):
+        classifier = AveragedClassifier(members=["gaussian", ("line", line)]).fit(X[rows], NAMES[rows], np.ones(35))
+    np.testing.assert_allclose(classifier.predict_proba(X).sum(1), 1)
+
+
+def test_questions_about_rows_with_gaps_go_through_every_member():
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(t=np.where(X[:, 3] > 1, "u", "v"))
+    hot = make_column_transformer(
+        (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
+    )
+    line = make_pipeline(hot, LogisticRegression(max_iter=1000))  # it takes no gaps
+    classifier = AveragedClassifier(members=["gaussian", "category", ("line", line)]).fit(frame[FIT], NAMES[FIT])
+    some = frame[1::30].copy()
+    some.iloc[0, 0], some.iloc[1, 4] = np.nan, None
+    probability = classifier.predict_proba(some)
+    np.testing.assert_allclose(probability.sum(1), 1)
+    said = classifier.explain(some)
+    total = np.exp(said.sum("term").values)
+    np.testing.assert_allclose(total / total.sum(1, keepdims=True), probability, rtol=1e-9)
+    assert inspection.next_measurement(classifier, some).iloc[0, 0] >= 0
+    assert classifier.predict_proba_interval(some).shape == (5, 3, 2)
+
+
+def test_without_a_density_questions_that_need_one_say_so():
+    classifier = AveragedClassifier(members=[("tree", DecisionTreeClassifier(max_depth=2))]).fit(X[FIT], Y[FIT])
+    assert classifier.score(X, Y) > 0.9
+    questions = (
+        lambda: classifier.sample(3),
+        lambda: classifier.score_samples(X),
+        lambda: inspection.impute(classifier, np.where(X > 6, np.nan, X)),
+        lambda: inspection.typicality(classifier, X),
+    )
+    for ask in questions:
+        with pytest.raises(ValueError, match=r"no member has a density of all columns.*add 'generative'"):
+            ask()
+    with pytest.raises(ValueError, match="needs members that have an evidence"):
+        AveragedClassifier("evidence", members=["softmax"]).fit(X[FIT], Y[FIT])
+
+
+def test_only_members_of_the_users_forbid_a_file(tmp_path):
+    own = AveragedClassifier(members=["gaussian", ("tree", DecisionTreeClassifier())]).fit(X[FIT], Y[FIT])
+    with pytest.raises(TypeError, match=r"members \['tree'\] are your own.*joblib.dump"):
+        own.save(tmp_path / "own.nc")
+    joblib.dump(own, tmp_path / "own.joblib")
+    np.testing.assert_array_equal(joblib.load(tmp_path / "own.joblib").predict_proba(X), own.predict_proba(X))
+    some = AveragedClassifier(members=["gaussian", "softmax", "forest"]).fit(X[FIT], Y[FIT])
+    some.save(tmp_path / "some.nc")
+    again = bg.load(tmp_path / "some.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), some.predict_proba(X))
+    assert again.get_params() == some.get_params()

@@ -1,0 +1,188 @@
+"""Trees as arrays, and the forest of an average: walks, rows out of bag, guards, files."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
+from sklearn.tree import DecisionTreeClassifier
+
+import bayesgen as bg
+from bayesgen.averaging import boosted, forest
+from bayesgen.averaging.boosted import BoostedMember, BoostedMembers
+from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.training import Training
+from bayesgen.averaging.trees import Ranks, Trees, together
+
+
+def table(n=200, seed=0, gaps=0.1):
+    """Numbers and categories of three classes, with gaps."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % 3
+    x = np.exp(rng.normal(size=(n, 3)) + 0.5 * codes[:, None])
+    c = np.column_stack([rng.integers(0, 2, n), np.where(rng.random(n) < 0.4, codes, rng.integers(0, 4, n))])
+    x[rng.random(x.shape) < gaps] = np.nan
+    c[rng.random(c.shape) < gaps] = -1
+    return Rows(x, c, codes, np.ones(n), (2, 4), 3)
+
+
+def checkerboard(n=400, seed=1):
+    """Two columns whose classes are the fields of a checkerboard."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 4, (n, 2))
+    return X, X.astype(int).sum(1) % 2
+
+
+@pytest.fixture(scope="module")
+def board():
+    return bg.AveragedClassifier(members=["gaussian", "forest"]).fit(*checkerboard())
+
+
+def test_all_trees_at_once_walk_as_scikit_learn_does():
+    rows = table()
+    z = together(rows.x, rows.c, rows.levels)
+    ranks = Ranks(z)
+    trees = [DecisionTreeClassifier(max_features=m, random_state=0).fit(ranks.rank, rows.codes) for m in (1, 2, None)]
+    leaf = [np.arange(t.tree_.node_count)[:, None].astype(float) for t in trees]
+    joined = Trees.joined([Trees.of(t.tree_, own, ranks) for t, own in zip(trees, leaf, strict=True)])
+    for part, leaves in joined.leaves(z):
+        expected = np.column_stack([t.apply(ranks.rank[part]) for t in trees])
+        np.testing.assert_array_equal(joined.leaf[leaves, 0], expected)
+    assert not any(right is False for _, right, shape in joined.claims(z.shape[1], 1) if shape is None)
+
+
+def test_numbers_of_any_size_are_told_apart():
+    x = 1e12 + np.arange(8.0)[:, None] % 4  # one and the same in float32
+    rows = Rows(np.vstack([x, 1e200 * (x - 1e12)]), np.empty((16, 0), int), np.arange(16) % 2, np.ones(16), (), 2)
+    part, _ = forest.grown(rows, 0)
+    density = part.log_density(rows.x, rows.c, [0])[0]
+    assert (density.argmax(1) == rows.codes).all()
+
+
+def test_a_row_is_left_out_by_the_trees_that_did_not_draw_it():
+    rows = table(60)
+    training = Training(rows, rows, seed=3)
+    out = np.array([0, 7, 30])
+    (part,), (left,) = ForestMember.fit_and_leave_out([(ForestMember(),)], training, out, np.zeros(3, int))
+    _, drawn = forest.grown(rows, 3)
+    assert 0.3 < 1 - drawn.mean() < 0.45
+    ((_, leaves),) = part.trees.leaves(together(rows.x, rows.c, rows.levels)[out])
+    for own, row, walked in zip(left[0], out, leaves, strict=True):
+        share = part.trees.leaf[walked][~drawn[:, row]]
+        expected = np.log((share.sum(0) + 0.5) / (len(share) + 1.5)) - part.log_prior
+        np.testing.assert_allclose(own, expected, rtol=1e-6)
+
+
+def test_where_classes_are_fields_of_a_board_the_forest_leads(board):
+    X, y = checkerboard(seed=2)
+    alone = bg.AveragedClassifier(members=["gaussian", "category"]).fit(*checkerboard())
+    losses = [log_loss(y, classifier.predict_proba(X)) for classifier in (board, alone)]
+    assert losses[0] < 0.4 < 0.65 < losses[1]
+    own = board.summary().query("kind == 'forest'")
+    assert len(own) == 1 and own["weight"].item() > 0.9
+    assert board.scores_["nested"] > board.scores_["base_rate"] + 0.25
+
+
+def test_no_row_costs_more_than_the_rows_allow(board):
+    part = next(own for own in board.average_.parts if isinstance(own.members[0], ForestMember))
+    here = np.array([isinstance(member, ForestMember) for member in board.members_])
+    alone = replace(board.average_, weights=here.astype(float), exponents=np.full(len(here), 50.0))
+    X, _ = checkerboard(seed=2)
+    probability = alone.probability(X, np.empty((len(X), 0), int))
+    assert part.rows == 400 and probability.min() == pytest.approx(0.5 / 401, rel=0.02)
+    np.testing.assert_allclose(probability.sum(1), 1)
+
+
+def test_bent_columns_grow_the_same_trees():
+    rows = table(gaps=0.0)
+    bent = replace(rows, x=np.log(rows.x))
+    here, there = (forest.grown(own, 5)[0].log_density(own.x, own.c, [0]) for own in (rows, bent))
+    np.testing.assert_array_equal(here, there)
+
+
+def test_files_answer_equally_and_stay_small(board, tmp_path, monkeypatch):
+    X, y = checkerboard(seed=2)
+    board.save(tmp_path / "board.nc")
+    np.testing.assert_array_equal(bg.load(tmp_path / "board.nc").predict_proba(X), board.predict_proba(X))
+    monkeypatch.setattr(forest, "_BYTES", 2e5)
+    part, _ = forest.grown(Rows(X, np.empty((len(X), 0), int), y, np.ones(len(y)), (), 2), 0)
+    assert 2e5 <= part.trees.nbytes < 2.1e5 and len(part.trees.root) > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda trees: {"child": trees.child * 0}, "the trees lead nowhere"),  # around in a circle
+        (lambda trees: {"root": trees.root + len(trees.column)}, "the trees lead nowhere"),
+        (lambda trees: {"column": trees.column + 2}, "the trees ask for other columns than 2"),
+        (lambda trees: {"leaf": trees.leaf[:, :1]}, "leaves of another width"),
+        (lambda trees: {"threshold": np.append(trees.threshold, 0.0)}, "other thresholds than nodes"),
+        (lambda trees: {"gap": trees.gap[1:]}, "nodes without children"),
+        (lambda trees: {"child": trees.child.astype(float)}, "do not lead by places"),
+    ],
+)
+def test_a_file_whose_trees_lead_astray_is_refused(board, tmp_path, change, words):
+    average = board.average_
+    parts = [
+        replace(part, trees=replace(part.trees, **change(part.trees)))
+        if isinstance(part.members[0], ForestMember)
+        else part
+        for part in average.parts
+    ]
+    broken = bg.AveragedClassifier()
+    vars(broken).update(vars(board) | {"average_": replace(average, parts=tuple(parts))})
+    broken.save(tmp_path / "board.nc")
+    with pytest.raises(ValueError, match=words):
+        bg.load(tmp_path / "board.nc")
+
+
+# -- boosted trees ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosted_trees_say_what_scikit_learn_says(classes):
+    rows = table(240)
+    rows = replace(rows, codes=rows.codes % classes, classes=classes)
+    part = BoostedMembers.of((BoostedMember(6), BoostedMember(24)), rows)
+    z = boosted.numbered(rows.x, rows.c)[:, [4, 0, 1, 2, 3]]
+    for leaves, own in zip((6, 24), part.log_density(rows.x, rows.c, [0, 1]), strict=True):
+        peer = HistGradientBoostingClassifier(
+            learning_rate=0.3,
+            max_iter=20,
+            max_leaf_nodes=leaves,
+            min_samples_leaf=16,
+            early_stopping=False,
+            categorical_features=[0],
+        ).fit(z, rows.codes)
+        np.testing.assert_allclose(np.exp(own + part.log_prior), peer.predict_proba(z), atol=1e-12)
+
+
+def test_a_class_that_a_fold_lacks_is_rare_in_it():
+    rows = replace(table(240), classes=4)
+    part = BoostedMembers.of((BoostedMember(8),), rows)
+    probability = np.exp(part.log_density(rows.x, rows.c, [0])[0] + part.log_prior)
+    np.testing.assert_allclose(probability.sum(1), 1)
+    assert 0 < probability[:, 3].max() < 0.01
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (600, 6)).astype(float)  # a rule of three columns, which no other member has
+    y = ((X[:, 0] > 1) ^ (X[:, 1] > 1) ^ (X[:, 2] > 1)).astype(int)
+    few, many = (bg.AveragedClassifier(members=["gaussian", "boosted"]).fit(X[:n], y[:n]) for n in (199, 400))
+    assert "boosted" not in set(few.summary()["kind"])
+    own = many.summary().query("kind == 'boosted'")
+    assert sorted(own["leaves"]) == [6, 24] and own["weight"].sum() > 0.5
+    assert log_loss(y[400:], many.predict_proba(X[400:])) < 0.3
+    many.save(tmp_path / "rule.nc")
+    again = bg.load(tmp_path / "rule.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), many.predict_proba(X))
+    boosters = many.average_.parts[-1]
+    wrong = replace(boosters, score=boosters.score + 1)
+    vars(again)["average_"] = replace(many.average_, parts=(*many.average_.parts[:-1], wrong))
+    again.save(tmp_path / "wrong.nc")
+    with pytest.raises(ValueError, match="boosted trees add to other classes"):
+        bg.load(tmp_path / "wrong.nc")
