@@ -13,6 +13,7 @@ import numpy as np
 from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
+_ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a rounded value may lie: units move no row
 _CELLS = 1 << 19  # pairs of a row and a tree that walk at a time
 
 
@@ -59,7 +60,7 @@ class Ranks:
         result = np.empty(len(rank))
         for j in np.unique(column):
             own = column == j
-            result[own] = np.interp(rank[own], np.arange(len(self.values[j])), self.values[j])
+            result[own] = np.interp(rank[own] + _ASIDE, np.arange(len(self.values[j])), self.values[j])
         return result
 
 
