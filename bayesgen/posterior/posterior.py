@@ -190,7 +190,7 @@ class ParameterDraws(Posterior):
         Distance of a sampler's draws from the exact posterior, where one exists; see `distance`.
     run : mapping from name to number
         Statistics of the run as a whole, in ArviZ's names: "sampling_time" (seconds), "tuning_steps"; of the Laplace
-        approximation its evidences and "pareto_k", see `bayesgen.Laplace`.
+        approximation its evidences, "effective_proposals" and "pareto_k", see `bayesgen.Laplace`.
     warmup : ParameterDraws, optional
         The draws of the warm-up, if they were requested.
     """
