@@ -156,7 +156,7 @@ def prepare(
             notes.append(f"{left_out} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
         X, y = table.iloc[rows].drop(columns=target), _labels(target, table[target].iloc[rows])
         notes += _doubts_of_classes(target, y)
-    names = X[list(roles.id)]
+    names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
     features, said = {}, {name for field in fields(roles) for name in getattr(roles, field.name)}
     for column in X.columns:

@@ -112,7 +112,8 @@ class Fields:
             how |= {"skip_blank_lines": False, "skiprows": self._above}
         with self._file.open() as file:
             source = io.BytesIO(file.read()) if self._file.compressed else file  # pandas hides the errors of a stream
-            with pd.read_csv(source, **how, chunksize=_ROWS) as pieces:
+            reading: Any = pd.read_csv(source, **how, chunksize=_ROWS)  # by the stubs it is a DataFrame
+            with reading as pieces:
                 for piece in pieces:
                     if piece.shape[1] != len(self.names):
                         raise ValueError(f"{piece.shape[1]} fields in a row, where the header has {len(self.names)}")

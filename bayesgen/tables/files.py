@@ -213,10 +213,10 @@ def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int
     """
     import pyarrow as pa
 
-    metadata, declared = metadata or {}, {}
+    metadata, declared = metadata or {}, dict[str, int | None]()
     if b"ARROW:schema" in metadata:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[b"ARROW:schema"])))
-        declared = {field.name: None for field in schema if pa.types.is_dictionary(field.type)}
+        declared |= {field.name: None for field in schema if pa.types.is_dictionary(field.type)}
     for column in json.loads(metadata.get(b"pandas", b"{}")).get("columns", []):
         if column.get("pandas_type") == "categorical" and column.get("metadata"):
             declared[column["field_name"]] = column["metadata"].get("num_categories")

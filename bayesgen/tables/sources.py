@@ -336,8 +336,8 @@ def _files(names: list[str], missing, sep: str, how: Numerals | None) -> Source:
     if parquet:
         with located(parquet[0]):
             base = names[0] if len(names) == 1 and os.path.isdir(names[0]) else None
-            how: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
-            files = dataset.dataset(parquet, **how)
+            options: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
+            files = dataset.dataset(parquet, **options)
         return ParquetFiles(files)
     return CsvFiles(found, missing, sep, how)
 
