@@ -211,7 +211,7 @@ def together(average, x, c, codes, rng, fitted) -> Iterator[tuple[np.ndarray, np
     for piece in average.pieces(len(x), used) if fitted is None else ():
         joint = average.log_density(x[piece], c[piece], used) + average.log_class_prior
         if codes is None:
-            score = score + logsumexp(joint, axis=2).sum(1)
+            score = score + np.asarray(logsumexp(joint, axis=2)).sum(1)
         else:
             score = score + np.take_along_axis(joint, codes[piece][None, :, None], 2).sum((1, 2))
     weight, chains = softmax(score), {}

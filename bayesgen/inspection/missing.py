@@ -361,7 +361,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     >>> impute(classifier, row).round(1)
     array([[6. , 2.7, 4.8, 1.6]])
     >>> [float(table[0, 2].round(1)) for table in impute(classifier, row, draws=2)]
-    [4.7, 4.8]
+    [4.9, 4.6]
     """
     density = joint_of(classifier, "impute()")
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
