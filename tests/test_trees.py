@@ -186,3 +186,13 @@ def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
     again.save(tmp_path / "wrong.nc")
     with pytest.raises(ValueError, match="boosted trees add to other classes"):
         bg.load(tmp_path / "wrong.nc")
+
+
+def test_a_split_of_gaps_from_all_numbers_is_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(240, 2)), np.arange(240) % 2
+    X[(y == 1) & (rng.random(240) < 0.9), 0] = np.nan
+    classifier = bg.AveragedClassifier(members=["gaussian", "boosted"]).fit(X, y)
+    assert classifier.score(X, y) > 0.9
+    classifier.save(tmp_path / "gaps.nc")
+    np.testing.assert_array_equal(bg.load(tmp_path / "gaps.nc").predict_proba(X), classifier.predict_proba(X))

@@ -25,7 +25,9 @@ _FOLDS = 5
 _ROUNDS, _TREES = 100, 180  # trees of a score, and of all
 _EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
 _LEAVES = 6, 24  # of a tree: little capacity, and much
-_MOST = 255  # levels of a column of categories; more are taken as numbers
+_MOST = 255  # bins of a column, and levels of one of categories; more are taken as numbers
+_SHARES = np.arange(1, _MOST) / _MOST
+_LARGEST = float(np.finfo(float).max)
 _ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
 
@@ -50,8 +52,9 @@ class BoostedMember(Member):
 
     @classmethod
     def propose(cls, rows: Rows, setting):
-        """Propose two capacities, where there are rows enough."""
-        return [tuple(map(cls, _LEAVES))] if len(rows) >= _FEWEST else []
+        """Propose two capacities, where there are rows enough, and every fold has two classes."""
+        enough = len(rows) >= _FEWEST and (np.bincount(rows.codes) > 1).sum() > 1
+        return [tuple(map(cls, _LEAVES))] if enough else []
 
     @classmethod
     def fit(cls, groups, training):
@@ -105,6 +108,10 @@ class BoostedMembers(Together):
         levels = [np.array([], int)] * dim + [np.unique(own[own >= 0]) for own in rows.c.T]
         sets = np.array([2 < len(own) <= _MOST for own in levels])
         order = np.concatenate([np.flatnonzero(sets), np.flatnonzero(~sets)])  # scikit-learn puts categories first
+        edges = [_edges(column) for column in z.T]
+        binned = z.copy()
+        for j in np.flatnonzero(~sets):
+            binned[:, j] = _bins(z[:, j], edges[j])
         for member in members:
             model = HistGradientBoostingClassifier(
                 learning_rate=min(0.3, 9 / rounds),
@@ -116,11 +123,12 @@ class BoostedMembers(Together):
                 random_state=0,
             )
             with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
-                model.fit(z[:, order], rows.codes, None if (rows.weight == 1).all() else rows.weight)
+                model.fit(binned[:, order], rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)
-            trees.append(Trees.joined([_arrays(own, order, levels) for both in model._predictors for own in both]))
+            grown = (own for both in model._predictors for own in both)
+            trees.append(Trees.joined([_arrays(own, order, levels, edges) for own in grown]))
         return cls(members, tuple(trees), np.tile(scored, rounds), start, log_prior, len(rows))
 
     @property
@@ -156,7 +164,19 @@ def numbered(x, c) -> np.ndarray:
     return np.concatenate([x, np.where(c < 0, np.nan, c)], axis=1)
 
 
-def _arrays(tree, order, levels) -> Trees:
+def _edges(column) -> np.ndarray:
+    """Return the edges of at most 255 bins of a column, NaN where missing: midpoints, or quantiles of many values."""
+    seen = column[~np.isnan(column)]
+    values = np.unique(seen)
+    return values[:-1] + np.diff(values) / 2 if len(values) <= _MOST else np.unique(np.quantile(seen, _SHARES))
+
+
+def _bins(column, edges) -> np.ndarray:
+    """Return the bin of each entry: scikit-learn takes five times as long to find bins of rows with weights."""
+    return np.where(np.isnan(column), np.nan, np.searchsorted(edges, column))
+
+
+def _arrays(tree, order, levels, edges) -> Trees:
     """Return a tree of scikit-learn's as one that splits by thresholds alone.
 
     A node that sends a set of levels left becomes a chain of nodes, one for each run of levels on the same side: chains
@@ -170,13 +190,16 @@ def _arrays(tree, order, levels) -> Trees:
         The column of each that scikit-learn saw.
     levels : list of array
         The levels seen of each column that has categories, as scikit-learn numbers them.
+    edges : list of array
+        The edges of the bins of each column.
     """
     nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
     chains = {}
     for i in np.flatnonzero(nodes["is_leaf"] == 0):
         gap, seen = 1 - int(nodes["missing_go_to_left"][i]), levels[order[nodes["feature_idx"][i]]]
         if not nodes["is_categorical"][i]:
-            chains[i] = [(nodes["num_threshold"][i], 0)], gap
+            own, cut = edges[order[nodes["feature_idx"][i]]], nodes["num_threshold"][i]
+            chains[i] = [(own[int(cut)] if cut < len(own) else _LARGEST, 0)], gap  # else gaps from all numbers
             continue
         code = np.arange(len(seen))
         left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1

@@ -68,8 +68,8 @@ class OutsideMember(Member):
                 )
             else:
                 fitted, density = [*fitted, *part], [*density, *own]
-        given = training.given.weight is not None
-        if deaf := [part.members[0].own for part in fitted if given and not _weighs(part.estimator)]:
+        weighted = training.given is not None and training.given.weight is not None
+        if deaf := [part.members[0].own for part in fitted if weighted and not _weighs(part.estimator)]:
             warnings.warn(
                 f"members {deaf} take no sample_weight: all rows count the same for them", UserWarning, stacklevel=2
             )
