@@ -46,6 +46,9 @@ def parameters(average, member: Product, size, rng) -> dict[str, tuple[tuple[str
             [d.sample_parameters(rng, size)["probability"] for d in part.dice(member.categories)], -1
         )
         result["level_probability"] = (("class", "level"), levels)
+    if member.leaves:
+        leaves = average.leaves
+        result |= {site: (leaves.posterior.dims(site), v) for site, v in leaves.draws(rng, size).items()}
     return result
 
 
@@ -76,6 +79,8 @@ def rows(average, codes, rng):
         Numbers.
     c : int array, shape (n, F)
         Codes of categories.
+    e : array, shape (n, E), or None
+        Entries of the columns with leaves.
     """
     numbers, categories = average.taking("numbers"), average.taking("categories")
     dim, width = len(numbers[0].view.warp.power) if numbers else 0, len(categories[0].levels) if categories else 0
@@ -99,7 +104,7 @@ def rows(average, codes, rng):
             for row, (level, table) in zip(at, drawn, strict=True):
                 k, nothing = codes[row], np.full(width, -1)
                 c[row] = part.fill(nothing, level[k], None if table is None else table[k], rng)
-    return x, c
+    return x, c, None if average.leaves is None else average.leaves.draw(codes, rng)
 
 
 def choose(weights, rng):
@@ -109,7 +114,7 @@ def choose(weights, rng):
 
 
 @np.errstate(under="ignore")
-def probabilities(average, x, c, size: int, rng) -> np.ndarray:
+def probabilities(average, x, c, e, size: int, rng) -> np.ndarray:
     """Return p(k | x, θ), (size, n, K), under members drawn by weight and parameters drawn from their posteriors."""
     classes = len(average.class_weight)
     result = np.zeros((size, len(x), classes))
@@ -117,7 +122,7 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     for m in np.unique(chosen):
         member, at = average.members[m], np.flatnonzero(chosen == m)
         if not isinstance(member, Product):  # a point: its spread is not known
-            result[at] += average.log_density(x, c, np.arange(len(average.members)) == m)
+            result[at] += average.log_density(x, c, np.arange(len(average.members)) == m, e)
             result[at] *= average.exponents[m]
             continue
         if member.numbers is not None:
@@ -128,6 +133,8 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
             part, _ = average.place(member.categories)
             for s, own in zip(at, tables(part, member.categories, len(at), rng), strict=True):
                 result[s] += part.density(c, *own)
+        if member.leaves:
+            result[at] += average.leaves.density_under(average.leaves.draws(rng, (len(at),)), e)
         result[at] *= average.exponents[m]
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
     return np.exp(result - logsumexp(result, axis=2, keepdims=True))

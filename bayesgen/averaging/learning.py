@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
@@ -107,7 +108,15 @@ class Split:
 
 @np.errstate(under="ignore")
 def fit_average(
-    data: Rows, *, method: str, bend: bool, components: bool, discriminative: bool, concentration, seed: int
+    data: Rows,
+    *,
+    method: str,
+    bend: bool,
+    components: bool,
+    discriminative: bool,
+    concentration,
+    seed: int,
+    leaves: Leaves | None = None,
 ):
     """Learn an average.
 
@@ -123,6 +132,8 @@ def fit_average(
         Dirichlet prior of the class probabilities.
     seed : int
         Seed of folds, samples and starts.
+    leaves : Leaves, optional
+        Leaves of the columns ``data.e``, with the statistics of all rows.
 
     Returns
     -------
@@ -135,8 +146,10 @@ def fit_average(
     data = sample if places is None else data
     discriminative = discriminative and not setting.evidence and data.classes > 1
     wanted = [family for family in families.FAMILIES if family.generative or discriminative]
+    if leaves is not None and not sample.x.shape[1] + len(sample.levels):
+        wanted = []  # no column is left to the members
     groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
-    split = _split(data, sample, places, groups, rng)
+    split = _split(data, sample, places, groups, 0.0 if leaves is None else leaves.seconds(), rng)
     whole = Training(sample, data, bend, split.seeds[-1])
     fitted = {family: family.fit(own, whole) for family, own in groups.items() if family.subtracts}
     density = {
@@ -165,24 +178,25 @@ def fit_average(
                     _leave_out(replace(split, left=left), here, again, density[family])
     parts = [part for family in groups for part in fitted[family]]
     every = [own for family in groups for own in density[family]]
-    return _weigh(split, parts, every, concentration, method)
+    return _weigh(split, parts, every, leaves, concentration, method)
 
 
 def _sample(data: Rows, rng):
     """Return the distinct rows, or a stratified sample of many rows with their places."""
     if len(data) <= _LEARN:
-        columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c)], 1)
+        entries = [] if data.e is None else [data.e]
+        columns = np.concatenate([data.x, np.where(data.c < 0, np.nan, data.c), *entries], 1)
         return data.take(*rows.distinct(columns, data.codes, data.weight)), None, rng
     places = rows.sample(data.codes, _LEARN, rng)
     sample = data.take(places)
     return data.take(places, _weighted_back(sample, data)), places, rng
 
 
-def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
+def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
     fold = rows.folds(sample.codes, FOLDS, rng) if few else None
-    seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
+    seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
     out = rows.sample(sample.codes, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
     left, at = sample.take(out), out if places is None else places[out]
@@ -210,7 +224,7 @@ def _weighted_back(sample: Rows, data: Rows) -> np.ndarray:
     return weight * (sample.weight.sum() / weight.sum())
 
 
-def _weigh(split: Split, parts, densities, concentration, method):
+def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration, method):
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     data, rows_left = split.data, split.left
     one = np.eye(data.classes)[rows_left.codes]
@@ -221,12 +235,16 @@ def _weigh(split: Split, parts, densities, concentration, method):
         [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]
         for columns in ("numbers", "categories", "table")
     )
-    density = average.products(numbers, categories, len(rows_left), data.classes)
-    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left.codes, split.scored)
-    members = average.members_of(parts)
+    density = np.concatenate([average.products(numbers, categories, len(rows_left), data.classes), *others])
+    members, width = average.members_of(parts, leaves), data.x.shape[1] + data.c.shape[1]
+    if leaves is not None and data.e is not None:
+        own = leaves.left_out(data, split.at, split.removed)
+        density, width = average.with_leaves(density, own, members, leaves), width + data.e.shape[1]
+        leaves = leaves.settled()
+    left = LeftOut(density, log_prior, rows_left.codes, split.scored)
     whole = average.generative(members, parts)
     prior = stack.prior_mass(members)
-    expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.weight.sum())
+    expected = temper.expected_exponent(width, left.weight.sum())
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
@@ -249,7 +267,8 @@ def _weigh(split: Split, parts, densities, concentration, method):
     scores["nested"] = (
         scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
     )
-    return Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights), scores
+    fitted = Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights, leaves=leaves)
+    return fitted, scores
 
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):

@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 from bayesgen.averaging import draws
 from bayesgen.averaging.given_the_rest import Members, Rows
+from bayesgen.averaging.rows import taken
 from bayesgen.numerics.pieces import patterns, pieces
 
 _COARSE, _FINE = 32, 32  # nodes
@@ -19,7 +20,7 @@ _REACH = 8.0  # standard deviations of a column within a group by which the grid
 _DENSITIES = 1 << 18  # worked on at a time
 
 
-def entries(members: Members, x, c):
+def entries(members: Members, x, c, e=None):
     """Yield pieces of rows with the same pattern of gaps, and the missing numbers of each piece.
 
     Yields
@@ -39,7 +40,7 @@ def entries(members: Members, x, c):
             row, column = (grid.ravel() for grid in np.meshgrid(np.arange(len(own)), gone, indexing="ij"))
             step = max(1, _DENSITIES // (width * _FINE))
             parts = [(row[i : i + step], column[i : i + step]) for i in range(0, len(row), step)]
-            yield own, Rows(members, x[own], c[own]), parts
+            yield own, Rows(members, x[own], c[own], taken(e, own)), parts
 
 
 def reach(average) -> tuple[np.ndarray, np.ndarray]:
@@ -104,19 +105,21 @@ def mass(y, log_joint) -> np.ndarray:
 
 
 @np.errstate(under="ignore")
-def expected(average, x, c, codes=None):
+def expected(average, x, c, e=None, codes=None):
     """Fill in the median of each missing number and the mode of each missing category, given the observed entries.
 
     Parameters
     ----------
     average : Average
     x, c : array, shape (n, D) and (n, F)
+    e : array, shape (n, E), optional
+        Entries of the columns with leaves, which stay as they are.
     codes : int array, shape (n,), optional
         Classes of the rows, where they are known.
     """
     members, filled_x, filled_c = Members(average, average.density_weights > 0), x.copy(), c.copy()
     ends = reach(average)
-    for own, rows, missing in entries(members, x, c):
+    for own, rows, missing in entries(members, x, c, e):
         for row, column in missing:
             _, y, log_joint = grid(rows, row, column, ends)
             if codes is not None:
@@ -136,13 +139,15 @@ def expected(average, x, c, codes=None):
 
 
 @np.errstate(under="ignore")
-def draw(average, x, c, rng, codes=None):
-    """Draw the missing entries of rows from one member and one draw of its parameters.
+def draw(average, x, c, e, rng, codes=None):
+    """Draw the missing entries of rows from one member and one draw of its parameters, and of those of the leaves.
 
     Parameters
     ----------
     average : Average
     x, c : array, shape (n, D) and (n, F)
+    e : array, shape (n, E), or None
+        Entries of the columns with leaves.
     rng : Generator
     codes : int array, shape (n,), optional
         Classes of the rows, where they are known.
@@ -161,13 +166,19 @@ def draw(average, x, c, rng, codes=None):
         part, _ = average.place(member.categories)
         tables = next(draws.tables(part, member.categories, 1, rng))
         score += part.density(c, *tables)
+    drawn = None
+    if average.leaves is not None:
+        drawn = average.leaves.draws(rng, (1,))
+        score += average.leaves.density_under(drawn, e)[0]
     t = draws.choose(softmax(score, axis=1), rng) if codes is None else codes
     x = x if numbers is None else numbers.fill(t, rng)
     if part is not None:
         (level, table), c = tables, c.copy()
         for i in np.flatnonzero((c < 0).any(1)):
             c[i] = part.fill(c[i], level[t[i]], None if table is None else table[t[i]], rng)
-    return x, c
+    if drawn is not None:
+        e = average.leaves.fill(e, t, {site: v[0] for site, v in drawn.items()}, rng)
+    return x, c, e
 
 
 class _Numbers:

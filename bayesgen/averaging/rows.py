@@ -27,6 +27,8 @@ class Rows:
         Number of categories of each of the F columns.
     classes : int
         K.
+    e : array, shape (n, E), or None
+        Entries of the columns that have a leaf of their own, NaN where missing; None if there are none.
     """
 
     x: np.ndarray
@@ -35,20 +37,26 @@ class Rows:
     weight: np.ndarray
     levels: tuple[int, ...]
     classes: int
+    e: np.ndarray | None = None
 
     def __len__(self):
         return len(self.codes)
 
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""
-        weight = self.weight[places] if weight is None else weight
-        return replace(self, x=self.x[places], c=self.c[places], codes=self.codes[places], weight=weight)
+        weight, e = self.weight[places] if weight is None else weight, taken(self.e, places)
+        return replace(self, x=self.x[places], c=self.c[places], codes=self.codes[places], weight=weight, e=e)
 
     def without(self, place: int, removed: float) -> "Rows":
         """Return all rows, one of them with weight ``removed`` less, and without it if none is left."""
         weight = self.weight.copy()
         weight[place] -= removed
         return self.take(weight > 0, weight[weight > 0])
+
+
+def taken(e, places):
+    """Return some rows of entries (n, E), or None where there are none."""
+    return None if e is None else e[places]
 
 
 def distinct(columns, codes, weight):

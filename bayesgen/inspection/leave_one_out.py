@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.averaging import temper
 from bayesgen.averaging.rows import sample
 from bayesgen.core.errors import listed
+from bayesgen.core.statistics import all_but_one
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import Categorical
 from bayesgen.models.gaps import PatternMoments
@@ -114,9 +115,6 @@ def _counted(n, total):
     return {"count": n, "mean": np.divide(total, n, out=np.zeros_like(total), where=n > 0)}
 
 
-_FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
-
-
 def leave_one_out(classifier, X, y, sample_weight=None) -> "LeaveOneOut":
     """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
@@ -152,21 +150,6 @@ def check_rows(classifier, whole, given) -> None:
         problem = different_rows(*(by_column(classifier.schema_, classifier.model_, s) for s in (whole, given)))
     if problem:
         raise ValueError(f"X and y must be the rows of the fit: {problem}, at the fit and here")
-
-
-def all_but_one(summed, rows, outside):
-    """Yield the statistics of all rows but one, for each of ``rows``; ``outside`` are the statistics of the other rows.
-
-    Each of n rows is summed log2 n times. To subtract each row from the sum of all would be as fast, and loses the
-    whole answer if one row has most of the scatter.
-    """
-    if len(rows) <= _FEW:
-        for i in range(len(rows)):
-            yield outside + summed(np.delete(rows, i))
-        return
-    left, right = np.array_split(rows, 2)
-    yield from all_but_one(summed, left, outside + summed(right))
-    yield from all_but_one(summed, right, outside + summed(left))
 
 
 @dataclass(frozen=True)
