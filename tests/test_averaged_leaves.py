@@ -250,7 +250,10 @@ def test_a_bag_of_words_beside_numbers(dense):
     assert said.term.values.tolist() == ["prior", "multinomial", "length", "remainder"]
     assert [*inspection.importance(classifier, rows, y)] == ["multinomial", "length"]
     assert (classifier.sample(3)[0][[*"abcd"]] >= 0).all(axis=None)
-    hole = rows.assign(a=np.nan)
+    with pytest.raises(ValueError, match="column 'a': row 0 is partly missing: a bag of words is missing as a whole"):
+        classifier.predict(rows.assign(a=np.nan))
+    hole = rows.assign(a=np.nan, b=np.nan, c=np.nan, d=np.nan)
+    np.testing.assert_allclose(classifier.explain(hole).sel(term="multinomial"), 0, atol=1e-12)
     for ask in (inspection.impute, inspection.next_measurement):
         with pytest.raises(ValueError, match=r"no answer for 'multinomial' \(columns such as 'a'\)"):
             ask(classifier, hole)
