@@ -33,7 +33,8 @@ class Member(Record, abc.ABC):
         The columns it models. Every member of the numbers, which are seen through a `FittedView`, makes a product with
         each of the categories, which are counted as `CategoryMembers`.
     generative : bool
-        True if it has a density of these columns given the class, so that questions about p(x, t) may use it.
+        True if it has a density of these columns given the class, so that questions about p(x, t) may use it, and
+        leaves of other columns multiply it.
     subtracts : bool
         True if rows are left out by subtracting them from its sums: it is then fitted to all rows. Otherwise it is
         fitted to the rows that are left out, without one fold of them after the other.
