@@ -137,7 +137,7 @@ def test_each_way_to_weigh_predicts(weights):
 
 def test_evidence_leaves_out_what_has_none():
     classifier = AveragedClassifier("evidence").fit(*mixed())
-    for (a, b), weight in zip(classifier.members_, classifier.weights_, strict=True):
+    for (a, b, _), weight in zip(classifier.members_, classifier.weights_, strict=True):
         if a is None or b is None or b.structure == "one parent":
             assert weight == 0
     assert classifier.weights_.sum() == pytest.approx(1)

@@ -2,7 +2,9 @@ r"""The average: members of numbers and of categories, their products, exponents
 
 A member of a table is either a product of a member of the numeric columns (or none) and one of the categorical columns
 (or none), whose densities are multiplied, or a member that takes the whole table. The product of none and none ignores
-x: it is the base rate. With q_m of `temper`,
+x: it is the base rate. Where columns have leaves of their own, these are one more factor of every product, that of none
+and none too, and of every other member that has a density; the base rate, without them, comes after the products. With
+q_m of `temper`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
 
@@ -19,7 +21,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging import draws
+from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
+from bayesgen.averaging.rows import taken
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import pieces, split_rows
@@ -33,7 +37,8 @@ _CELLS = 1 << 19  # densities held at a time
 class Average(Posterior):
     """Members with their exponents and weights, as a posterior that predicts classes and rows.
 
-    Rows are a mapping of "numbers" (n, D), NaN where missing, and "categories" (n, F), -1 where missing.
+    Rows are a mapping of "numbers" (n, D), NaN where missing, "categories" (n, F), -1 where missing, and "leaves"
+    (n, E), NaN where missing, if columns have leaves of their own.
 
     Attributes
     ----------
@@ -47,6 +52,8 @@ class Average(Posterior):
         τ, w and v of each member; see `members_of` for their order.
     given : array, shape (K,), optional
         Class probabilities in place of the learned ones.
+    leaves : Leaves, optional
+        Leaves of columns that belong to no other member.
     """
 
     parts: tuple[Together, ...]
@@ -56,6 +63,7 @@ class Average(Posterior):
     weights: np.ndarray
     density_weights: np.ndarray
     given: np.ndarray | None = None
+    leaves: Leaves | None = None
 
     kind = "average"
 
@@ -65,14 +73,24 @@ class Average(Posterior):
         return np.log(self.class_weight + self.concentration) - np.log((self.class_weight + self.concentration).sum())
 
     @functools.cached_property
+    def products(self) -> int:
+        """Number of members that are products, which come first."""
+        return sum(isinstance(member, Product) for member in self.members)
+
+    @functools.cached_property
     def members(self) -> list:
         """Every member; see `members_of`."""
-        return members_of(self.parts)
+        return members_of(self.parts, self.leaves)
+
+    @functools.cached_property
+    def carries(self) -> np.ndarray:
+        """True for each member with the leaves among its factors, (M,)."""
+        return carries(self.members, self.leaves)
 
     @functools.cached_property
     def least(self) -> np.ndarray:
         """The s of each member, (M,); see `temper.log_probability`."""
-        return least(self.parts)
+        return least(self.parts, self.leaves)
 
     def taking(self, columns: str) -> tuple[Any, ...]:
         """Return the parts that take "numbers", "categories", or the whole "table"."""
@@ -83,7 +101,7 @@ class Average(Posterior):
         return next((part, place) for part in self.parts for place, own in enumerate(part.members) if own == member)
 
     @np.errstate(under="ignore")
-    def log_density(self, x, c, used=None) -> np.ndarray:
+    def log_density(self, x, c, used=None, e=None) -> np.ndarray:
         """Return log p(x | k) of rows under the members, (M, n, K), without the Jacobian of the bends, shared by all.
 
         Parameters
@@ -94,11 +112,12 @@ class Average(Posterior):
             Categories, -1 where missing.
         used : bool array, shape (M,), optional
             True for the members to return, in order; by default all.
+        e : array, shape (n, E), optional
+            Entries of the columns with leaves, NaN where missing; by default all are missing.
         """
         used = np.arange(len(self.weights)) if used is None else np.flatnonzero(used)
         numbers, categories, others = (self.taking(columns) for columns in ("numbers", "categories", "table"))
-        width, pairs = 1 + _count(categories), (1 + _count(numbers)) * (1 + _count(categories))
-        first, second = np.divmod(used[used < pairs], width)
+        first, second = product_parts(_count(numbers), _count(categories), used[used < self.products])
         result = np.empty((len(used), len(self.class_weight), len(x))).swapaxes(1, 2)
         _write(result[: len(first)], numbers, first, x, c)
         if categories:
@@ -107,17 +126,20 @@ class Average(Posterior):
             _write(density, categories, some, x, c)
             for m, place in enumerate(np.searchsorted(some, second)):
                 result[m] += density[place]
-        _write(result[len(first) :], others, used[len(first) :] - pairs, x, c)
+        _write(result[len(first) :], others, used[len(first) :] - self.products, x, c)
+        if self.leaves is not None and e is not None:
+            result[self.carries[used]] += self.leaves.log_density(e)
         return result
 
     @np.errstate(under="ignore")
-    def probability(self, x, c) -> np.ndarray:
+    def probability(self, x, c, e=None) -> np.ndarray:
         """Return p(k | x) of rows, shape (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
         least, exponents = self.least[used], self.exponents[used, None, None]
         weights, prior = self.weights[used] / (1 + least), np.exp(self.log_class_prior)
         for part in self.pieces(len(x), used):
-            q = self.log_density(x[part], c[part], used).swapaxes(1, 2)  # (M, K, n): over few classes of many rows
+            density = self.log_density(x[part], c[part], used, taken(e, part))
+            q = density.swapaxes(1, 2)  # (M, K, n): over few classes of many rows
             q *= exponents
             q += self.log_class_prior[:, None]
             q -= q.max(1, keepdims=True)
@@ -128,12 +150,12 @@ class Average(Posterior):
         return result / result.sum(1, keepdims=True)
 
     @np.errstate(under="ignore")
-    def log_joint(self, x, c) -> np.ndarray:
+    def log_joint(self, x, c, e=None) -> np.ndarray:
         """Return log p(x, k) under the untempered members, (n, K), in the units of the columns, with learned priors."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
         for part in self.pieces(len(x), used):
-            density = self.log_density(x[part], c[part], used)
+            density = self.log_density(x[part], c[part], used, taken(e, part))
             result[part] = mixed(density, self.density_weights[used])
         result += self.log_class_prior
         if numbers := self.taking("numbers"):
@@ -144,7 +166,7 @@ class Average(Posterior):
 
     def log_predictive(self, x) -> np.ndarray:
         """Return log p(x, t = k | data), (n, K), under the untempered members, with class probabilities ``given``."""
-        joint = self.log_joint(x["numbers"], x["categories"])
+        joint = self.log_joint(x["numbers"], x["categories"], x.get("leaves"))
         if self.given is None:
             return joint
         with np.errstate(divide="ignore"):
@@ -164,7 +186,8 @@ class Average(Posterior):
         ratio = 1.0 if self.given is None else self.given / prior
         params = {"classes.probability": np.broadcast_to(prior * ratio, (size, len(prior)))}
         for rows in split_rows(x, step):
-            own = draws.probabilities(self, rows["numbers"], rows["categories"], size, np.random.default_rng(seed))
+            arrays = rows["numbers"], rows["categories"], rows.get("leaves")
+            own = draws.probabilities(self, *arrays, size, np.random.default_rng(seed))
             with np.errstate(divide="ignore"):
                 yield np.log(own * ratio).swapaxes(1, 2), params
 
@@ -227,19 +250,35 @@ def _count(parts) -> int:
     return sum(len(part.members) for part in parts)
 
 
-def members_of(parts) -> list[Product | Member]:
+def product_parts(numbers: int, categories: int, used) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the parts of some products among so many members of numbers and of categories.
+
+    The last of each is none. The base rate, which comes after the products with leaves, is that of none and none.
+    """
+    pairs = (1 + numbers) * (1 + categories)
+    return np.divmod(np.minimum(used, pairs - 1), 1 + categories)
+
+
+def members_of(parts, leaves: Leaves | None = None) -> list[Product | Member]:
     """List all members: products of each of the numbers, then none, with each of the categories, then none; others."""
     first, second, others = (
         [member for part in taking(parts, columns) for member in part.members]
         for columns in ("numbers", "categories", "table")
     )
-    return [*(Product(a, b) for a in [*first, None] for b in [*second, None]), *others]
+    names, base = ((), []) if leaves is None else (leaves.names, [Product(None, None)])
+    return [*(Product(a, b, names) for a in [*first, None] for b in [*second, None]), *base, *others]
 
 
-def least(parts) -> np.ndarray:
+def carries(members, leaves: Leaves | None) -> np.ndarray:
+    """Return True for each member with the leaves among its factors, shape (M,): all that have a density."""
+    own = [bool(m.leaves) if isinstance(m, Product) else m.generative for m in members]
+    return np.array(own) & (leaves is not None)
+
+
+def least(parts, leaves: Leaves | None = None) -> np.ndarray:
     """Return the s of every member, (M,): that of its part for a member of the table, and 0 for a product."""
     numbers, categories, others = (taking(parts, columns) for columns in ("numbers", "categories", "table"))
-    pairs = (1 + _count(numbers)) * (1 + _count(categories))
+    pairs = (1 + _count(numbers)) * (1 + _count(categories)) + (leaves is not None)
     return np.concatenate([np.zeros(pairs), *(np.full(len(part.members), part.least) for part in others)])
 
 
@@ -250,7 +289,9 @@ def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
     def whole(member):
         if not isinstance(member, Product):
             return member.generative
-        return all(none or (part is not None and part.generative) for part, none in zip(member, missing, strict=True))
+        parts = zip(member[:2], missing, strict=True)
+        whole = all(none or (part is not None and part.generative) for part, none in parts)
+        return whole and member.leaves == members[0].leaves
 
     return np.array([whole(member) for member in members])
 
@@ -260,6 +301,23 @@ def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
     nothing = np.zeros((1, rows, classes))
     first, second = np.concatenate([*numbers, nothing]), np.concatenate([*categories, nothing])
     return (first[:, None] + second[None]).reshape(-1, rows, classes)
+
+
+def with_leaves(density, leaf, members, leaves: Leaves) -> np.ndarray:
+    """Return the log densities of all members, (M, n, K), from those without leaves, and without the base rate.
+
+    Parameters
+    ----------
+    density : array, shape (M - 1, n, K)
+    leaf : array, shape (n, K)
+        Log density of the leaves.
+    members : list
+        All members.
+    leaves : Leaves
+    """
+    result = np.insert(density, sum(isinstance(member, Product) for member in members) - 1, 0.0, axis=0)
+    result[carries(members, leaves)] += leaf
+    return result
 
 
 def log_evidence(members, parts, whole) -> np.ndarray:

@@ -1,35 +1,52 @@
-"""Conversion of the blocks of a schema to arrays of numbers and of category codes, and back; a bool is a category."""
+"""Conversion of the blocks of a schema to arrays, and back: numbers, category codes, and columns with own leaves.
 
+A block of the family "gaussian" or "date" holds numbers; one of "categorical" or "bernoulli" (bools) holds categories.
+All others have leaves of their own: those that the user gave, and the families "poisson", "log", "log1p" and
+"multinomial".
+"""
+
+import itertools
 import warnings
 
 import numpy as np
+from scipy import sparse
 
 from bayesgen.core.errors import listed
+from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
-from bayesgen.tables.schema import Schema
+from bayesgen.tables.schema import Block, Schema
 
 WIDEST = 2000  # numeric columns
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
+_NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
 _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
     """Return the names of the numeric columns, without the constant ones."""
-    return [
-        name for block in schema.blocks if block.leaf == "gaussian" for name in block.columns if name not in constant
-    ]
+    return [name for block in _of(schema, _NUMBERS) for name in block.columns if name not in constant]
 
 
 def categories(schema: Schema) -> list[str]:
     """Return the names of the columns of categories and bools, block by block."""
-    return [name for block in schema.blocks if block.leaf != "gaussian" for name in block.columns]
+    return [name for block in _of(schema, _CATEGORIES) for name in block.columns]
+
+
+def leaves(schema: Schema) -> tuple[Block, ...]:
+    """Return the blocks that have a leaf of their own."""
+    others = {block.name for block in [*_of(schema, _NUMBERS), *_of(schema, _CATEGORIES)]}
+    return tuple(block for block in schema.blocks if block.name not in others)
+
+
+def _of(schema: Schema, families) -> list[Block]:
+    return [block for block in schema.blocks if isinstance(block.leaf, str) and block.leaf in families]
 
 
 def levels(schema: Schema) -> list[int]:
     """Return the number of categories of each column of `categories`."""
     count = {block.name: 2 if block.categories is None else len(block.categories) for block in schema.blocks}
-    return [count[block.name] for block in schema.blocks if block.leaf != "gaussian" for _ in block.columns]
+    return [count[block.name] for block in _of(schema, _CATEGORIES) for _ in block.columns]
 
 
 def level_names(schema: Schema) -> list[str]:
@@ -91,24 +108,46 @@ def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.nda
         raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} is {what}")
     if left_out:
         x = x[:, [name not in left_out for name in numbers(schema)]]
-    others = [_matrix(blocks[block.name]) for block in schema.blocks if block.leaf != "gaussian"]
+    others = [_matrix(blocks[block.name]) for block in _of(schema, _CATEGORIES)]
+    for block, values in zip(_of(schema, _CATEGORIES), others, strict=True):
+        _check_codes(block, values)
     c = np.concatenate([np.empty((len(x), 0)), *others], axis=1)
     return x, np.where(np.isnan(c), -1, c).astype(np.intp)
 
 
-def blocks(schema: Schema, x, c, left_out=()) -> dict[str, np.ndarray]:
-    """Return the blocks of numbers and category codes, the inverse of `arrays`; columns left out are missing."""
-    result, start = {}, 0
-    for block in schema.blocks:
-        if block.leaf == "gaussian":
-            whole = np.full((len(x), len(block.columns)), np.nan)
-            whole[:, [name not in left_out for name in block.columns]] = x
-            result[block.name] = whole
-        else:
-            stop = start + len(block.columns)
-            result[block.name] = c[:, start:stop]
-            start = stop
+def entries(schema: Schema, blocks) -> np.ndarray | None:
+    """Return the entries of the blocks with own leaves side by side, (n, E), NaN where missing; None without such."""
+    own = [blocks[block.name] for block in leaves(schema)]
+    for j, values in enumerate(own):
+        if sparse.issparse(values):
+            check_memory("the rows of a sparse matrix, made dense,", 8 * int(np.prod(values.shape)), "give fewer rows")
+            own[j] = values.toarray()
+    return np.concatenate([_matrix(values) for values in own], axis=1) if own else None
+
+
+def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
+    """Return the entries by block, the inverse of `arrays` and `entries`; columns left out are missing."""
+    whole = np.full((len(x), len(numbers(schema))), np.nan)
+    whole[:, [name not in left_out for name in numbers(schema)]] = x
+    result = {}
+    for array, own in ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema))):
+        stops = itertools.accumulate(len(block.columns) for block in own)
+        for block, stop in zip(own, stops, strict=True):
+            result[block.name] = array[:, stop - len(block.columns) : stop]
     return result
+
+
+def _check_codes(block: Block, values) -> None:
+    """Raise if a bool is neither 0 nor 1; other categories are codes of the schema."""
+    if block.categories is not None:
+        return
+    bad = ~((values == 0) | (values == 1) | np.isnan(values))
+    if bad.any():
+        row, place = np.argwhere(bad)[0]
+        name = block.columns[place]
+        raise ValueError(
+            f"column {name!r}: value {values[row, place]:g} in row {row} is not 0 or 1; a Bernoulli feature is binary"
+        )
 
 
 def _matrix(values):
@@ -116,8 +155,10 @@ def _matrix(values):
 
 
 def _numbers(schema, rows):
-    own = [rows[block.name] for block in schema.blocks if block.leaf == "gaussian"]
-    return _matrix(own[0]) if own else np.empty((count_rows(rows), 0))
+    own = [_matrix(rows[block.name]) for block in _of(schema, _NUMBERS)]
+    if len(own) == 1:
+        return own[0]
+    return np.concatenate(own, axis=1) if own else np.empty((count_rows(rows), 0))
 
 
 def _spread(x):

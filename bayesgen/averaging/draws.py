@@ -47,6 +47,9 @@ def parameters(average, member: Product, size, rng) -> dict[str, tuple[tuple[str
             [d.sample_parameters(rng, size)["probability"] for d in part.dice(member.categories)], -1
         )
         result["level_probability"] = (("class", "level"), levels)
+    if member.leaves:
+        leaves = average.leaves
+        result |= {site: (leaves.posterior.dims(site), v) for site, v in leaves.draws(rng, size).items()}
     return result
 
 
@@ -77,6 +80,8 @@ def rows(average, codes, rng):
         Numbers.
     c : int array, shape (n, F)
         Codes of categories.
+    e : array, shape (n, E), or None
+        Entries of the columns with leaves.
     """
     numbers, categories = average.taking("numbers"), average.taking("categories")
     dim, width = len(numbers[0].view.warp.power) if numbers else 0, len(categories[0].levels) if categories else 0
@@ -100,11 +105,11 @@ def rows(average, codes, rng):
             for row, (level, table) in zip(at, drawn, strict=True):
                 k, nothing = codes[row], np.full(width, -1)
                 c[row] = part.fill(nothing, level[k], None if table is None else table[k], rng)
-    return x, c
+    return x, c, None if average.leaves is None else average.leaves.draw(codes, rng)
 
 
 @np.errstate(under="ignore")
-def probabilities(average, x, c, size: int, rng) -> np.ndarray:
+def probabilities(average, x, c, e, size: int, rng) -> np.ndarray:
     """Return p(k | x, θ), (size, n, K), under members drawn by weight and parameters drawn from their posteriors."""
     classes = len(average.class_weight)
     result = np.zeros((size, len(x), classes))
@@ -112,7 +117,7 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
     for m in np.unique(chosen):
         member, at = average.members[m], np.flatnonzero(chosen == m)
         if not isinstance(member, Product):  # a point: its spread is not known
-            result[at] += average.log_density(x, c, np.arange(len(average.members)) == m)
+            result[at] += average.log_density(x, c, np.arange(len(average.members)) == m, e)
             result[at] *= average.exponents[m]
             continue
         if member.numbers is not None:
@@ -123,6 +128,8 @@ def probabilities(average, x, c, size: int, rng) -> np.ndarray:
             part, _ = average.place(member.categories)
             for s, own in zip(at, tables(part, member.categories, len(at), rng), strict=True):
                 result[s] += part.density(c, *own)
+        if member.leaves:
+            result[at] += average.leaves.density_under(average.leaves.draws(rng, (len(at),)), e)
         result[at] *= average.exponents[m]
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
     least = average.least[chosen, None, None]

@@ -2,7 +2,8 @@ r"""Draws of missing entries under the untempered members: each row by itself, o
 
 A row by itself takes a member m, a class k and a group g in proportion to v_m π_k p(g | k) p_m(x_o | k, g), with x_o
 its observed entries. Then its missing entries come from that group, parameters integrated out: those of columns with a
-joint covariance from a Student-t, those of other columns and of categories from their own predictives.
+joint covariance from a Student-t, those of other columns, of categories and of columns with leaves of their own from
+their own predictives.
 
 Rows together take one member and one draw of its parameters, which know all their observed entries. The member has the
 probability v_m ∏_i p_m(x_o,i); of the rows of the fit, whose weights v know them, it is v_m. Gibbs' sampler
@@ -19,7 +20,7 @@ from scipy.special import logsumexp, softmax
 
 from bayesgen.averaging import draws
 from bayesgen.averaging.categories import CategoryMembers
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import Rows, taken
 from bayesgen.models.moments import moments
 from bayesgen.numerics.draws import choose, rounds_apart
 from bayesgen.numerics.pieces import pieces
@@ -156,13 +157,15 @@ class Component:
 
 
 @np.errstate(under="ignore")
-def by_row(average, x, c, codes, size: int, rng):
+def by_row(average, x, c, e, codes, size: int, rng):
     """Draw the missing entries of rows ``size`` times, each row by itself.
 
     Parameters
     ----------
     average : Average
     x, c : array, shape (n, D) and (n, F)
+    e : array, shape (n, E), or None
+        Entries of the columns with leaves.
     codes : int array, shape (n,), or None
         Classes of the rows, where they are known.
     size : int
@@ -170,16 +173,18 @@ def by_row(average, x, c, codes, size: int, rng):
 
     Returns
     -------
-    x, c : array, shape (size, n, D) and (size, n, F)
+    x, c, e : array, shape (size, n, D), (size, n, F) and (size, n, E)
+        The last is None where no column has a leaf.
     """
     used, classes = average.density_weights > 0, len(average.class_weight)
     members = np.flatnonzero(used)
     log_prior = np.log(average.density_weights[used])[:, None, None] + average.log_class_prior
-    filled = np.repeat(x[None], size, 0), np.repeat(c[None], size, 0)
-    gone = np.flatnonzero(np.isnan(x).any(1) | (c < 0).any(1))
+    filled = [None if own is None else np.repeat(own[None], size, 0) for own in (x, c, e)]
+    holes = np.isnan(x).any(1) | (c < 0).any(1)
+    gone = np.flatnonzero(holes if e is None else holes | np.isnan(e).any(1))
     for piece in average.pieces(len(gone), used):
         own = gone[piece]
-        score = average.log_density(x[own], c[own], used) + log_prior
+        score = average.log_density(x[own], c[own], used, taken(e, own)) + log_prior
         if codes is not None:
             score = np.where(np.arange(classes) == codes[own, None], score, -np.inf)
         weight = softmax(score.swapaxes(0, 1).reshape(len(own), -1), axis=1)
@@ -189,6 +194,9 @@ def by_row(average, x, c, codes, size: int, rng):
             component = Sums.of(average, average.members[members[m]]).integrated()
             at = draw, own[row]
             filled[0][at], filled[1][at], *_ = component.fill(x[own[row]], c[own[row]], t[draw, row], rng)
+        if e is not None:
+            draw, row = np.divmod(np.arange(t.size), len(own))
+            filled[2][draw, own[row]] = average.leaves.fill(e[own[row]], t[draw, row], rng)
     return filled
 
 

@@ -75,7 +75,7 @@ class Shape:
 
     def rebuilt(self, x, c) -> Any:
         """Return rows (n, D) and (n, F) as a table or array, in the types of the fit as far as gaps allow."""
-        blocks = columns.blocks(self.schema, x, c, tuple(self.constant))
+        blocks = columns.blocks(self.schema, x, c, left_out=tuple(self.constant))
         whole = {name: own if own.dtype.kind == "f" else own.clip(0) for name, own in blocks.items()}
         result, first = self.schema.write(whole), Table(self.first)
         result |= {name: np.full(len(x), value) for name, value in self.constant.items()}

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.average import Average
+from bayesgen.averaging.average import Average, product_parts
 from bayesgen.averaging.member import Product
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
@@ -195,10 +195,10 @@ class Members:
     def __init__(self, average: Average, used):
         soft = np.array([not isinstance(member, Product) for member in average.members])
         numbers, categories, others = (average.taking(columns) for columns in ("numbers", "categories", "table"))
-        parents = 1 + sum(len(part.members) for part in categories)
+        counts = [sum(len(part.members) for part in parts) for parts in (numbers, categories)]
         pair = np.flatnonzero(used & ~soft)
-        number, self.category = np.divmod(pair, parents)  # the last of each kind is none
-        asked = np.isin(np.arange((~soft).sum() // parents), number)[:-1]
+        number, self.category = product_parts(*counts, pair)  # the last of each kind is none
+        asked = np.isin(np.arange(counts[0]), number)
         self.students = Students(numbers, asked) if asked.any() else None
         place = np.full(len(asked) + 1, -1)
         if self.students is not None:
@@ -210,7 +210,7 @@ class Members:
         self.others = others
         self.average, self.exponents, self.least = average, average.exponents[order], average.least[order]
         self.weights = average.weights[order] / (1 + self.least)
-        self.density_weights = average.density_weights[order]
+        self.density_weights, self.carries = average.density_weights[order], average.carries[order]
 
     def probability(self, density) -> np.ndarray:
         """Return p(k | x), (K, ...), from log p(x | k) under the members, (M, K, ...)."""
@@ -242,10 +242,14 @@ class Rows:
     members : Members
     x, c : array, shape (n, D) and (n, F)
         Numbers, NaN where missing, in the same columns of all rows; categories, -1 where missing.
+    e : array, shape (n, E), optional
+        Entries of the columns with leaves, NaN where missing.
     """
 
-    def __init__(self, members: Members, x, c):
-        self.members, self.x, self.c = members, x, c
+    def __init__(self, members: Members, x, c, e=None):
+        self.members, self.x, self.c, self.e = members, x, c, e
+        leaves = members.average.leaves
+        self.leaf = np.zeros(1) if leaves is None or e is None else leaves.log_density(e).T
         self.categories, self.softmax = self._others(x, c)
         seen = ~np.isnan(x[0])
         self.place = np.cumsum(~seen) - 1  # place of a column among the missing ones
@@ -256,7 +260,11 @@ class Rows:
     def here(self) -> np.ndarray:
         """Return log p(x | k) under the members, shape (M, K, n)."""
         groups = None if self.given is None else self.given.density.copy()
-        return self._density(groups, self.categories, self.softmax, (len(self.x),))
+        return self._density(groups, self.categories, self.softmax, self.leaf, (len(self.x),))
+
+    def with_leaf(self, row, more) -> np.ndarray:
+        """Return log p(x, v | k), (M, K, E, Q), from the log densities of values v of a leaf's entries, (K, E, Q)."""
+        return self.here()[:, :, row, None] + np.where(_first(self.members.carries, more[None]), more, 0.0)
 
     def along(self, row, column, values, y) -> np.ndarray:
         """Return log p(x, v | k), (M, K, E, Q), at nodes v (E, Q) of missing numbers, by their rows and columns.
@@ -268,7 +276,7 @@ class Rows:
         if len(self.members.soft):
             some = [part.along(self.x, self.c, row, column, values) for part in self.members.others]
             softmax = np.concatenate(some)
-        return self._density(groups, self.categories[:, :, row, None], softmax, y.shape)
+        return self._density(groups, self.categories[:, :, row, None], softmax, self._leaf(row), y.shape)
 
     def levels(self, row, column: int) -> np.ndarray:
         """Return log p(x, v | k) at all levels v of a missing category, (M, K, E, V)."""
@@ -278,7 +286,11 @@ class Rows:
         parts = self._others(np.repeat(self.x[row], count, axis=0), c)
         categories, softmax = (part.reshape(*part.shape[:2], len(row), count) for part in parts)
         groups = None if self.given is None else self.given.density[:, row, None]
-        return self._density(groups, categories, softmax, (len(row), count))
+        return self._density(groups, categories, softmax, self._leaf(row), (len(row), count))
+
+    def _leaf(self, row):
+        """Return the log densities of the leaves of some rows, to be added to those along an entry."""
+        return self.leaf if self.leaf.ndim == 1 else self.leaf[:, row, None]
 
     def _others(self, x, c):
         """Return log p(x | k) under the members of categories and none, (B + 1, K, n), and of the table, (S, K, n)."""
@@ -290,7 +302,7 @@ class Rows:
             softmax = np.concatenate([_every(part, x, c) for part in members.others])
         return categories, softmax
 
-    def _density(self, groups, categories, softmax, shape):
+    def _density(self, groups, categories, softmax, leaf, shape):
         members = self.members
         result = np.zeros((len(members.exponents), categories.shape[1], *shape))
         pairs, some = result[: len(members.number)], members.number >= 0
@@ -300,6 +312,8 @@ class Rows:
             pairs += categories[members.category]
         if len(members.soft):
             result[len(pairs) :] = softmax[members.soft]
+        if members.average.leaves is not None:
+            result += np.where(_first(members.carries, result), leaf, 0.0)
         return result
 
 

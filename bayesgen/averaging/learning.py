@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
+from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
@@ -122,7 +123,15 @@ class Split:
 
 @np.errstate(under="ignore")
 def fit_average(
-    data: Rows, *, method: str, bend: bool, members="all", given: Given | None = None, concentration, seed: int
+    data: Rows,
+    *,
+    method: str,
+    bend: bool,
+    members="all",
+    given: Given | None = None,
+    leaves: Leaves | None = None,
+    concentration,
+    seed: int,
 ):
     """Learn an average.
 
@@ -142,6 +151,8 @@ def fit_average(
         Dirichlet prior of the class probabilities.
     seed : int
         Seed of folds, samples and starts.
+    leaves : Leaves, optional
+        Leaves of the columns ``data.e``, with the statistics of all rows.
 
     Returns
     -------
@@ -154,8 +165,10 @@ def fit_average(
     data = sample if places is None else data
     others = not setting.evidence and data.classes > 1  # members that are no densities
     wanted = [family for family in families.chosen(members) if family.generative or others]
+    if leaves is not None and not sample.x.shape[1] + len(sample.levels):
+        wanted = []  # no column is left to the members
     groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
-    split = _split(data, sample, places, groups, rng)
+    split = _split(data, sample, places, groups, 0.0 if leaves is None else leaves.seconds(), rng)
     whole = Training(sample, data, bend, split.seeds[-1])
     fitted = {family: family.fit(own, whole) for family, own in groups.items() if family.subtracts}
     density = {
@@ -179,7 +192,7 @@ def fit_average(
             fitted[family], density[family] = family.fit_and_leave_out(groups[family], training, out, fold)
     parts = [part for family in groups for part in fitted[family]]
     every = [own for family in groups for own in density[family]]
-    return _weigh(split, parts, every, concentration, method)
+    return _weigh(split, parts, every, leaves, concentration, method)
 
 
 def _sample(data: Rows, rng):
@@ -209,11 +222,11 @@ def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np
     return learned, which, own[at], learned.take(out).folds(FOLDS // 2, rng)[turn]
 
 
-def _split(data: Rows, sample: Rows, places, groups, rng) -> Split:
+def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
     fold = sample.folds(FOLDS, rng) if few else None
-    seconds = sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
+    seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
     at = np.arange(len(sample)) if places is None else places
     out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
@@ -229,7 +242,7 @@ def _leave_out(held: HeldOut, here, fitted, density) -> None:
         own[:, here] = part.left_out(some)
 
 
-def _weigh(split: Split, parts, densities, concentration, method):
+def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration, method):
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     held = split.held
     data, gone, rows_left = held.data, held.gone, held.rows
@@ -241,13 +254,17 @@ def _weigh(split: Split, parts, densities, concentration, method):
         [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]
         for columns in ("numbers", "categories", "table")
     )
-    density = average.products(numbers, categories, len(rows_left), data.classes)
-    least = average.least(parts)
-    left = LeftOut(np.concatenate([density, *others]), log_prior, rows_left, split.scored, least)
-    members = average.members_of(parts)
+    density = np.concatenate([average.products(numbers, categories, len(rows_left), data.classes), *others])
+    members, width = average.members_of(parts, leaves), data.x.shape[1] + data.c.shape[1]
+    least = average.least(parts, leaves)
+    if leaves is not None and data.e is not None:
+        density = average.with_leaves(density, leaves.left_out(held), members, leaves)
+        width += data.e.shape[1]
+        leaves = leaves.settled()
+    left = LeftOut(density, log_prior, rows_left, split.scored, least)
     whole = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
     prior = stack.prior_mass(members, rows.effective(data.weight, data.group))
-    expected = temper.expected_exponent(data.x.shape[1] + data.c.shape[1], left.count)
+    expected = temper.expected_exponent(width, left.count)
     mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
@@ -273,7 +290,8 @@ def _weigh(split: Split, parts, densities, concentration, method):
     scores["nested"] = (
         scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
     )
-    return Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights), scores
+    fitted = Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights, leaves=leaves)
+    return fitted, scores
 
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):

@@ -9,9 +9,11 @@ import numpy as np
 
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
+from bayesgen.core.errors import named
 from bayesgen.core.program import Record
 
 BASE_RATE = "base rate"  # the product that ignores the features
+LEAVES = "leaves"  # the product of the columns that have a leaf of their own, alone
 
 
 class Member(Record, abc.ABC):
@@ -31,7 +33,8 @@ class Member(Record, abc.ABC):
         The columns it models. Every member of the numbers, which are seen through a `FittedView`, makes a product with
         each of the categories, which are counted as `CategoryMembers`.
     generative : bool
-        True if it has a density of these columns given the class, so that questions about p(x, t) may use it.
+        True if it has a density of these columns given the class, so that questions about p(x, t) may use it, and
+        leaves of other columns multiply it.
     subtracts : bool
         True if rows are left out by subtracting them from its sums: it is then fitted to all rows. Otherwise it is
         fitted to the rows that are left out, without one fold of them after the other.
@@ -172,15 +175,24 @@ class Together(Record, abc.ABC):
 
 
 class Product(NamedTuple):
-    """A product of a member of the numbers, or none, and a member of the categories, or none."""
+    """A product of a member of the numbers, or none, a member of the categories, or none, and leaves.
+
+    Attributes
+    ----------
+    numbers, categories : Member or None
+    leaves : tuple of str
+        Names of the columns (and blocks that are one observation) with leaves of their own: all of them, or none.
+    """
 
     numbers: Any
     categories: Any
+    leaves: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:
         """Names of the families, whatever the strengths."""
-        return " x ".join(part.family for part in self if part is not None) or BASE_RATE
+        alone = LEAVES if self.leaves else BASE_RATE
+        return " x ".join(part.family for part in self[:2] if part is not None) or alone
 
     @property
     def outside(self) -> bool:
@@ -190,12 +202,13 @@ class Product(NamedTuple):
     @property
     def mass(self) -> float:
         """Prior weight of the family: 1, and a fifth for the base rate."""
-        return 0.2 if self == (None, None) else 1.0
+        return 0.2 if self == (None, None, ()) else 1.0
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the entries of both members in a summary."""
-        kind = {"kind": BASE_RATE if self == (None, None) else "generative"}
-        return {name: v for part in self if part is not None for name, v in part.settings().items()} | kind
+        """Return the entries of the members and leaves in a summary."""
+        kind = {"kind": BASE_RATE if self == (None, None, ()) else "generative"}
+        leaves = {LEAVES: named(self.leaves)} if self.leaves else {}
+        return {name: v for part in self[:2] if part is not None for name, v in part.settings().items()} | leaves | kind
 
 
 class SingleMember(Member):

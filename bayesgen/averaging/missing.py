@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.averaging.given_the_rest import Members, Rows
+from bayesgen.averaging.rows import taken
 from bayesgen.numerics.pieces import patterns, pieces
 
 _COARSE, _FINE = 32, 32  # nodes
@@ -15,7 +16,7 @@ _REACH = 8.0  # standard deviations of a column within a group by which the grid
 _DENSITIES = 1 << 18  # worked on at a time
 
 
-def entries(members: Members, x, c):
+def entries(members: Members, x, c, e=None):
     """Yield pieces of rows with the same pattern of gaps, and the missing numbers of each piece.
 
     Yields
@@ -35,7 +36,7 @@ def entries(members: Members, x, c):
             row, column = (grid.ravel() for grid in np.meshgrid(np.arange(len(own)), gone, indexing="ij"))
             step = max(1, _DENSITIES // (width * _FINE))
             parts = [(row[i : i + step], column[i : i + step]) for i in range(0, len(row), step)]
-            yield own, Rows(members, x[own], c[own]), parts
+            yield own, Rows(members, x[own], c[own], taken(e, own)), parts
 
 
 def reach(average) -> tuple[np.ndarray, np.ndarray]:
@@ -100,19 +101,21 @@ def mass(y, log_joint) -> np.ndarray:
 
 
 @np.errstate(under="ignore")
-def expected(average, x, c, codes=None):
+def expected(average, x, c, e=None, codes=None):
     """Fill in the median of each missing number and the mode of each missing category, given the observed entries.
 
     Parameters
     ----------
     average : Average
     x, c : array, shape (n, D) and (n, F)
+    e : array, shape (n, E), optional
+        Entries of the columns with leaves, which stay as they are.
     codes : int array, shape (n,), optional
         Classes of the rows, where they are known.
     """
     members, filled_x, filled_c = Members(average, average.density_weights > 0), x.copy(), c.copy()
     ends = reach(average)
-    for own, rows, missing in entries(members, x, c):
+    for own, rows, missing in entries(members, x, c, e):
         for row, column in missing:
             _, y, log_joint = grid(rows, row, column, ends)
             if codes is not None:

@@ -33,6 +33,8 @@ class Rows:
         K.
     group : int array, shape (n,), or None
         The group that each row belongs to; None where every row stands for itself.
+    e : array, shape (n, E), or None
+        Entries of the columns that have a leaf of their own, NaN where missing; None if there are none.
     """
 
     x: np.ndarray
@@ -42,6 +44,7 @@ class Rows:
     levels: tuple[int, ...]
     classes: int
     group: np.ndarray | None = None
+    e: np.ndarray | None = None
 
     def __len__(self):
         return len(self.codes)
@@ -59,15 +62,15 @@ class Rows:
     def distinct(self) -> "tuple[Rows, np.ndarray]":
         """Return the distinct rows, with the sums of their weights, in order of content, and which each row is."""
         columns = np.concatenate([self.x, np.where(self.c < 0, np.nan, self.c)], 1)[:, self.order[0]]
-        if self.group is not None:  # equal rows of two groups stay two rows
-            columns = np.column_stack([columns, self.group])
+        more = [own for own in (self.e, self.group) if own is not None]  # equal rows of two groups stay two rows
+        columns = np.column_stack([columns, *more])
         first, total, which = distinct(columns, self.ranks, self.weight)
         return self.take(first, total), which
 
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""
         weight = self.weight[places] if weight is None else weight
-        own = {"x": self.x, "c": self.c, "codes": self.codes, "group": self.group}
+        own = {name: getattr(self, name) for name in ("x", "c", "codes", "group", "e")}
         return replace(self, weight=weight, **{name: None if v is None else v[places] for name, v in own.items()})
 
     def units(self) -> tuple[np.ndarray, np.ndarray]:
@@ -155,6 +158,11 @@ class HeldOut:
         result = np.zeros((int(self.leaves.max(initial=-1)) + 1, *values.shape[1:]))
         np.add.at(result, self.leaves, values)
         return result
+
+
+def taken(e, places):
+    """Return some rows of entries (n, E), or None where there are none."""
+    return None if e is None else e[places]
 
 
 def distinct(columns, codes, weight):

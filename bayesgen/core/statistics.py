@@ -16,6 +16,7 @@ from bayesgen.core.program import Record, static
 
 NOT_THERE = "the rows to forget are not among those of the fit"
 ROUNDED = 64 * float(np.finfo(float).eps)  # part of a weight or sum that is only the rounding error of a subtraction
+_FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
 
 
 class Statistics(Record):
@@ -146,6 +147,40 @@ class DistantRows(Statistics):
     def over(self, function, add=operator.add):
         """Return the sum of ``function(data)`` over all pieces of the rows."""
         return self.read(function, add)
+
+
+def departures(rows: int, group=None) -> list[np.ndarray]:
+    """Return the places of the rows that leave together: each row by itself, or the rows of each group (n,)."""
+    if group is None:
+        return np.split(np.arange(rows), rows)[:rows]
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+
+
+def all_but_one(summed, parts, outside):
+    """Yield the statistics of all rows but those of one part, for each of ``parts``.
+
+    Each of n rows is summed log2 n times. To subtract a part from the sum of all would be as fast, and loses the whole
+    answer if that part has most of the scatter.
+
+    Parameters
+    ----------
+    summed : callable
+        ``summed(places)`` returns the statistics of some rows.
+    parts : list of int array
+        Places of the rows of each part; see `departures`.
+    outside : Statistics, or 0
+        Statistics of all other rows.
+    """
+    if len(parts) <= _FEW:
+        rows, ends = np.concatenate([*parts, []]).astype(np.intp), np.cumsum([len(part) for part in parts])
+        for part, end in zip(parts, ends, strict=True):
+            yield outside + summed(np.delete(rows, slice(end - len(part), end)))
+        return
+    half = (len(parts) + 1) // 2
+    left, right = parts[:half], parts[half:]
+    yield from all_but_one(summed, left, outside + summed(np.concatenate(right)))
+    yield from all_but_one(summed, right, outside + summed(np.concatenate(left)))
 
 
 def with_axes(statistics: Any, count: int):

@@ -1,8 +1,9 @@
 """The averaged classifier: probabilities from many conjugate models at once, chosen by exact leave-one-out."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,15 +14,20 @@ from bayesgen.averaging import columns, draws, families
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.learning import fit_average
+from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.generative_settings import warn_of_constant_columns
+from bayesgen.estimators.naive_bayes import leaf_of
 from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_posteriors, members, refuse_far
 from bayesgen.inspection.explain import explain
+from bayesgen.models import DirichletCategorical, NaiveBayes
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
+from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes, naming, undivided
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
@@ -47,13 +53,14 @@ def _numbers(value) -> np.ndarray:
 
 
 @registry.earlier("AveragedClassifier")
-def of_earlier(parameters):
+def of_earlier(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the parameters from those of a file of version 0.2.0, which said which members take part by two flags."""
     if "components" not in parameters:
         return parameters
     rest = {name: value for name, value in parameters.items() if name not in ("components", "discriminative")}
     wanted = {"mixture": parameters["components"], "softmax": parameters["discriminative"]}
-    return rest | {"members": ["gaussian", "category", *(name for name, flag in wanted.items() if flag)]}
+    members = ["gaussian", "category", *(name for name, flag in wanted.items() if flag)]
+    return {"features": "auto"} | rest | {"members": members}
 
 
 @registry.estimator
@@ -65,6 +72,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     one another; as products of both for mixed tables; and by the class prior alone. Beside them stand penalised softmax
     regressions, and, for classes that begin at a threshold or follow rules, a random forest and, from 200 rows on,
     boosted trees. Numeric columns are bent towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
+
+    A column, or a block of columns, may have a leaf of its own, which is then a factor of every generative member.
 
     Parameters
     ----------
@@ -90,6 +99,13 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     unseen : {"missing", "error"}, default "missing"
         Treatment of a category at prediction that was not there at fit: integrated out, with one warning that counts
         and names such values, or refused.
+    features : str or mapping, default "auto"
+        As in `NaiveBayesClassifier`: "auto", one name for all columns, or a mapping from column (or tuple of columns)
+        to a name, a leaf or "drop". "gaussian" and "date" columns are numbers, and "categorical" and "bernoulli"
+        columns categories, which all members take as by "auto". A column of "poisson" (counts), "log", "log1p", of
+        a bag of words ("multinomial"), or with a leaf such as ``GammaPoisson(2, 1)``, conjugate and perhaps your own,
+        has that leaf in every generative member: independent of other columns given the class, not bent, and tempered
+        with the member. The members without a density, such as the softmax regressions, leave such columns out.
     random_state : int, RandomState or None, default 0
         Source of randomness of folds, starts of components, samples and draws. The same rows in any order, with their
         columns in any order and their classes under any names, give the same fit under the same int (beyond 5,000 rows
@@ -102,12 +118,12 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     schema_ : Schema
         Types and categories of the columns.
     constant_ : tuple of str
-        Numeric columns that hold one value or none, and are left out.
+        Numeric columns that hold one value or none, and are left out; not those with a leaf of their own.
     average_ : Average
         The members with their statistics, exponents and weights.
     members_ : list of Product or Member
-        A product is a pair of a member of the numeric columns and a member of the categorical columns, each None where
-        it takes no such column.
+        A product is a tuple of a member of the numeric columns, a member of the categorical columns, each None where it
+        takes no such column, and the names of the columns with leaves of their own, () where it takes none.
     exponents_, weights_ : array, shape (M,)
         Exponent and weight of each member.
     scores_ : dict
@@ -136,6 +152,17 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     >>> classifier = AveragedClassifier().fit(X[::3], y[::3])
     >>> round(classifier.score(X[1::3], y[1::3]), 2)
     0.92
+
+    Visits are counts, and the bill is skewed:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 2
+    >>> X = pd.DataFrame({"age": rng.normal(50 + 5 * y, 9), "visits": rng.poisson(1 + 3 * y), "bill": rng.lognormal(y)})
+    >>> classifier = AveragedClassifier(features={"visits": "poisson", "bill": "log"}).fit(X, y)
+    >>> round(classifier.score(X, y), 2)
+    0.92
     """
 
     _fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
@@ -148,6 +175,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         class_concentration=1.0,
         priors=None,
         unseen="missing",
+        features="auto",
         random_state=0,
     ):
         self.weights = weights
@@ -156,6 +184,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         self.class_concentration = class_concentration
         self.priors = priors
         self.unseen = unseen
+        self.features = features
         self.random_state = random_state
 
     if not TYPE_CHECKING:  # type checkers would accept any attribute
@@ -196,7 +225,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             table, y, weight = existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
             concentration = self._concentration()
-            self.schema_ = Schema.learn(table, "auto")
+            self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
             given = Given(table, y, self.classes_, weight, self.schema_, self.constant_)
@@ -207,7 +236,14 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 tuple(columns.levels(self.schema_)),
                 len(self.classes_),
                 group,
+                columns.entries(self.schema_, blocks),
             )
+            leaves = self._learn_leaves(rows)
+            if leaves is not None and (pairs := families.pairs(self.members)):
+                raise ValueError(
+                    f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns with "
+                    f"leaves ({listed(leaves.names)}): give either these members, or features"
+                )
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `fit_average` refuses
                     self.average_, self.scores_ = fit_average(
@@ -218,6 +254,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                         given=given if families.pairs(self.members) else None,
                         concentration=concentration,
                         seed=int(generator(self.random_state).integers(1 << 31)),
+                        leaves=leaves,
                     )
             except (np.linalg.LinAlgError, DataError):
                 columns.refuse_far(self.schema_, blocks)
@@ -228,6 +265,27 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         else:
             self._warn_of_undivided(undivided(codes, group))
         return self
+
+    def _learn_leaves(self, rows: Rows) -> Leaves | None:
+        """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
+        own = columns.leaves(self.schema_)
+        if rows.e is None:
+            return None
+        model = NaiveBayes(
+            DirichletCategorical(1.0, self.classes_.tolist()),
+            {block.name: leaf_of(block) for block in own},
+            columns={block.name: block.columns for block in own},
+        )
+        single = [block.name for block in own if block.single]
+        leaves = Leaves.of(model, single, rows.e, rows.codes, rows.weight)
+        leaves.settled()  # or raise, before anything is learned
+        warn_of_constant_columns(replace(self.schema_, blocks=own), leaves.statistics)
+        return leaves
+
+    @property
+    def _leaves(self):
+        leaves = self._fitted.leaves
+        return {} if leaves is None else leaves.model.leaves
 
     def _warn(self):
         if self.constant_:
@@ -295,7 +353,11 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self)
         blocks = self.schema_.read(self._table(X, reset=False), self.unseen)
         x, c = columns.arrays(self.schema_, blocks, self.constant_)
-        return {"numbers": x, "categories": c}
+        rows, e = {"numbers": x, "categories": c}, columns.entries(self.schema_, blocks)
+        if self.average_.leaves is None or e is None:
+            return rows
+        self.average_.leaves.check(e)
+        return rows | {"leaves": e}
 
     @property
     def members_(self):
@@ -373,8 +435,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         DataFrame
             A row for each member, with the columns "kind" (generative, softmax, forest, boosted, base rate),
             "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "leaves"
-            (of a boosted tree), "exponent", "weight", "share", the weight of all members of its family, and "log
-            score", the mean over rows left out.
+            (the most of a boosted tree, or the names of the columns with leaves of their own), "exponent", "weight",
+            "share", the weight of all members of its family, and "log score", the mean over rows left out.
         """
         check_is_fitted(self)
         return members(self)
@@ -452,8 +514,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         check_count("n_samples", n_samples)
         rng, classes = generator(self.random_state), np.exp(average.log_class_prior)
         codes = rng.choice(len(classes), n_samples, p=classes / classes.sum())
-        x, c = draws.rows(average, codes, rng)
-        blocks = columns.blocks(self.schema_, x, c, self.constant_)
+        blocks = columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_)
         return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
 
     def explain(self, X, row: int | None = None, label=None):
@@ -472,8 +533,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0"
         is the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
         untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent
-        columns, and of the probabilities of levels and classes. A level is named with its column ("soil = clay").
-        Softmax members are points and have no posterior.
+        columns, of the probabilities of levels and classes, and of the sites of leaves, such as "visits.rate". A level
+        is named with its column ("soil = clay"). Softmax members are points and have no posterior.
         """
         check_is_fitted(self)
         return member_posteriors(self)
@@ -483,4 +544,5 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = not isinstance(self.features, str) or self.features in SPARSE_FAMILIES
         return tags

@@ -9,9 +9,11 @@ import numpy as np
 
 from bayesgen.averaging import columns
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.leaves import Leaves
 from bayesgen.core.registry import ours
 from bayesgen.core.statistics import Rows
-from bayesgen.models import LogNormal
+from bayesgen.models import LogNormal, NaiveBayes
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.posterior.posterior import Posterior, log_mean_density
 from bayesgen.tables.schema import Schema
@@ -100,8 +102,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     rows = schema.nothing()
     for block in schema.blocks:
         leaf = model.leaves[block.name]
-        if ours(type(leaf)):  # to a user's own, 0 may be nothing that can be; 0 has no logarithm
-            rows[block.name] = np.full_like(rows[block.name], isinstance(leaf, LogNormal))
+        rows[block.name] = _possible(leaf, rows[block.name])
     _check_prediction(posterior, estimator._as_model_takes(rows), (1, len(labels)))
 
 
@@ -165,6 +166,7 @@ def check_average(estimator) -> None:
     for kind, count, what in (("numbers", dim, "numeric columns"), ("categories", len(levels), "categories")):
         right = bool(count) == bool(fitted.taking(kind)) if density else count or not fitted.taking(kind)
         _require(right, f"the members are not of {count} {what}")
+    e = _check_leaves(fitted.leaves, columns.leaves(schema), estimator.classes_.tolist())
     for name in ("class_weight", "concentration"):
         _require(_is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
         _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")
@@ -174,4 +176,29 @@ def check_average(estimator) -> None:
         _require(_is_numbers(value, members) and (value >= 0).all(), f"{name} are not {members[0]} numbers >= 0")
     with np.errstate(all="ignore"):
         rows = np.concatenate([np.zeros((1, dim)), np.full((1, dim), np.nan)]), np.zeros((2, len(levels)), np.intp)
-        _require(fitted.probability(*rows).shape == (2, classes), "the average predicts no such classes")
+        probability = fitted.probability(*rows, None if e is None else np.concatenate([e, e]))
+        _require(probability.shape == (2, classes), "the average predicts no such classes")
+
+
+def _check_leaves(leaves, blocks, labels) -> np.ndarray | None:
+    """Raise if the leaves of an average do not fit their blocks; return a row that they can take, (1, E), or None."""
+    if not blocks:
+        _require(leaves is None, "the average has leaves, schema_ no column for them")
+        return None
+    _require(isinstance(leaves, Leaves), f"leaves are a {type(leaves).__name__}")
+    model, statistics, names = leaves.model, leaves.statistics, [block.name for block in blocks]
+    _require(isinstance(model, NaiveBayes) and list(model.class_names) == labels, "the leaves have other classes")
+    right = [(name, model.columns_of(name)) for name in model.leaves] == [(b.name, b.columns) for b in blocks]
+    _require(right, "the leaves have other columns than schema_")
+    _require({*leaves.single} == {b.name for b in blocks if b.single}, "the leaves take entries of another shape")
+    _require(isinstance(statistics, ClassStatistics), f"statistics of leaves are {type(statistics).__name__}")
+    _require(sorted(statistics.leaves) == sorted(names), "the statistics are of other leaves")
+    _require(model.conjugate, "a leaf has no posterior in closed form")
+    rows = [_possible(model.leaves[block.name], np.full((1, len(block.columns)), np.nan)) for block in blocks]
+    return np.concatenate(rows, axis=1)
+
+
+def _possible(leaf, rows) -> np.ndarray:
+    """Return rows with entries that a leaf can take in place of missing ones, where that is known."""
+    # To a user's own leaf 0 may be nothing that can be; 0 has no logarithm.
+    return np.full_like(rows, isinstance(leaf, LogNormal)) if ours(type(leaf)) else rows

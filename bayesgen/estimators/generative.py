@@ -416,6 +416,10 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     def _terms(self, X):
         return terms_of_model(self, X)
 
+    @property
+    def _leaves(self):
+        return self.model_.leaves
+
     def _read(self, X):
         if "posterior_" not in vars(self):
             check_is_fitted(self)

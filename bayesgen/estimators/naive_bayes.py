@@ -143,7 +143,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         return self.prior == "weak"
 
     def _template(self, schema):
-        leaves = {block.name: _leaf(block, self.prior) for block in schema.blocks}
+        leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
         return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def _temper(self, *rows):
@@ -166,7 +166,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
         return tags
 
 
-def _leaf(block: Block, prior: str) -> ExponentialFamily:
+def leaf_of(block: Block, prior: str = "weak") -> ExponentialFamily:
     """Return the leaf of a block of columns: the user's own, or the one of their family."""
     leaf: Any = block.leaf  # the model refuses anything else by name
     shape = () if block.single else (len(block.columns),)

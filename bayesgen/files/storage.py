@@ -99,14 +99,13 @@ def _estimator(specification, arrays, own):
     """Make the estimator that a specification and its arrays describe, or raise an error."""
     read = Reader(arrays, registry.classes(), own).read
     estimator = registry.estimators()[specification["estimator"]]()
-    parameters = registry.renewed(
-        type(estimator), {name: read(value) for name, value in specification["parameters"].items()}
-    )
+    written = {name: read(value) for name, value in specification["parameters"].items()}
+    parameters = registry.renewed(type(estimator), written)
     fitted = {name: read(value) for name, value in specification["fitted"].items()}
     if parameters.keys() != estimator.get_params(deep=False).keys():
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)
-    vars(estimator).update(parameters | fitted)
+    vars(estimator).update({**parameters, **fitted})
     estimator._check_parts()
     return estimator
 

@@ -1,7 +1,8 @@
 """Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -11,13 +12,30 @@ from bayesgen.averaging import columns, draws, explanation, filling, missing
 from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.warp import far_rows
-from bayesgen.inspection.missing import Joint
-from bayesgen.posterior.posterior import generator
+from bayesgen.core.errors import listed
+from bayesgen.inspection.joint_of_model import along, expectations, totals_of
+from bayesgen.inspection.missing import Components, Joint, gaps_of
+from bayesgen.numerics.pieces import DENSITIES, pieces
+from bayesgen.posterior.posterior import ExactPosterior, generator
+from bayesgen.tables.schema import Schema
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
 _SHARE = 0.995  # of the weight: the heaviest members, which stand for the average where entries are valued
 _LIGHT = 1e-15  # share of the weight of a line below which a node adds nothing to a sum
 _LEAST = 0.01  # least weight of a member whose posterior is returned
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """The columns with leaves of an averaged classifier, as a classifier of one model."""
+
+    posterior_: ExactPosterior
+    schema_: Schema
+
+    @property
+    def classifier(self) -> "_Alone":
+        """Itself: the joint density of a classifier has one."""
+        return self
 
 
 class AveragedJoint(Joint):
@@ -26,15 +44,21 @@ class AveragedJoint(Joint):
     def __init__(self, classifier):
         self.classifier, self.average = classifier, classifier.average_
         self.log_prior = self.average.log_class_prior
+        self.leaves: Any = self.average.leaves
+        self.own = replace(classifier.schema_, blocks=columns.leaves(classifier.schema_))
 
     def read(self, X):
-        """Return the numbers of the rows, and the codes of their categories."""
+        """Return the numbers of the rows, the codes of their categories, and the entries of the columns with leaves."""
         rows = self.classifier._read(X)
         return rows | {"categories": np.where(rows["categories"] < 0, np.nan, rows["categories"])}
 
     def blocks(self, rows):
-        """Return numbers and categories by block, NaN in the columns that were left out."""
+        """Return the entries by block, NaN in the columns that were left out."""
         return columns.blocks(self.classifier.schema_, *arrays(rows), self.classifier.constant_)
+
+    def totals(self):
+        """Return the leaves of counts given their total."""
+        return {} if self.leaves is None else totals_of(self.leaves.model)
 
     def log_density(self, rows):
         """Return the log density under the members, in the units of the columns."""
@@ -42,36 +66,61 @@ class AveragedJoint(Joint):
 
     def draw(self, count, rng):
         """Draw each row from a member of its own."""
-        x, c = draws.rows(self.average, np.repeat(np.arange(len(self.log_prior)), count), rng)
-        return {"numbers": x, "categories": c.astype(float)}
+        return _rows(*draws.rows(self.average, np.repeat(np.arange(len(self.log_prior)), count), rng))
 
     def expected(self, rows, codes):
-        """Fill in medians and modes."""
+        """Fill in medians and modes; in columns with leaves the means that the leaves say."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
-        x, c = missing.expected(self.average, *arrays(rows), codes)
-        return {"numbers": x, "categories": c.astype(float)}
+        x, c, e = arrays(rows)
+        filled = missing.expected(self.average, x, c, e, codes)
+        if self.leaves is None:
+            return _rows(*filled)
+        weight = softmax(self.average.log_joint(x, c, e).T, axis=0)
+        if codes is not None:
+            weight = np.equal.outer(np.arange(len(weight)), codes).astype(float)
+        own = self.leaves.blocks(e.copy())
+        for gap, values in expectations(self._components(), self.own, self.leaves.blocks(e), weight[None]):
+            own[gap.block].reshape(len(x), -1)[gap.rows, gap.place] = values
+        return _rows(*filled, self.leaves.joined(own))
+
+    def _along(self, e):
+        """Yield the missing entries of rows in columns with leaves, log p(v | k) at values v, (K, n, Q), and widths."""
+        components, own, students = self._components(), self.leaves.blocks(e), {}
+        nothing = np.zeros((1, len(self.log_prior), len(e)))
+        for gap in gaps_of(self.own, own):
+            yield gap, *along(components, gap, own, nothing, students)
+
+    def _components(self) -> Components:
+        """Return the components of the columns with leaves: the classes."""
+        return Components(_Alone(self.leaves.exact, self.own), 1)
 
     def filled(self, rows, codes, draws, rng):
         """Draw for each row a member, class and group that explain it, then entries."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
-        for x, c in zip(*filling.by_row(self.average, *arrays(rows), codes, draws, rng), strict=True):
-            yield {"numbers": x, "categories": c.astype(float)}
+        for filled in zip(*filling.by_row(self.average, *arrays(rows), codes, draws, rng), strict=True):
+            yield _rows(*filled)
 
     def filled_together(self, rows, codes, draws, rng, fitted):
         """Draw a member and its parameters, which know all rows, then classes, groups and entries given them."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
-        tables = filling.together(self.average, *arrays(rows), codes, rng, fitted)
-        for x, c in itertools.islice(tables, draws):
-            yield {"numbers": x, "categories": c.astype(float)}
+        x, c, e = arrays(rows)
+        if e is not None:
+            raise ValueError(
+                "impute() with joint=True takes no columns with leaves of their own "
+                f"({listed(self.leaves.names)}) in an average: give joint=False, whose rows are drawn one by one"
+            )
+        for filled in itertools.islice(filling.together(self.average, x, c, codes, rng, fitted), draws):
+            yield _rows(*filled)
 
     def knows(self, rows, codes):
         """Compare the sums of the rows with those of the fit."""
-        return filling.knows(self.average, *arrays(rows), codes)
+        x, c, e = arrays(rows)
+        return e is None and filling.knows(self.average, x, c, codes)
 
     def measured(self, rows):
         """Take all categories and a grid of numbers, under the members that have nearly all of the weight."""
         refuse_far(self.classifier, rows["numbers"], "next_measurement()")
-        classifier, schema, (x, c) = self.classifier, self.classifier.schema_, arrays(rows)
+        classifier, schema, (x, c, e) = self.classifier, self.classifier.schema_, arrays(rows)
         average = _heaviest(classifier.posterior_)
         names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
         places, ends = np.array([schema.columns.index(name) for name in names]), missing.reach(average)
@@ -81,8 +130,8 @@ class AveragedJoint(Joint):
             with np.errstate(divide="ignore"):
                 return np.log(probability)
 
-        for own, part, gaps in missing.entries(answer, x, c):
-            likely, now = Rows(chance, part.x, part.c), log(answer.probability(part.here()))
+        for own, part, gaps in missing.entries(answer, x, c, e):
+            likely, now = Rows(chance, part.x, part.c, part.e), log(answer.probability(part.here()))
             for row, column in gaps:
                 values, y, log_joint = missing.grid(likely, row, column, ends)
                 weight = missing.mass(y, log_joint).sum(0)
@@ -96,15 +145,30 @@ class AveragedJoint(Joint):
                     weight = softmax(logsumexp(chance.log_joint(likely.levels(row, j)), axis=0), axis=1)
                     then = log(answer.probability(part.levels(row, j)))
                     yield (own[row], places[x.shape[1] + j]), now[:, row], then, weight
+            if self.leaves is not None:
+                joint = chance.log_joint(likely.here())
+                for gap, density, log_width in self._along(part.e):
+                    for piece in pieces(len(gap.rows), len(answer.weights) * density[:, 0].size, DENSITIES):
+                        row, values = gap.rows[piece], density[:, piece]
+                        width = log_width if np.ndim(log_width) == 0 else log_width[piece]
+                        weight = softmax(logsumexp(joint[:, row, None] + values, axis=0) + width, axis=1)
+                        then = log(answer.probability(part.with_leaf(row, values)))
+                        yield (own[row], gap.column), now[:, row], then, weight
         nothing = np.zeros((len(self.log_prior), len(x)))
         for name in classifier.constant_:  # left out of the fit, so they tell nothing about the class
             yield (slice(None), schema.columns.index(name)), nothing, nothing[..., None], np.ones((len(x), 1))
 
 
-def arrays(rows) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers, and codes of categories, -1 where missing, as members take them."""
+def arrays(rows) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return numbers, codes of categories, -1 where missing, and entries of leaves, as members take them."""
     c = rows["categories"]
-    return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp)
+    return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp), rows.get("leaves")
+
+
+def _rows(x, c, e=None) -> dict[str, np.ndarray]:
+    """Return rows by kind from the arrays that members take."""
+    rows = {"numbers": x, "categories": c.astype(float)}
+    return rows if e is None else rows | {"leaves": e}
 
 
 def _heaviest(average):
@@ -189,13 +253,15 @@ def refuse_far(classifier, x, question: str) -> None:
 
 def averaged_terms(classifier, X):
     """Return the names and terms (n, K, terms) by which `explain` explains an averaged classifier."""
-    x, c = classifier._read(X).values()
-    refuse_far(classifier, x, "explain()")
-    terms = explanation.terms(classifier.posterior_, x, c)
-    schema, left_out = classifier.schema_, classifier.constant_
-    names = [*columns.numbers(schema, left_out), *columns.categories(schema)]
-    order = [1 + names.index(name) for name in schema.columns if name in names]
-    return [names[j - 1] for j in order] + ["remainder"], [terms[..., j] for j in (0, *order, -1)]
+    rows = classifier._read(X)
+    refuse_far(classifier, rows["numbers"], "explain()")
+    terms = explanation.terms(classifier.posterior_, *rows.values())
+    schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
+    own = [] if leaves is None else leaves.parts()
+    first = [*columns.numbers(schema, left_out), *columns.categories(schema), *(of[0] for _, of, _ in own)]
+    names = [*first[: len(first) - len(own)], *(name for name, _, _ in own)]
+    order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
+    return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
 
 
 def member_posteriors(classifier):
@@ -210,8 +276,10 @@ def member_posteriors(classifier):
         if not isinstance(member, Product):
             continue
         own = draws.parameters(fitted, member, (4, 250), rng)
+        own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}
         dims = {dim for variable, _ in own.values() for dim in variable}
-        labels = {dim: values for dim, values in _labels(classifier, member).items() if dim in dims}
+        named = _labels(classifier, member) | (fitted.leaves.posterior.coords() if member.leaves else {})
+        labels = {dim: values for dim, values in named.items() if dim in dims}
         place = f"member {len(groups) // 2}"
         groups[f"/{place}"] = xr.Dataset(attrs={"weight": fitted.weights[m], "exponent": fitted.exponents[m]})
         groups[f"/{place}"].attrs["family"] = member.family

@@ -265,7 +265,7 @@ def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:
 
     Each column stands alone, except for the counts of one observation.
     """
-    schema, leaves = classifier.schema_, getattr(getattr(classifier, "model_", None), "leaves", {})
+    schema, leaves = classifier.schema_, getattr(classifier, "_leaves", {})
     parts = []
     for block in schema.blocks:
         leaf = leaves.get(block.name)

@@ -67,10 +67,7 @@ class SingleJoint(Joint):
 
     def totals(self):
         """Return the leaves of counts given their total."""
-        model = self.classifier.model_
-        given = {name: leaf.density_kind for name, leaf in model.leaves.items()}
-        given = {name: kind for name, kind in given.items() if kind.startswith("probability given")}
-        return {name: ((*model.columns_of(name), name)[0], kind) for name, kind in given.items()}
+        return totals_of(self.classifier.model_)
 
     def expected(self, rows, codes):
         """Fill in means over classes, and over draws of the parameters where there is no formula."""
@@ -83,22 +80,8 @@ class SingleJoint(Joint):
             own = incomplete[piece]
             part = select_rows(rows, own)
             weight = softmax(components.log_weight(part, None if codes is None else codes[own]), axis=(0, 1))
-            students = {}
-            for gap in gaps_of(schema, part):
-                at = own[gap.rows]
-                if components.is_number(gap.block):
-                    if gap.block not in students:
-                        location = components.student(gap.block, part)[0]
-                        mean = np.einsum("skn,skn...->n...", weight, location + 0 * weight[..., None])
-                        students[gap.block] = components.model.leaves[gap.block].back(mean)
-                    flat[gap.block][at, gap.place] = students[gap.block][gap.rows, gap.place]
-                else:
-                    table = components.table(gap)
-                    chance = np.einsum("skn,skv->nv", weight[..., gap.rows], np.exp(table.log_mass))
-                    label = components.is_label(gap.block)
-                    flat[gap.block][at, gap.place] = (
-                        table.values[chance.argmax(1)] if label else chance @ table.values / chance.sum(1)
-                    )
+            for gap, values in expectations(components, schema, part, weight):
+                flat[gap.block][own[gap.rows], gap.place] = values
         return result
 
     def filled(self, rows, codes, draws, rng):
@@ -148,16 +131,65 @@ class SingleJoint(Joint):
             score = components.log_weight(part)
             now, students = log_probability(logsumexp(score, axis=0)), {}
             for gap in gaps_of(classifier.schema_, part):
-                own = score[..., gap.rows]
-                if components.is_number(gap.block):
-                    if gap.block not in students:
-                        students[gap.block] = components.student(gap.block, part)
-                    values = (_at(v, gap, len(now[0])) for v in students[gap.block])
-                    log_joint, log_width = _along(own, *np.broadcast_arrays(*values))
-                else:
-                    log_joint, log_width = _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
+                log_joint, log_width = along(components, gap, part, score, students)
                 weight = softmax(np.asarray(logsumexp(log_joint, axis=0)) + log_width, axis=1)
                 yield (piece.start + gap.rows, gap.column), now[:, gap.rows], log_probability(log_joint), weight
+
+
+def totals_of(model):
+    """Return the leaves of counts given their total: a column of each, and the name of its density."""
+    given = {name: leaf.density_kind for name, leaf in model.leaves.items()}
+    given = {name: kind for name, kind in given.items() if kind.startswith("probability given")}
+    return {name: ((*model.columns_of(name), name)[0], kind) for name, kind in given.items()}
+
+
+def expectations(components, schema, rows, weight):
+    """Yield the columns of rows with missing entries, and what to fill in: means, or modes of labels.
+
+    Parameters
+    ----------
+    components : Components
+    schema : Schema
+        Its blocks are those of the components.
+    rows : mapping from block to array (n, ...)
+    weight : array, shape (S, K, n)
+        Probability of each component given the observed entries.
+    """
+    numbers = {}
+    for gap in gaps_of(schema, rows):
+        if components.is_number(gap.block):
+            if gap.block not in numbers:
+                location = components.student(gap.block, rows)[0]
+                mean = np.einsum("skn,skn...->n...", weight, location + 0 * weight[..., None])
+                numbers[gap.block] = components.model.leaves[gap.block].back(mean)
+            yield gap, numbers[gap.block][gap.rows, gap.place]
+        else:
+            table = components.table(gap)
+            chance = np.einsum("skn,skv->nv", weight[..., gap.rows], np.exp(table.log_mass))
+            label = components.is_label(gap.block)
+            yield gap, table.values[chance.argmax(1)] if label else chance @ table.values / chance.sum(1)
+
+
+def along(components, gap, rows, score, students):
+    """Return log p(x_o, v, k) at possible values v of the entries of a gap, (K, n, Q), and the log width of each node.
+
+    Parameters
+    ----------
+    components : Components
+    gap : Gap
+    rows : mapping from block to array (n, ...)
+    score : array, shape (S, K, n)
+        Log p(x_o, k | θ).
+    students : dict
+        Student-t's of the blocks of numbers that were asked for, which are kept here.
+    """
+    own = score[..., gap.rows]
+    if not components.is_number(gap.block):
+        return _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
+    if gap.block not in students:
+        students[gap.block] = components.student(gap.block, rows)
+    values = (_at(v, gap, score.shape[-1]) for v in students[gap.block])
+    return _along(own, *np.broadcast_arrays(*values))
 
 
 def _at(value, gap, count):

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.averaging import temper
 from bayesgen.averaging.rows import effective, sample
 from bayesgen.core.errors import listed
+from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import Categorical
 from bayesgen.models.gaps import PatternMoments
@@ -115,9 +116,6 @@ def _counted(n, total):
     return {"count": n, "mean": np.divide(total, n, out=np.zeros_like(total), where=n > 0)}
 
 
-_FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
-
-
 def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":
     """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
     group = group_codes(groups, len(y), sample_weight)
@@ -154,40 +152,6 @@ def check_rows(classifier, whole, given) -> None:
         problem = different_rows(*(by_column(classifier.schema_, classifier.model_, s) for s in (whole, given)))
     if problem:
         raise ValueError(f"X and y must be the rows of the fit: {problem}, at the fit and here")
-
-
-def departures(rows: int, group=None) -> list[np.ndarray]:
-    """Return the places of the rows that leave together: each row by itself, or the rows of each group (n,)."""
-    if group is None:
-        return np.split(np.arange(rows), rows)[:rows]
-    order = np.argsort(group, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-
-
-def all_but_one(summed, parts, outside):
-    """Yield the statistics of all rows but those of one part, for each of ``parts``.
-
-    Each of n rows is summed log2 n times. To subtract a part from the sum of all would be as fast, and loses the whole
-    answer if that part has most of the scatter.
-
-    Parameters
-    ----------
-    summed : callable
-        ``summed(places)`` returns the statistics of some rows.
-    parts : list of int array
-        Places of the rows of each part; see `departures`.
-    outside : statistics or 0
-        The statistics of all other rows.
-    """
-    if len(parts) <= _FEW:
-        rows, ends = np.concatenate([*parts, []]).astype(np.intp), np.cumsum([len(part) for part in parts])
-        for part, end in zip(parts, ends, strict=True):
-            yield outside + summed(np.delete(rows, slice(end - len(part), end)))
-        return
-    half = (len(parts) + 1) // 2
-    left, right = parts[:half], parts[half:]
-    yield from all_but_one(summed, left, outside + summed(np.concatenate(right)))
-    yield from all_but_one(summed, right, outside + summed(np.concatenate(left)))
 
 
 @dataclass(frozen=True)

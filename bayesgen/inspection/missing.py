@@ -45,7 +45,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import Argument
+from bayesgen.core.errors import Argument, NoClosedForm, listed
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces
@@ -256,9 +256,12 @@ class Components:
         """Return location, scale and degrees of freedom of a leaf of numbers, each of shape (S, K, n or 1, D or 1)."""
         leaf, x = self.model.leaves[block], rows[block].reshape(len(rows[block]), -1)
         own = rows[block] if not leaf.event_dim else x
-        if self.params is None:
-            return tuple(part[None] for part in _filled(leaf.student(own)))
-        return _filled(leaf.student(own, self.model.site(self.params, block)))
+        try:
+            if self.params is None:
+                return tuple(part[None] for part in _filled(leaf.student(own)))
+            return _filled(leaf.student(own, self.model.site(self.params, block)))
+        except NoClosedForm as error:
+            raise NoClosedForm(f"columns {listed(self.model.columns_of(block))}: {error}") from None
 
     def table(self, gap: Gap) -> Table:
         """Return the values and probabilities of a finite entry or a count, whatever the other entries of its row."""
@@ -313,8 +316,9 @@ def warn_of_few(effective, what: str, joint: Any, stacklevel: int) -> None:
 
 def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:
     """Raise if a leaf is modelled given its total; with ``rows``, only if an entry, and so the total, is missing."""
+    blocks = None if rows is None else joint.blocks(rows)
     for name, (column, kind) in joint.totals().items():
-        if rows is None or np.isnan(rows[name]).any():
+        if blocks is None or np.isnan(blocks[name]).any():
             raise ValueError(
                 f"{question} has no answer for {name!r} (columns such as {column!r}): its model is a {kind}"
                 + ("; leave these columns out of the fit" if rows is None else ", and entries are missing")

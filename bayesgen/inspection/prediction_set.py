@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.statistics import SumStatistics
-from bayesgen.inspection.leave_one_out import all_but_one, check_rows, departures, rows_of_fit
+from bayesgen.core.statistics import SumStatistics, all_but_one, departures
+from bayesgen.inspection.leave_one_out import check_rows, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments

@@ -1,0 +1,518 @@
+"""Columns of an averaged classifier with leaves of their own: a factor of every member that has a density."""
+
+import pickle
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import integrate, sparse, stats
+from scipy.special import gammaln, logsumexp, softmax
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection, load, plot
+from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.rows import Rows
+from bayesgen.core.errors import NoClosedForm
+from bayesgen.models import (
+    BetaBinomial,
+    DirichletCategorical,
+    DirichletMultinomial,
+    GammaPoisson,
+    NaiveBayes,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter, require
+from bayesgen.models.log_normal import LogNormal
+from bayesgen.models.separation import SeparationDiagonal
+from bayesgen.models.structures import WeakLogGaussian, WeakPoisson
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting(ConjugateFamily):
+    """Waiting time x ~ Exponential(rate), rate ~ Gamma(a, b): a leaf of a user's own, with what it must have."""
+
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
+
+    def parameters(self):
+        return {"rate": numpyro.sample("rate", dist.Gamma(self.a, self.b))}
+
+    def likelihood(self, params):
+        return dist.Exponential(params["rate"])
+
+    def check(self, x):
+        x = super().check(x)
+        require(x, lambda part: part > 0, "is no waiting time")
+        return x
+
+    def sufficient_statistic(self, x, about=0.0):
+        return np.stack([np.ones_like(x), x], axis=-1)
+
+    def natural_parameters(self, params, about=0.0):
+        rate = params["rate"]
+        xp = rate.__array_namespace__()
+        return xp.stack([xp.log(rate), -rate], axis=-1)
+
+    def update(self, statistics):
+        n, total = np.moveaxis(statistics.total(), -1, 0)
+        return Waiting(self.a + n, self.b + total)
+
+    def log_evidence_terms(self, statistics):
+        p = self.update(statistics)
+        return self.a * np.log(self.b) - p.a * np.log(p.b) + gammaln(p.a) - gammaln(self.a)
+
+    def sample_parameters(self, rng, size=()):
+        return {"rate": rng.gamma(self.a, 1 / self.b, (*size, *self.batch_shape))}
+
+
+FEATURES = {"visits": "poisson", "bill": "log", "wait": Waiting(2.0, 2.0)}
+ONE = AveragedClassifier(components=False)
+
+
+def table(n=60, seed=0):
+    """Rows with numbers, categories and columns for leaves, with gaps in all, and classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(50 + 5 * y, 9),
+            "visits": rng.poisson(1.0 + y).astype(float),
+            "sex": np.where(rng.random(n) < 0.3 + 0.2 * y, "f", "m"),
+            "bill": rng.lognormal(0.5 * y),
+            "height": rng.normal(170 - 4 * y, 8),
+            "wait": rng.exponential(1.0 + y),
+        }
+    )
+    for row, name in enumerate(X, 2):
+        X.loc[row, name] = None if name == "sex" else np.nan
+    return X, np.array(["low", "mid", "top"])[y]
+
+
+X, Y = table()
+NEW, NEW_Y = table(12, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return AveragedClassifier(features=FEATURES, components=False).fit(X, Y)
+
+
+# -- the factor
+
+
+def test_the_average_of_leaves_alone_is_naive_bayes():
+    features = FEATURES | {
+        "age": NormalInverseGamma(50.0, 1.0, 2.0, 50.0),
+        "height": "log1p",
+        "sex": DirichletCategorical(1.0, ["f", "m"]),
+    }
+    weight = np.random.default_rng(3).uniform(0.2, 2, len(Y))
+    average = AveragedClassifier("evidence", features=features).fit(X, Y, weight)
+    assert average.weights_.tolist() == [1.0, 0.0] and average.exponents_.tolist() == [1.0, 1.0]
+    assert [member.family for member in average.members_] == ["leaves", "base rate"]
+    bayes = NaiveBayesClassifier(features).fit(X, Y, weight)
+    np.testing.assert_allclose(average.predict_proba(NEW), bayes.predict_proba(NEW), rtol=1e-11)
+    np.testing.assert_allclose(average.predict_joint_log_proba(NEW), bayes.predict_joint_log_proba(NEW), rtol=1e-11)
+    terms = bayes.explain(NEW)
+    np.testing.assert_allclose(average.explain(NEW).sel(term=terms.term.values), terms, atol=1e-11)
+
+
+def test_every_member_with_a_density_is_multiplied_by_the_leaves(fitted):
+    alone = clone(ONE).fit(X[["age", "sex", "height"]], Y)
+    bayes = NaiveBayesClassifier(FEATURES).fit(X[[*FEATURES]], Y)
+    leaf = bayes.predict_joint_log_proba(NEW[[*FEATURES]]) - np.log(bayes.posterior_.model.classes.mean)
+    own = fitted.average_.log_density(*_three(fitted._read(NEW)))
+    without = alone.average_.log_density(*alone._read(NEW[["age", "sex", "height"]]).values())
+    carries = fitted.average_.carries
+    assert carries.sum() == fitted.average_.products - 1 and len(own) == len(without) + 1
+    expected = without[: carries.sum()] + leaf
+    np.testing.assert_allclose(own[carries], expected, rtol=1e-10, atol=1e-9)  # the last was the base rate
+    base, *soft = own[~carries]
+    assert not base.any()
+    np.testing.assert_allclose(soft, without[carries.sum() :], rtol=1e-6, atol=1e-6)
+
+
+def _three(rows):
+    return rows["numbers"], rows["categories"], None, rows["leaves"]
+
+
+def test_names_of_numbers_and_categories_change_nothing_and_auto_is_the_default():
+    few, y = X[["age", "sex", "height"]].assign(late=X["wait"] > 1), Y
+    names = {"age": "gaussian", "sex": "categorical", "late": "bernoulli"}
+    plain = clone(ONE).fit(few, y).predict_proba(few)
+    np.testing.assert_array_equal(clone(ONE).set_params(features=names).fit(few, y).predict_proba(few), plain)
+    dropped = clone(ONE).set_params(features={"wait": "drop"}).fit(few.assign(wait=X["wait"]), y)
+    np.testing.assert_array_equal(dropped.predict_proba(few.assign(wait=0.0)), plain)
+
+
+def test_dates_are_numbers_of_days():
+    day = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.round(X["age"].fillna(50)), "D"), name="day")
+    dated = X[["height"]].assign(day=day)
+    days = pd.DataFrame({"day": (day - pd.Timestamp("1970-01-01")).dt.days.astype(float), "height": X["height"]})
+    classifier = clone(ONE).set_params(features={"day": "date"}).fit(dated, Y)
+    expected = clone(ONE).fit(days, Y).predict_proba(days)
+    np.testing.assert_allclose(classifier.predict_proba(dated), expected, rtol=1e-6)
+    assert classifier.sample(2)[0]["day"].dtype.kind == "M"
+
+
+# -- leave-one-out
+
+
+def rows_of_leaves(weight, seed=0):
+    """Leaves that follow the rows, those that do not, a bag of words; and the rows."""
+    rng = np.random.default_rng(seed)
+    n = len(weight)
+    e = np.column_stack(
+        [rng.poisson(2, (n, 2)), rng.lognormal(size=n), rng.exponential(size=n), rng.poisson(1, (n, 3))]
+    ).astype(float)
+    e[rng.random((n, 7)) < 0.1] = np.nan
+    e[np.isnan(e[:, 4:]).any(1), 4:] = np.nan
+    leaves = {
+        "counts": WeakPoisson(GammaPoisson.weak),
+        "bill": WeakLogGaussian(LogNormal.weak),
+        "wait": Waiting(),
+        "words": DirichletMultinomial(1.0, ["a", "b", "c"]),
+    }
+    columns = {"counts": ("x", "y"), "bill": ("bill",), "wait": ("wait",), "words": ("a", "b", "c")}
+    model = NaiveBayes(DirichletCategorical(1.0, 3), leaves, columns=columns)
+    return model, Rows(np.empty((n, 0)), np.empty((n, 0), int), np.arange(n) % 3, weight, (), 3, e)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("outlier", [False, True])
+def test_leaving_out_a_row_is_a_refit(whole, outlier):
+    model, rows = rows_of_leaves(np.random.default_rng(1).uniform(0.3, 3.0, 30))
+    if outlier:
+        rows.e[4, 3] = 1e13  # the sum of all others is below its rounding error
+    rows.e[9], rows.codes[9] = rows.e[3], rows.codes[3]  # two rows that are the same to the leaves
+    removed = rows.weight if whole else np.minimum(rows.weight, 1.0)
+    at = np.arange(30)[::-2]
+    left = Leaves.of(model, ["wait"], rows.e, rows.codes, rows.weight).left_out(rows, at, removed[at])
+    for i, own in zip(at, left, strict=True):
+        rest = rows.without(i, removed[i])
+        refit = Leaves.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
+        np.testing.assert_allclose(own, refit.log_density(rows.e[i : i + 1])[0], rtol=1e-9, atol=1e-9)
+
+
+def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():
+    weight, base = np.arange(60) % 3, AveragedClassifier(components=False, features=FEATURES)
+    weighted = clone(base).fit(X, Y, weight).predict_proba(NEW)
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
+    repeated = clone(base).fit(X.iloc[order], Y[order]).predict_proba(NEW)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+
+
+def test_rows_that_differ_in_a_leaf_alone_are_not_merged():
+    same = pd.DataFrame({"age": np.repeat([1.0, 2.0], 20), "visits": np.tile([0.0, 9.0], 20)})
+    y = np.tile([0, 1], 20)
+    classifier = clone(ONE).set_params(features={"visits": "poisson"}).fit(same, y)
+    assert classifier.scores_["rows"] == 4 and classifier.score(same, y) == 1
+
+
+# -- what it is for
+
+
+def test_few_rows_of_counts_are_predicted_better_by_counts_than_by_bent_numbers():
+    """Sixteen rows say less about variances than about means, and a count with a Poisson leaf has no variance."""
+    losses = {"auto": [], "poisson": []}
+    for seed in range(3):
+        y = np.arange(1016) % 2
+        rate = np.where(y[:, None] == 0, [1, 2, 4, 8, 1, 2], [2, 4, 8, 16, 2, 4])
+        counts = np.random.default_rng(seed).poisson(rate).astype(float)
+        for features, own in losses.items():
+            classifier = AveragedClassifier(features=features, components=False).fit(counts[:16], y[:16])
+            own.append(log_loss(y[16:], classifier.predict_proba(counts[16:])))
+    assert np.mean(losses["poisson"]) < np.mean(losses["auto"]) - 0.02
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_bag_of_words_beside_numbers(dense):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    words = rng.poisson(np.where(y[:, None] == 0, [2.0, 1, 0.5, 0.2], [1.0, 2, 0.2, 0.5])).astype(float)
+    if dense:
+        rows = pd.DataFrame(words, columns=[*"abcd"]).assign(length=rng.normal(y, 2.0))
+        features = {(*"abcd",): "multinomial"}
+    else:
+        rows, features = sparse.csr_array(words), "multinomial"
+    classifier = AveragedClassifier(components=False, features=features).fit(rows, y)
+    assert classifier.score(rows, y) > 0.7 and classifier.members_[0].leaves == ("multinomial",)
+    if not dense:
+        assert [member.family for member in classifier.members_] == ["leaves", "base rate"]
+        return
+    said = classifier.explain(rows[:5])
+    assert said.term.values.tolist() == ["prior", "multinomial", "length", "remainder"]
+    assert [*inspection.importance(classifier, rows, y)] == ["multinomial", "length"]
+    assert (classifier.sample(3)[0][[*"abcd"]] >= 0).all(axis=None)
+    with pytest.raises(ValueError, match="column 'a': row 0 is partly missing: a bag of words is missing as a whole"):
+        classifier.predict(rows.assign(a=np.nan))
+    hole = rows.assign(a=np.nan, b=np.nan, c=np.nan, d=np.nan)
+    np.testing.assert_allclose(classifier.explain(hole).sel(term="multinomial"), 0, atol=1e-12)
+    for ask in (inspection.impute, inspection.next_measurement):
+        with pytest.raises(ValueError, match=r"no answer for 'multinomial' \(columns such as 'a'\)"):
+            ask(classifier, hole)
+    with pytest.raises(ValueError, match=r"typicality\(\) has no answer for 'multinomial'"):
+        inspection.typicality(classifier, rows)
+    assert np.isfinite(inspection.impute(classifier, rows.assign(length=np.nan))["length"]).all()
+
+
+# -- questions
+
+
+def test_a_gap_in_a_leaf_drops_out(fitted):
+    gone = NEW.assign(visits=np.nan, bill=np.nan, wait=np.nan)
+    rows = fitted._read(gone)
+    np.testing.assert_array_equal(
+        fitted.average_.log_density(*_three(rows)), fitted.average_.log_density(rows["numbers"], rows["categories"])
+    )
+    nothing = fitted.predict_proba(NEW.mask(np.ones(NEW.shape, bool)))[:1]
+    np.testing.assert_allclose(nothing[0], [1 / 3] * 3, rtol=1e-9)
+
+
+def test_densities_of_a_leaf_integrate_to_one(fitted):
+    row = NEW.iloc[[9]]
+    grid = np.linspace(-12, 12, 4001)
+    each = pd.concat([row] * len(grid), ignore_index=True).assign(bill=np.exp(grid))
+    density = np.exp(fitted.score_samples(each)) * np.exp(grid)
+    whole = np.exp(fitted.score_samples(row.assign(bill=np.nan)))
+    np.testing.assert_allclose(integrate.simpson(density, grid), whole, rtol=1e-3)
+    counts = pd.concat([row] * 200, ignore_index=True).assign(visits=np.arange(200.0))
+    total = np.exp(fitted.score_samples(counts)).sum()
+    np.testing.assert_allclose(total, np.exp(fitted.score_samples(row.assign(visits=np.nan)))[0], rtol=1e-9)
+
+
+def test_terms_of_an_explanation_add_up(fitted):
+    said = fitted.explain(NEW)
+    assert said.term.values.tolist() == ["prior", *X.columns, "remainder"]
+    np.testing.assert_allclose(softmax(said.sum("term").values, axis=1), fitted.predict_proba(NEW), rtol=1e-9)
+    hole = NEW.columns.get_indexer(["visits", "bill", "wait"])
+    for row, column in zip(*np.nonzero(NEW.iloc[:, hole].isna().to_numpy()), strict=True):
+        np.testing.assert_allclose(said[row, :, 1 + hole[column]], 0, atol=1e-12)
+    one = fitted.explain(NEW, row=0)
+    assert set(one.terms) == {*X.columns}
+    odds = one.prior + sum(one.terms.values())
+    assert 1 / (1 + np.exp(-odds)) == pytest.approx(one.probability)
+
+
+def test_imputed_values_are_means_given_the_class(fitted):
+    holed = NEW.assign(visits=np.nan, bill=np.nan, wait=NEW["wait"].fillna(1.0))
+    codes = np.searchsorted(fitted.classes_, NEW_Y)
+    filled = inspection.impute(fitted, holed, NEW_Y)
+    mean = fitted.average_.leaves.posterior.leaves["poisson"].expected()["mean"][:, 0]
+    np.testing.assert_allclose(filled["visits"], mean[codes], rtol=1e-6)
+    log_mean = fitted.average_.leaves.posterior.leaves["log"].mean[:, 0]
+    np.testing.assert_allclose(filled["bill"], np.exp(log_mean[codes]), rtol=1e-6)
+    joint = fitted.predict_joint_log_proba(holed)
+    chance = softmax(joint, axis=1)
+    np.testing.assert_allclose(inspection.impute(fitted, holed)["visits"], chance @ mean, rtol=1e-6)
+    np.testing.assert_allclose(inspection.impute(fitted, holed)["age"].dropna().index, np.arange(12))
+
+
+def test_drawn_values_follow_the_predictive_of_their_class(fitted):
+    row = pd.concat([NEW.iloc[[9]].assign(visits=np.nan, wait=np.nan)] * 40)
+    drawn = [inspection.impute(clone_seed(fitted, s), row, ["top"] * 40, draws=1)[0] for s in range(40)]
+    visits = np.array([own["visits"].mean() for own in drawn])  # one draw of the parameters for each table
+    mean = fitted.average_.leaves.posterior.leaves["poisson"].expected()["mean"][2, 0]
+    assert abs(visits.mean() - mean) < 5 * visits.std(ddof=1) / np.sqrt(len(visits))
+    assert all((own["wait"] > 0).all() for own in drawn)
+
+
+def clone_seed(classifier, seed):
+    again = pickle.loads(pickle.dumps(classifier))
+    again.random_state = seed
+    return again
+
+
+def test_drawn_rows_follow_the_leaves(fitted):
+    rows, classes = clone_seed(fitted, 7).sample(3000)
+    for name, k in (("low", 0), ("top", 2)):
+        own = rows["visits"][classes == name]
+        expected = fitted.average_.leaves.posterior.leaves["poisson"].expected()["mean"][k, 0]
+        assert abs(own.mean() - expected) < 5 * own.std() / np.sqrt(len(own))
+    assert (rows["bill"] > 0).all() and (rows["wait"] > 0).all() and [*rows] == [*X]
+
+
+def test_draws_of_probabilities_average_to_the_probability(fitted):
+    few = fitted.average_
+    only = replace(few, weights=np.eye(len(few.weights))[few.products - 2], exponents=np.ones(len(few.weights)))
+    drawn = np.concatenate([own for own, _ in only.label_draws(fitted._read(NEW), 2000, 100, 0)], axis=2)
+    density = np.exp(drawn)  # p(t | x, θ) of the leaves alone
+    alone = NaiveBayesClassifier(FEATURES, random_state=0).fit(X[[*FEATURES]], Y)
+    expected = alone.predict_proba_draws(NEW[[*FEATURES]], 2000)
+    spread = np.sqrt(density.var(0).T / 2000 + expected.var(0) / 2000)
+    assert (np.abs(density.mean(0).T - expected.mean(0)) < 5 * spread).all()
+    interval = fitted.predict_proba_interval(NEW, level=0.99)
+    assert (interval[..., 0] <= fitted.predict_proba(NEW) + 0.02).all()
+
+
+def test_typicality_is_near_zero_for_what_a_leaf_has_not_seen(fitted):
+    strange = NEW.iloc[:2].assign(visits=[2.0, 60.0])
+    found = inspection.typicality(fitted, strange, draws=300).overall
+    assert found[0] > 0.02 and found[1] < 0.01
+
+
+def test_the_value_of_a_count_is_its_mutual_information(fitted):
+    row = NEW.iloc[[9]].assign(visits=np.nan, bill=np.nan)
+    worth = inspection.next_measurement(fitted, row)
+    assert worth.notna().iloc[0].tolist() == [name in ("visits", "bill") for name in X]
+    counts = pd.concat([row] * 80, ignore_index=True).assign(visits=np.arange(80.0))
+    grid = np.linspace(-9, 9, 3001)
+    bills = pd.concat([row] * len(grid), ignore_index=True).assign(bill=np.exp(grid))
+    for name, rows, width in (("visits", counts, np.zeros(80)), ("bill", bills, grid + np.log(grid[1] - grid[0]))):
+        log_weight = logsumexp(fitted.predict_joint_log_proba(rows), axis=1) + width
+        weight = softmax(log_weight)
+        now, then = fitted.predict_log_proba(row), fitted.predict_log_proba(rows)
+        expected = weight @ (np.exp(then) * (then - now)).sum(1)
+        assert worth[name].iloc[0] == pytest.approx(expected, rel=0.05, abs=1e-3), name
+
+
+def test_a_leaf_that_cannot_answer_says_so_by_its_column(fitted):
+    hole = NEW.assign(wait=np.nan)
+    for ask in (inspection.impute, inspection.next_measurement):
+        with pytest.raises(NoClosedForm, match=r"columns \['wait'\]: Waiting does not say .* write student\(\)"):
+            ask(fitted, hole)
+
+
+def test_heads_among_tosses():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    tosses = rng.integers(1, 9, 60)
+    rows = pd.DataFrame({"x": rng.normal(size=60), "heads": rng.binomial(tosses, 0.3 + 0.3 * y), "tosses": tosses})
+    features = {("heads", "tosses"): BetaBinomial(1, 1)}
+    classifier = AveragedClassifier(components=False, features=features).fit(rows, y)
+    assert classifier.members_[0].leaves == ("heads+tosses",)
+    assert classifier.explain(rows).term.values.tolist() == ["prior", "x", "heads+tosses", "remainder"]
+    with pytest.raises(TypeError, match="rows cannot be drawn"):
+        classifier.sample(2)
+
+
+def test_posteriors_of_the_leaves_stand_beside_those_of_the_members(fitted):
+    posterior = fitted.to_arviz()["member 0"]["posterior"]
+    assert posterior["wait.rate"].dims == ("chain", "draw", "class")
+    assert posterior["poisson.mean"].coords["poisson.feature"].values.tolist() == ["visits"]
+    leaf = fitted.average_.leaves.posterior.leaves["wait"]
+    expected = leaf.a / leaf.b
+    own = posterior["wait.rate"].values.reshape(-1, 3)
+    assert (np.abs(own.mean(0) - expected) < 5 * own.std(0) / np.sqrt(len(own))).all()
+
+
+def test_sets_next_labels_summary_and_picture(fitted):
+    found = inspection.predict_set(fitted, NEW, *table(30, seed=2))
+    assert found.p_value.shape == (12, 3)
+    assert len(inspection.next_labels(fitted, NEW, 2).rows) == 2
+    shown = fitted.summary()
+    assert shown["leaves"].dropna().unique().tolist() == ["wait, visits, bill"]
+    assert shown["leaves"].isna().sum() == (~fitted.average_.carries).sum()
+    assert plot.members(fitted).get_xlabel() == "weight"
+
+
+# -- at home
+
+
+def test_what_is_loaded_is_what_was_saved(fitted, tmp_path):
+    fitted.save(tmp_path / "model.nc")
+    again = load(tmp_path / "model.nc", [Waiting])
+    assert again.average_ == fitted.average_ and again.get_params() == fitted.get_params()
+    for ask in ("predict_proba", "score_samples", "predict_proba_interval"):
+        np.testing.assert_array_equal(getattr(again, ask)(NEW), getattr(fitted, ask)(NEW))
+    with pytest.raises(ValueError, match="Waiting"):
+        load(tmp_path / "model.nc")
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.predict_proba(NEW), fitted.predict_proba(NEW))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda leaves: None, "leaves are a NoneType"),
+        (lambda leaves: replace(leaves, single=()), "entries of another shape"),
+        (
+            lambda leaves: replace(leaves, model=leaves.model._revised(features={"wait": Waiting()})),
+            "other columns than schema_",
+        ),
+    ],
+)
+def test_a_file_whose_leaves_do_not_fit_is_refused(fitted, tmp_path, change, words):
+    broken = clone_seed(fitted, 0)
+    broken.average_ = replace(fitted.average_, leaves=change(fitted.average_.leaves))
+    broken.save(tmp_path / "model.nc")
+    with pytest.raises(ValueError, match=words):
+        load(tmp_path / "model.nc", [Waiting])
+
+
+def test_settings_within_leaves(fitted):
+    assert fitted.get_params()["features__wait__a"] == 2.0
+    again = clone(fitted).set_params(features__wait__a=3.0)
+    assert again.features["wait"].a == 3.0 and fitted.features["wait"].a == 2.0
+
+
+def test_arrays_and_frames_of_polars():
+    names = ["age", "visits", "bill", "height"]
+    whole = AveragedClassifier(components=False, features={"visits": "poisson", "bill": "log"}).fit(X[names], Y)
+    expected = whole.predict_proba(NEW[names])
+    array = AveragedClassifier(components=False, features={1: "poisson", -2: "log"}).fit(X[names].to_numpy(), Y)
+    np.testing.assert_allclose(array.predict_proba(NEW[names].to_numpy()), expected, rtol=1e-9)
+    frame = pl.DataFrame(X[names].to_dict("list"), nan_to_null=True)
+    again = clone(whole).fit(frame, Y)
+    np.testing.assert_allclose(again.predict_proba(pl.DataFrame(NEW[names].to_dict("list"))), expected, rtol=1e-9)
+    assert isinstance(again.sample(2)[0], pl.DataFrame)
+
+
+# -- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "words"),
+    [
+        ({"vistis": "poisson"}, ValueError, r"features names the columns \['vistis'\], which X does not have"),
+        ({"visits": "poison"}, ValueError, r"column 'visits': features must give a leaf or one of .*got 'poison'"),
+        ("counts", ValueError, "features must be 'auto', one of"),
+        ({"age": "poisson"}, ValueError, r"column 'age': value .* in row 0 is not a count"),
+        ({"visits": "log"}, ValueError, r"column 'visits': value 0 in row"),
+        ({"visits": "bernoulli"}, ValueError, r"column 'visits': value \d in row \d+ is not 0 or 1"),
+        ({"visits": 3.0}, TypeError, "'visits' must be a model of a feature such as BetaBernoulli"),
+        ({("age", "height"): SeparationDiagonal(np.zeros(2), np.ones(2), np.ones(2))}, TypeError,
+         r"columns \['age', 'height'\]: a SeparationDiagonal has no posterior in closed form"),
+        ({("age", "height"): NormalInverseWishart(np.zeros(2), 1.0, 4.0, np.eye(2))}, ValueError,
+         r"columns \['age', 'height'\]: rows are partly missing, and then a NormalInverseWishart has no posterior"),
+        ({"age": "drop", "visits": "drop", "sex": "drop", "bill": "drop", "height": "drop", "wait": "drop"}, ValueError,
+         "drops every column"),
+    ],
+)  # fmt: skip
+def test_features_that_cannot_be_are_named(features, error, words):
+    with pytest.raises(error, match=words):
+        clone(ONE).set_params(features=features).fit(X, Y)
+
+
+def test_entries_that_cannot_be_are_named_at_prediction(fitted):
+    many = pd.concat([NEW] * 400, ignore_index=True)
+    many.loc[3000, "visits"] = 0.5
+    with pytest.raises(ValueError, match=r"column 'visits': value 0\.5 in row 3000 is not a count"):
+        fitted.predict_proba(many)
+    with pytest.raises(ValueError, match=r"column 'wait': value -1 in row 0 is no waiting time"):
+        fitted.explain(NEW.assign(wait=-1.0))
+
+
+def test_a_constant_column_of_logarithms_is_warned_of():
+    with pytest.warns(UserWarning, match=r"columns \['bill'\] are constant"):
+        clone(ONE).set_params(features={"bill": "log"}).fit(X.assign(bill=2.0), Y)
+
+
+def test_counts_that_say_nothing_and_a_column_of_gaps():
+    rows = X[["age"]].assign(visits=np.nan, zeros=0.0)
+    classifier = clone(ONE).set_params(features={"visits": "poisson", "zeros": "poisson"}).fit(rows, Y)
+    assert np.isfinite(classifier.predict_log_proba(rows)).all()
+
+
+def test_units_of_a_leaf_change_nothing():
+    features = {"bill": "log", "visits": "poisson"}
+    here = clone(ONE).set_params(features=features).fit(X, Y).predict_proba(NEW)
+    there = clone(ONE).set_params(features=features).fit(X.assign(bill=X["bill"] * 1e4), Y)
+    np.testing.assert_allclose(there.predict_proba(NEW.assign(bill=NEW["bill"] * 1e4)), here, atol=1e-8)
+    assert stats.entropy(here.T).max() < np.log(3)
