@@ -1,5 +1,6 @@
 """Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,7 +82,7 @@ class AveragedJoint(Joint):
             own[gap.block].reshape(len(x), -1)[gap.rows, gap.place] = values
         return _rows(*filled, self.leaves.joined(own))
 
-    def _along(self, e):
+    def _along(self, e) -> Iterator[tuple[Any, np.ndarray, Any]]:
         """Yield the missing entries of rows in columns with leaves, log p(v | k) at values v, (K, n, Q), and widths."""
         components, own, students = self._components(), self.leaves.blocks(e), {}
         nothing = np.zeros((1, len(self.log_prior), len(e)))
