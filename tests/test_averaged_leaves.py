@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection, load, plot
 from bayesgen.averaging.leaves import Leaves
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models import (
     BetaBinomial,
@@ -72,7 +72,7 @@ class Waiting(ConjugateFamily):
 
 
 FEATURES = {"visits": "poisson", "bill": "log", "wait": Waiting(2.0, 2.0)}
-ONE = AveragedClassifier(components=False)
+ONE = AveragedClassifier(members=["gaussian", "category", "softmax"])
 
 
 def table(n=60, seed=0):
@@ -100,7 +100,7 @@ NEW, NEW_Y = table(12, seed=1)
 
 @pytest.fixture(scope="module")
 def fitted():
-    return AveragedClassifier(features=FEATURES, components=False).fit(X, Y)
+    return AveragedClassifier(features=FEATURES, members=["gaussian", "category", "softmax"]).fit(X, Y)
 
 
 # -- the factor
@@ -181,7 +181,7 @@ def rows_of_leaves(weight, seed=0):
     }
     columns = {"counts": ("x", "y"), "bill": ("bill",), "wait": ("wait",), "words": ("a", "b", "c")}
     model = NaiveBayes(DirichletCategorical(1.0, 3), leaves, columns=columns)
-    return model, Rows(np.empty((n, 0)), np.empty((n, 0), int), np.arange(n) % 3, weight, (), 3, e)
+    return model, Rows(np.empty((n, 0)), np.empty((n, 0), int), np.arange(n) % 3, weight, (), 3, e=e)
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -193,15 +193,27 @@ def test_leaving_out_a_row_is_a_refit(whole, outlier):
     rows.e[9], rows.codes[9] = rows.e[3], rows.codes[3]  # two rows that are the same to the leaves
     removed = rows.weight if whole else np.minimum(rows.weight, 1.0)
     at = np.arange(30)[::-2]
-    left = Leaves.of(model, ["wait"], rows.e, rows.codes, rows.weight).left_out(rows, at, removed[at])
-    for i, own in zip(at, left, strict=True):
-        rest = rows.without(i, removed[i])
+    held = replace(HeldOut.of(rows, at), gone=rows.take(at, removed[at]))
+    left = Leaves.of(model, ["wait"], rows.e, rows.codes, rows.weight).left_out(held)
+    for j, (i, own) in enumerate(zip(at, left, strict=True)):
+        rest = held.rest(j)
         refit = Leaves.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
         np.testing.assert_allclose(own, refit.log_density(rows.e[i : i + 1])[0], rtol=1e-9, atol=1e-9)
 
 
+def test_leaving_out_a_group_is_a_refit():
+    model, rows = rows_of_leaves(np.random.default_rng(1).uniform(0.3, 3.0, 30))
+    rows = replace(rows, group=np.random.default_rng(2).integers(0, 7, 30))
+    held = HeldOut.of(rows, np.arange(30))
+    left = Leaves.of(model, ["wait"], rows.e, rows.codes, rows.weight).left_out(held)
+    for departure in range(7):
+        rest, here = held.rest(departure), held.at == departure
+        refit = Leaves.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
+        np.testing.assert_allclose(left[here], refit.log_density(rows.e[here]), rtol=1e-9, atol=1e-9)
+
+
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():
-    weight, base = np.arange(60) % 3, AveragedClassifier(components=False, features=FEATURES)
+    weight, base = np.arange(60) % 3, AveragedClassifier(members=["gaussian", "category", "softmax"], features=FEATURES)
     weighted = clone(base).fit(X, Y, weight).predict_proba(NEW)
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
     repeated = clone(base).fit(X.iloc[order], Y[order]).predict_proba(NEW)
@@ -226,7 +238,7 @@ def test_few_rows_of_counts_are_predicted_better_by_counts_than_by_bent_numbers(
         rate = np.where(y[:, None] == 0, [1, 2, 4, 8, 1, 2], [2, 4, 8, 16, 2, 4])
         counts = np.random.default_rng(seed).poisson(rate).astype(float)
         for features, own in losses.items():
-            classifier = AveragedClassifier(features=features, components=False).fit(counts[:16], y[:16])
+            classifier = AveragedClassifier(features=features, members=["gaussian", "category", "softmax"]).fit(counts[:16], y[:16])
             own.append(log_loss(y[16:], classifier.predict_proba(counts[16:])))
     assert np.mean(losses["poisson"]) < np.mean(losses["auto"]) - 0.02
 
@@ -241,7 +253,7 @@ def test_a_bag_of_words_beside_numbers(dense):
         features = {(*"abcd",): "multinomial"}
     else:
         rows, features = sparse.csr_array(words), "multinomial"
-    classifier = AveragedClassifier(components=False, features=features).fit(rows, y)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], features=features).fit(rows, y)
     assert classifier.score(rows, y) > 0.7 and classifier.members_[0].leaves == ("multinomial",)
     if not dense:
         assert [member.family for member in classifier.members_] == ["leaves", "base rate"]
@@ -385,7 +397,7 @@ def test_heads_among_tosses():
     tosses = rng.integers(1, 9, 60)
     rows = pd.DataFrame({"x": rng.normal(size=60), "heads": rng.binomial(tosses, 0.3 + 0.3 * y), "tosses": tosses})
     features = {("heads", "tosses"): BetaBinomial(1, 1)}
-    classifier = AveragedClassifier(components=False, features=features).fit(rows, y)
+    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], features=features).fit(rows, y)
     assert classifier.members_[0].leaves == ("heads+tosses",)
     assert classifier.explain(rows).term.values.tolist() == ["prior", "x", "heads+tosses", "remainder"]
     with pytest.raises(TypeError, match="rows cannot be drawn"):
@@ -454,9 +466,9 @@ def test_settings_within_leaves(fitted):
 
 def test_arrays_and_frames_of_polars():
     names = ["age", "visits", "bill", "height"]
-    whole = AveragedClassifier(components=False, features={"visits": "poisson", "bill": "log"}).fit(X[names], Y)
+    whole = AveragedClassifier(members=["gaussian", "category", "softmax"], features={"visits": "poisson", "bill": "log"}).fit(X[names], Y)
     expected = whole.predict_proba(NEW[names])
-    array = AveragedClassifier(components=False, features={1: "poisson", -2: "log"}).fit(X[names].to_numpy(), Y)
+    array = AveragedClassifier(members=["gaussian", "category", "softmax"], features={1: "poisson", -2: "log"}).fit(X[names].to_numpy(), Y)
     np.testing.assert_allclose(array.predict_proba(NEW[names].to_numpy()), expected, rtol=1e-9)
     frame = pl.DataFrame(X[names].to_dict("list"), nan_to_null=True)
     again = clone(whole).fit(frame, Y)

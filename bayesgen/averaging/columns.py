@@ -7,6 +7,7 @@ All others have leaves of their own: those that the user gave, and the families 
 
 import itertools
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -130,7 +131,8 @@ def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
     whole = np.full((len(x), len(numbers(schema))), np.nan)
     whole[:, [name not in left_out for name in numbers(schema)]] = x
     result = {}
-    for array, own in ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema))):
+    kinds: Any = ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema)))
+    for array, own in kinds:
         stops = itertools.accumulate(len(block.columns) for block in own)
         for block, stop in zip(own, stops, strict=True):
             result[block.name] = array[:, stop - len(block.columns) : stop]

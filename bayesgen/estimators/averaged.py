@@ -241,8 +241,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             leaves = self._learn_leaves(rows)
             if leaves is not None and (pairs := families.pairs(self.members)):
                 raise ValueError(
-                    f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns with "
-                    f"leaves ({listed(leaves.names)}): give either these members, or features"
+                    f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
+                    f"with leaves ({listed(leaves.names)}): give either these members, or features"
                 )
             try:
                 with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `fit_average` refuses

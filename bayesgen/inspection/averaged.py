@@ -1,6 +1,7 @@
 """Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ class _Alone:
 
     posterior_: ExactPosterior
     schema_: Schema
+    log_prior: np.ndarray
 
     @property
     def classifier(self) -> "_Alone":
@@ -83,7 +85,7 @@ class AveragedJoint(Joint):
             own[gap.block].reshape(len(x), -1)[gap.rows, gap.place] = values
         return _rows(*filled, self.leaves.joined(own))
 
-    def _along(self, e):
+    def _along(self, e) -> Iterator[tuple[Any, np.ndarray, Any]]:
         """Yield the missing entries of rows in columns with leaves, log p(v | k) at values v, (K, n, Q), and widths."""
         components, own, students = self._components(), self.leaves.blocks(e), {}
         nothing = np.zeros((1, len(self.log_prior), len(e)))
@@ -92,7 +94,7 @@ class AveragedJoint(Joint):
 
     def _components(self) -> Components:
         """Return the components of the columns with leaves: the classes."""
-        return Components(_Alone(self.leaves.exact, self.own), 1)
+        return Components(_Alone(self.leaves.exact, self.own, self.log_prior))
 
     def filled(self, rows, codes, draws, rng):
         """Draw for each row a member, class and group that explain it, then entries."""
@@ -276,7 +278,6 @@ def member_posteriors(classifier):
         if not isinstance(member, Product):
             continue
         own = draws.parameters(fitted, member, (4, 250), rng)
-        own = {site: (("chain", "draw", *dims), values) for site, (dims, values) in own.items()}
         dims = {dim for variable, _ in own.values() for dim in variable}
         named = _labels(classifier, member) | (fitted.leaves.posterior.coords() if member.leaves else {})
         labels = {dim: values for dim, values in named.items() if dim in dims}

@@ -4,6 +4,8 @@ Given a class, and a draw of the parameters where the posterior is draws, a miss
 over it cut the line at quantiles of every class, and take two points of Gauss and Legendre in each piece.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse, stats
 from scipy.special import log_softmax, logsumexp, softmax
@@ -170,7 +172,7 @@ def expectations(components, schema, rows, weight):
             yield gap, table.values[chance.argmax(1)] if label else chance @ table.values / chance.sum(1)
 
 
-def along(components, gap, rows, score, students):
+def along(components, gap, rows, score, students) -> tuple[np.ndarray, Any]:
     """Return log p(x_o, v, k) at possible values v of the entries of a gap, (K, n, Q), and the log width of each node.
 
     Parameters
