@@ -72,7 +72,8 @@ class Waiting(ConjugateFamily):
 
 
 FEATURES = {"visits": "poisson", "bill": "log", "wait": Waiting(2.0, 2.0)}
-ONE = AveragedClassifier(members=["gaussian", "category", "softmax"])
+FEW = ["gaussian", "category", "softmax"]
+ONE = AveragedClassifier(members=FEW)
 
 
 def table(n=60, seed=0):
@@ -100,7 +101,7 @@ NEW, NEW_Y = table(12, seed=1)
 
 @pytest.fixture(scope="module")
 def fitted():
-    return AveragedClassifier(features=FEATURES, members=["gaussian", "category", "softmax"]).fit(X, Y)
+    return AveragedClassifier(features=FEATURES, members=FEW).fit(X, Y)
 
 
 # -- the factor
@@ -213,7 +214,7 @@ def test_leaving_out_a_group_is_a_refit():
 
 
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():
-    weight, base = np.arange(60) % 3, AveragedClassifier(members=["gaussian", "category", "softmax"], features=FEATURES)
+    weight, base = np.arange(60) % 3, AveragedClassifier(members=FEW, features=FEATURES)
     weighted = clone(base).fit(X, Y, weight).predict_proba(NEW)
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weight))
     repeated = clone(base).fit(X.iloc[order], Y[order]).predict_proba(NEW)
@@ -238,7 +239,7 @@ def test_few_rows_of_counts_are_predicted_better_by_counts_than_by_bent_numbers(
         rate = np.where(y[:, None] == 0, [1, 2, 4, 8, 1, 2], [2, 4, 8, 16, 2, 4])
         counts = np.random.default_rng(seed).poisson(rate).astype(float)
         for features, own in losses.items():
-            classifier = AveragedClassifier(features=features, members=["gaussian", "category", "softmax"]).fit(counts[:16], y[:16])
+            classifier = AveragedClassifier(features=features, members=FEW).fit(counts[:16], y[:16])
             own.append(log_loss(y[16:], classifier.predict_proba(counts[16:])))
     assert np.mean(losses["poisson"]) < np.mean(losses["auto"]) - 0.02
 
@@ -253,7 +254,7 @@ def test_a_bag_of_words_beside_numbers(dense):
         features = {(*"abcd",): "multinomial"}
     else:
         rows, features = sparse.csr_array(words), "multinomial"
-    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], features=features).fit(rows, y)
+    classifier = AveragedClassifier(members=FEW, features=features).fit(rows, y)
     assert classifier.score(rows, y) > 0.7 and classifier.members_[0].leaves == ("multinomial",)
     if not dense:
         assert [member.family for member in classifier.members_] == ["leaves", "base rate"]
@@ -397,7 +398,7 @@ def test_heads_among_tosses():
     tosses = rng.integers(1, 9, 60)
     rows = pd.DataFrame({"x": rng.normal(size=60), "heads": rng.binomial(tosses, 0.3 + 0.3 * y), "tosses": tosses})
     features = {("heads", "tosses"): BetaBinomial(1, 1)}
-    classifier = AveragedClassifier(members=["gaussian", "category", "softmax"], features=features).fit(rows, y)
+    classifier = AveragedClassifier(members=FEW, features=features).fit(rows, y)
     assert classifier.members_[0].leaves == ("heads+tosses",)
     assert classifier.explain(rows).term.values.tolist() == ["prior", "x", "heads+tosses", "remainder"]
     with pytest.raises(TypeError, match="rows cannot be drawn"):
@@ -466,9 +467,9 @@ def test_settings_within_leaves(fitted):
 
 def test_arrays_and_frames_of_polars():
     names = ["age", "visits", "bill", "height"]
-    whole = AveragedClassifier(members=["gaussian", "category", "softmax"], features={"visits": "poisson", "bill": "log"}).fit(X[names], Y)
+    whole = AveragedClassifier(members=FEW, features={"visits": "poisson", "bill": "log"}).fit(X[names], Y)
     expected = whole.predict_proba(NEW[names])
-    array = AveragedClassifier(members=["gaussian", "category", "softmax"], features={1: "poisson", -2: "log"}).fit(X[names].to_numpy(), Y)
+    array = AveragedClassifier(members=FEW, features={1: "poisson", -2: "log"}).fit(X[names].to_numpy(), Y)
     np.testing.assert_allclose(array.predict_proba(NEW[names].to_numpy()), expected, rtol=1e-9)
     frame = pl.DataFrame(X[names].to_dict("list"), nan_to_null=True)
     again = clone(whole).fit(frame, Y)

@@ -279,7 +279,7 @@ def member_posteriors(classifier):
             continue
         own = draws.parameters(fitted, member, (4, 250), rng)
         dims = {dim for variable, _ in own.values() for dim in variable}
-        named = _labels(classifier, member) | (fitted.leaves.posterior.coords() if member.leaves else {})
+        named = (fitted.leaves.posterior.coords() if member.leaves else {}) | _labels(classifier, member)
         labels = {dim: values for dim, values in named.items() if dim in dims}
         place = f"member {len(groups) // 2}"
         groups[f"/{place}"] = xr.Dataset(attrs={"weight": fitted.weights[m], "exponent": fitted.exponents[m]})
