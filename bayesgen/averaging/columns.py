@@ -54,8 +54,7 @@ def level_names(schema: Schema) -> list[str]:
     """Return the names of all levels of all columns of `categories`, each with its column."""
     return [
         f"{name} = {level}"
-        for block in schema.blocks
-        if block.leaf != "gaussian"
+        for block in _of(schema, _CATEGORIES)
         for name in block.columns
         for level in ((False, True) if block.categories is None else block.categories)
     ]
