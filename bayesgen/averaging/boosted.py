@@ -10,7 +10,7 @@ It has no density of x, and takes no part where one is needed.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
@@ -113,15 +113,15 @@ class BoostedMembers(Together):
         for j in np.flatnonzero(~sets):
             binned[:, j] = _bins(z[:, j], edges[j])
         for member in members:
-            model = HistGradientBoostingClassifier(
-                learning_rate=min(0.3, 9 / rounds),
-                max_iter=rounds,
-                max_leaf_nodes=member.leaves,
-                min_samples_leaf=int(np.clip(len(rows) / 15, 5, 20)),
-                early_stopping=False,
-                categorical_features=np.arange(sets.sum()) if sets.any() else None,
-                random_state=0,
-            )
+            settings: dict[str, Any] = {
+                "learning_rate": min(0.3, 9 / rounds),
+                "max_iter": rounds,
+                "max_leaf_nodes": member.leaves,
+                "min_samples_leaf": int(np.clip(len(rows) / 15, 5, 20)),
+                "early_stopping": False,
+                "categorical_features": np.arange(sets.sum()) if sets.any() else None,
+            }
+            model: Any = HistGradientBoostingClassifier(**settings, random_state=0)
             with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
                 model.fit(binned[:, order], rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
@@ -208,7 +208,7 @@ def _arrays(tree, order, levels, edges) -> Trees:
         ends = np.flatnonzero(np.diff(side))
         chains[i] = [(end + 0.5, side[end]) for end in ends] or [(seen.max(), side[0])], gap
     leaves = np.flatnonzero(nodes["is_leaf"])
-    place = {i: -1 - number for number, i in enumerate(leaves)}
+    place: dict[Any, int] = {i: -1 - number for number, i in enumerate(leaves)}
     first = np.cumsum([0, *(len(chain) for chain, _ in chains.values())])
     place |= {i: int(own) for i, own in zip(chains, first, strict=False)}
     column, threshold, gaps, child = [], [], [], []

@@ -7,6 +7,8 @@ each centred over the classes; x_{-j} is x with the entry of column j integrated
 others; those of a leaf that are one observation have one term.
 """
 
+from typing import Any, cast
+
 import numpy as np
 
 from bayesgen.averaging.average import mixed
@@ -16,7 +18,8 @@ from bayesgen.averaging.temper import log_probability
 
 def terms(average, x, c, e=None) -> np.ndarray:
     """Return the terms of prior, numbers, categories, P parts of leaves, and remainder, (n, K, 1 + D + F + P + 1)."""
-    parts = [] if average.leaves is None else average.leaves.parts()
+    leaves = cast(Any, average.leaves)
+    parts = [] if leaves is None else leaves.parts()
     log_prior = average.log_class_prior if average.given is None else np.log(average.given)
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + len(parts) + 2))
     result[..., 0] = log_prior
@@ -40,9 +43,10 @@ def terms(average, x, c, e=None) -> np.ndarray:
             term = whole - np.tensordot(share, average.log_density(x[part], rest, used, entries), 1)
             result[part, :, 1 + x.shape[1] + j] = term
         for j, (_, _, places) in enumerate(parts):
-            rest = e[part].copy()
+            own: Any = entries
+            rest = own.copy()
             rest[:, places] = np.nan
-            term = average.leaves.log_density(e[part]) - average.leaves.log_density(rest)
+            term = leaves.log_density(own) - leaves.log_density(rest)
             result[part, :, 1 + x.shape[1] + c.shape[1] + j] = carried * term
     result[..., -1] -= result[..., :-1].sum(2)
     return result - result.mean(1, keepdims=True)

@@ -80,12 +80,12 @@ _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 
 
 @earlier("Average")
-def of_earlier(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of an `Average` from those in a file of version 0.2.0, which named the parts by family."""
-    fields = {"leaves": None} | dict(fields)
+    fields: dict[str, Any] = {"leaves": None, **read}
     if not {*_OF_0_2_0} <= fields.keys():
         return fields
-    numeric, *others = (fields[name] for name in _OF_0_2_0)
+    numeric, *others = [fields[name] for name in _OF_0_2_0]
 
     def renewed(view):
         count = view.view.count

@@ -179,7 +179,7 @@ def by_row(average, x, c, e, codes, size: int, rng):
     used, classes = average.density_weights > 0, len(average.class_weight)
     members = np.flatnonzero(used)
     log_prior = np.log(average.density_weights[used])[:, None, None] + average.log_class_prior
-    filled = [None if own is None else np.repeat(own[None], size, 0) for own in (x, c, e)]
+    filled: Any = [None if own is None else np.repeat(own[None], size, 0) for own in (x, c, e)]
     holes = np.isnan(x).any(1) | (c < 0).any(1)
     gone = np.flatnonzero(holes if e is None else holes | np.isnan(e).any(1))
     for piece in average.pieces(len(gone), used):

@@ -39,7 +39,7 @@ class Given:
     weight: np.ndarray | None
     schema: Schema
     constant: tuple[str, ...]
-    which: np.ndarray | None = None
+    which: Any = None
 
     def rows(self, places) -> "Given":
         """Return the rows that are at some places among the distinct ones."""
@@ -92,14 +92,14 @@ class Shape:
         if self.schema.library != "pandas":
             import narwhals as nw
 
-            lists = {name: own.tolist() for name, own in result.items()}
-            return nw.from_dict(lists, backend=self.schema.library).to_native()
+            library: Any = self.schema.library
+            return nw.from_dict({name: own.tolist() for name, own in result.items()}, backend=library).to_native()
         import pandas as pd
 
         frame = pd.DataFrame(result)
         frame.columns = self.first.columns
         for name, kind in self.first.dtypes.items():
-            if isinstance(kind, pd.CategoricalDtype) or not frame[name].isna().any():
+            if isinstance(kind, pd.CategoricalDtype) or not bool(frame[name].isna().to_numpy().any()):
                 frame[name] = frame[name].astype(kind)
         return frame
 

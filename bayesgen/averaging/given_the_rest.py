@@ -195,7 +195,7 @@ class Members:
     def __init__(self, average: Average, used):
         soft = np.array([not isinstance(member, Product) for member in average.members])
         numbers, categories, others = (average.taking(columns) for columns in ("numbers", "categories", "table"))
-        counts = [sum(len(part.members) for part in parts) for parts in (numbers, categories)]
+        counts = sum(len(part.members) for part in numbers), sum(len(part.members) for part in categories)
         pair = np.flatnonzero(used & ~soft)
         number, self.category = product_parts(*counts, pair)  # the last of each kind is none
         asked = np.isin(np.arange(counts[0]), number)

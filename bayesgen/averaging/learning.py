@@ -127,7 +127,7 @@ def fit_average(
     *,
     method: str,
     bend: bool,
-    members="all",
+    members: Any = "all",
     given: Given | None = None,
     leaves: Leaves | None = None,
     concentration,

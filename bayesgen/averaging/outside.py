@@ -114,7 +114,7 @@ class OutsideMembers(Together):
     def of(cls, member: OutsideMember, training) -> "OutsideMembers":
         """Fit a clone of the member."""
         given: Given = training.given
-        estimator = clone(member.estimator)
+        estimator: Any = clone(member.estimator)
         for key, value in estimator.get_params().items():
             if value is None and key.split("__")[-1] == "random_state":
                 estimator.set_params(**{key: int(training.seed) % (1 << 31)})

@@ -33,9 +33,9 @@ def width(dim: int, levels) -> int:
 
 def in_order(columns, dim: int, levels) -> np.ndarray:
     """Return the columns of the matrix of `together`, (P,), in the order of what they stand for, (D + F,)."""
-    count = np.concatenate([np.ones(dim, int), np.where(np.asarray(levels, int) <= 2, 1, levels).astype(int)])
-    first = np.cumsum(count) - count
-    return np.concatenate([np.arange(first[j], first[j] + count[j]) for j in columns])
+    count = [1] * dim + [1 if own <= 2 else int(own) for own in levels]
+    stands = np.repeat(np.arange(len(count)), count)
+    return np.concatenate([np.flatnonzero(stands == j) for j in columns])
 
 
 class Ranks:

@@ -172,7 +172,7 @@ def expectations(components, schema, rows, weight):
             yield gap, table.values[chance.argmax(1)] if label else chance @ table.values / chance.sum(1)
 
 
-def along(components, gap, rows, score, students) -> tuple[np.ndarray, Any]:
+def along(components, gap, rows, score, students) -> tuple[Any, Any]:
     """Return log p(x_o, v, k) at possible values v of the entries of a gap, (K, n, Q), and the log width of each node.
 
     Parameters
@@ -185,7 +185,7 @@ def along(components, gap, rows, score, students) -> tuple[np.ndarray, Any]:
     students : dict
         Student-t's of the blocks of numbers that were asked for, which are kept here.
     """
-    own = score[..., gap.rows]
+    own: Any = score[..., gap.rows]
     if not components.is_number(gap.block):
         return _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
     if gap.block not in students:
