@@ -8,8 +8,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from bayesgen import NUTS, Exact, compare_models, data, evaluation, plot
-from bayesgen.comparison import compare, usable_folds
+from bayesgen.comparison import compare
 from bayesgen.comparison.candidates import CANDIDATES
+from bayesgen.comparison.cross_validation import usable_folds
 from bayesgen.tables.cleaning import prepare
 
 

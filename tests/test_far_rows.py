@@ -139,11 +139,12 @@ def table(columns, units=1.0, seed=0, rows=60):
     return X * units, y
 
 
+FEW = ["gaussian", "category", "softmax"]
 TABLES = {
-    "one column": (table(1), {"components": False}),
+    "one column": (table(1), {"members": FEW}),
     "in components": (table(2), {}),
-    "columns as they are": (table(3, seed=1), {"bend": False, "components": False}),
-    "tiny and huge units": (table(3, units=[1e-80, 1e140, 1.0]), {"components": False}),
+    "columns as they are": (table(3, seed=1), {"bend": False, "members": FEW}),
+    "tiny and huge units": (table(3, units=[1e-80, 1e140, 1.0]), {"members": FEW}),
 }
 
 

@@ -21,7 +21,7 @@ MIXED = pd.concat([NUMBERS, CATEGORIES], axis=1)
 
 
 def averages():
-    yield "numbers", NUMBERS, {"discriminative": False}
+    yield "numbers", NUMBERS, {"members": "generative"}
     yield "gaps at fit", MIXED.mask(rng.random(MIXED.shape) < 0.1), {}
     yield "one number", NUMBERS[["a"]], {}
     yield "categories", CATEGORIES, {}

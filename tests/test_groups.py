@@ -1,13 +1,17 @@
 """Rows that belong together: they are left out together, so that scores and weights suit rows of new groups."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
+import bayesgen as bg
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.comparison import compare_models
 from bayesgen.inspection import predict_set
@@ -226,3 +230,39 @@ def test_ages_and_counts_name_nobody():
     y = (age + rng.normal(0, 3, 400) > 45).astype(int)
     table = pd.DataFrame({"age": age, "children": rng.poisson(2.0, 400), "town": rng.integers(0, 30, 400).astype(str)})
     AveragedClassifier(members=["gaussian", "category"]).fit(table, y)
+
+
+# -- the command line
+
+
+def visits(path):
+    X, y, patient = clinic(60, 4, 0)
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(patient=patient, ill=np.array(["no", "yes"])[y])
+    table.to_csv(path, index=False)
+    return table
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")  # of labels at random it is right
+def test_the_command_line_leaves_patients_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = visits("visits.csv")
+    code, out, err = run("visits.csv", "--target", "ill", "--group", "patient", command="fit")
+    assert code == 0, err
+    fitted = bg.load("model.nc")
+    assert list(fitted.schema_.columns) == ["a", "b", "c"]
+    expected = AveragedClassifier().fit(table[["a", "b", "c"]], table["ill"], groups=table["patient"])
+    assert fitted.scores_["nested"] == pytest.approx(expected.scores_["nested"])
+    arguments = ["visits.csv", "--target", "ill", "--json", "--inference", "exact"]
+    found = {}
+    for group in ([], ["--group", "patient"]):
+        code, out, err = run(*arguments, *group, *([] if group else ["--drop", "patient"]), command="compare")
+        assert code == 0, err
+        found[bool(group)] = json.loads(out)["models"]["averaged"]["log_loss"]
+    assert found[False] < 0.65 < found[True]
+
+
+def test_groups_are_not_for_models_that_leave_nothing_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    visits("visits.csv")
+    code, _, err = run("visits.csv", "--target", "ill", "--group", "patient", "--model", "nb", command="fit")
+    assert code == 2 and "--group is not for --model nb; these take it: averaged" in err

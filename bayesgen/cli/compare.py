@@ -34,6 +34,7 @@ def compare(
     ] = None,
     drop: shell.Drop = None,
     id: shell.Id = None,
+    group: shell.Group = None,
     categorical: shell.Categorical = None,
     count: shell.Count = None,
     bernoulli: shell.Bernoulli = None,
@@ -62,7 +63,8 @@ def compare(
                 reading.keep_inputs(output / name, *folders.paths(file), loss)
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
-        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        ids = [*(id or []), *([group] if group else [])]
+        roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         models.check_options(model, roles)
         csv, sample = reading.Csv(sep, decimal, thousands, limits), None
         if folders.outgrows(file):
@@ -77,7 +79,8 @@ def compare(
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
         schema = replace(whole.schema_, dates=prepared.dates)
-        comparison.usable_folds(prepared.y, folds)
+        groups = None if group is None else prepared.names[group]
+        splits = comparison.splits(prepared.y, folds, seed, groups)
         if output:
             output.mkdir(parents=True, exist_ok=True)
         if not json:
@@ -88,14 +91,14 @@ def compare(
             def tell(done, total, text):
                 bar.update(task, completed=done, total=total, description=text)
 
-            result = comparison.compare(prepared.X, prepared.y, model, inferences, folds, seed, tell, families)
+            result = comparison.compare(prepared.X, prepared.y, model, inferences, splits, seed, tell, families)
             beside_it = None
             if beside:
                 beside_it = comparison.compare_models(
-                    prepared.X, prepared.y, folds=folds, seed=seed, progress=tell, features=families
+                    prepared.X, prepared.y, None, splits, seed, tell, families, groups
                 )
             bar.update(task, total=None, description="what each column is worth")
-            worth = comparison.held_out_importance(prepared.X, prepared.y, model, folds, seed, families)
+            worth = comparison.held_out_importance(prepared.X, prepared.y, model, splits, seed, families)
             if output:
                 bar.update(task, description="posterior of all rows")
                 with warnings.catch_warnings():
@@ -111,7 +114,7 @@ def compare(
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
         else:
-            report.tell_result(out, result, folds)
+            report.tell_result(out, result, len(splits))
             if beside_it is not None:
                 report.tell_models(out, beside_it)
             report.tell_classes(out, by_class)

@@ -34,6 +34,7 @@ def fit(
     ),
     drop: shell.Drop = None,
     id: shell.Id = None,
+    group: shell.Group = None,
     categorical: shell.Categorical = None,
     count: shell.Count = None,
     bernoulli: shell.Bernoulli = None,
@@ -49,8 +50,9 @@ def fit(
     """Learn a classifier from a table and save it; rows without a class are left out."""
     out, err = report.consoles()
     with one_line(err):
-        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        models.check_options(model, roles | {"inference": inference})
+        ids = [*(id or []), *([group] if group else [])]
+        roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        models.check_options(model, roles | {"inference": inference, "group": group})
         how = models.inference_of(model, inference)
         reading.keep_inputs(output, *folders.paths(file))
         csv, spelled, sample = reading.Csv(sep, decimal, thousands, limits), tuple(reading.split(missing)), None
@@ -60,10 +62,10 @@ def fit(
         read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
         with said(out):
             if sample is None:
-                classifier = models.learn(model, prepared, how, seed)
+                classifier = models.learn(model, prepared, how, seed, group)
             else:
                 read = replace(read, notes=(sample.note(model != "averaged"), *read.notes))
-                classifier = models.learn_large(model, prepared, how, seed, sample, file, target, spelled)
+                classifier = models.learn_large(model, prepared, how, seed, sample, file, target, spelled, group)
             classifier.schema_ = replace(classifier.schema_, missing=spelled, dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)

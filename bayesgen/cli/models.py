@@ -29,7 +29,7 @@ class Choice:
 def _averaged(X, inference, seed, features):
     from bayesgen.estimators.averaged import AveragedClassifier
 
-    return AveragedClassifier(random_state=seed)
+    return AveragedClassifier(features=features or "auto", random_state=seed)
 
 
 def _single(model: str):
@@ -48,13 +48,19 @@ def _logistic(X, inference, seed, features):
     return EncodedClassifier(LogisticClassifier(inference=inference, random_state=seed))
 
 
-def learn(model: str, prepared, inference, seed):
-    """Return a classifier that learned from all rows of a table."""
+def learn(model: str, prepared, inference, seed, group: str | None = None):
+    """Return a classifier that learned from all rows of a table; ``group`` is the column of what they belong to."""
     classifier = MODELS[model].build(prepared.X, inference, seed, prepared.features)
-    return classifier.fit(prepared.X, prepared.y)
+    return classifier.fit(prepared.X, prepared.y, **_groups(prepared, group))
 
 
-def learn_large(model: str, prepared, inference, seed, sample, file: str, target: str, missing):
+def _groups(prepared, group: str | None) -> dict[str, Any]:
+    return {"groups": prepared.names[group]} if group else {}
+
+
+def learn_large(
+    model: str, prepared, inference, seed, sample, file: str, target: str, missing, group: str | None = None
+):
     """Return a classifier that learned from large files, of which ``prepared`` is a sample.
 
     The averaged classifier learns from the sample, under the frequencies of the classes in all files; others from all
@@ -65,8 +71,9 @@ def learn_large(model: str, prepared, inference, seed, sample, file: str, target
 
     X = prepared.X
     if model == "averaged":
-        classifier = MODELS[model].build(X, inference, seed, {})
-        return classifier.set_params(priors=sample.priors(prepared.y, prepared.rows)).fit(X, prepared.y)
+        classifier = MODELS[model].build(X, inference, seed, prepared.features)
+        priors = sample.priors(prepared.y, prepared.rows)
+        return classifier.set_params(priors=priors).fit(X, prepared.y, **_groups(prepared, group))
     if model == "logistic":
         encoded = MODELS[model].build(X, inference, seed, {}).fit(X, prepared.y)
         rows = Cleaned(file, target, X, prepared.dates, missing, encoded.filled)
@@ -83,12 +90,12 @@ def learn_large(model: str, prepared, inference, seed, sample, file: str, target
 
 
 MODELS: dict[str, Choice] = {
-    "averaged": Choice(_averaged, None, ("categorical", "bernoulli")),
+    "averaged": Choice(_averaged, None, ("categorical", "count", "bernoulli", "log", "group")),
     "nb": Choice(_single("nb"), "exact", ("inference", "categorical", "count", "bernoulli", "log")),
     "gda": Choice(_single("gda"), "exact", ("inference",)),
     "logistic": Choice(_logistic, "map", ("inference", "categorical", "bernoulli")),
 }
-_FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log")  # options that not every model takes
+_FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log", "group")  # options that not every model takes
 
 
 def check_options(model: str, given: Mapping[str, Any]) -> None:

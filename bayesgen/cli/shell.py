@@ -32,6 +32,14 @@ Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, with
 Id = Annotated[
     list[str] | None, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of what a row belongs to, such as a patient: left out, and its rows are left out together where "
+        "models are judged.",
+        show_default=False,
+    ),
+]
 Categorical = Annotated[list[str] | None, typer.Option(help="Columns of numbers that are categories.")]
 Count = Annotated[list[str] | None, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")]
 Bernoulli = Annotated[list[str] | None, typer.Option(help="Columns of 0 and 1.")]

@@ -8,7 +8,7 @@ from bayesgen.comparison.cross_validation import (
     compare,
     compare_models,
     held_out_importance,
-    usable_folds,
+    splits,
 )
 from bayesgen.comparison.evidence import compare_evidence
 
@@ -21,5 +21,5 @@ __all__ = [
     "compare_evidence",
     "compare_models",
     "held_out_importance",
-    "usable_folds",
+    "splits",
 ]

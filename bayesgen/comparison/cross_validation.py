@@ -212,7 +212,7 @@ def compare(
     y,
     model: str = "nb",
     inferences: Iterable[str] | Mapping[str, Inference] = ("ml", "map", "exact", "nuts"),
-    folds: int = 5,
+    folds: int | Sequence[tuple[Any, Any]] = 5,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
     features: Mapping[str, str] | None = None,
@@ -229,8 +229,8 @@ def compare(
         Naive Bayes, or Gaussian discriminant analysis with a full covariance per class.
     inferences : sequence of names, or mapping from name to Inference
         Inferences to compare.
-    folds : int
-        Number of folds; fewer if the smallest class has fewer rows.
+    folds : int, or list of pairs of int arrays
+        Number of folds; fewer if the smallest class has fewer rows. Or the folds; see `compare_models`.
     seed : int
         Seed of the folds and of NUTS.
     progress : callable, optional
@@ -253,12 +253,12 @@ def compare(
     if not inferences:
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
     y = np.asarray(y)
-    splits = _splits(y, folds, seed)
+    places = splits(y, folds, seed)
     result = Comparison.begin(y, inferences)
     classifier = estimator(X, model, seed=seed, features=features)
     _cross_validate(
         result,
-        splits,
+        places,
         progress,
         lambda name, train: classifier.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train]),
         lambda name: X,
@@ -324,7 +324,7 @@ def compare_models(
     from bayesgen.comparison.candidates import candidates
 
     y, group = np.asarray(y), group_codes(groups, len(y))
-    splits = _splits(y, folds, seed, group)
+    places = splits(y, folds, seed, groups)
     chosen, left_out = candidates(X, models, seed, features)
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}
     done = {name: candidate.note for name, candidate in chosen.items() if candidate.note}
@@ -338,12 +338,17 @@ def compare_models(
             options["groups"] = group[train]
         return classifier.fit(_safe_indexing(candidate.rows, train), y[train], **options)
 
-    _cross_validate(result, splits, progress, fit, lambda name: chosen[name].rows)
+    _cross_validate(result, places, progress, fit, lambda name: chosen[name].rows)
     return result
 
 
 def held_out_importance(
-    X, y, model: str = "nb", folds: int = 5, seed: int = 0, features: Mapping[str, str] | None = None
+    X,
+    y,
+    model: str = "nb",
+    folds: int | Sequence[tuple[Any, Any]] = 5,
+    seed: int = 0,
+    features: Mapping[str, str] | None = None,
 ) -> "pd.DataFrame":
     """Return the importance of each column on held-out rows, exact posterior: `inspection.importance` of every fold.
 
@@ -362,7 +367,7 @@ def held_out_importance(
     from bayesgen.comparison.candidates import estimator
 
     y, found = np.asarray(y), []
-    for train, test in _splits(y, folds, seed):
+    for train, test in splits(y, folds, seed):
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")  # `compare` notes the problems of a fold
             classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
@@ -370,12 +375,12 @@ def held_out_importance(
     return pd.concat(found).sort_index() if found else pd.DataFrame()
 
 
-def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
+def _cross_validate(result: Comparison, places, progress, fit, rows) -> None:
     """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows in its form."""
-    work = [(number, name, *places) for number, places in enumerate(splits, 1) for name in result.probability]
+    work = [(number, name, *own) for number, own in enumerate(places, 1) for name in result.probability]
     progress = progress or (lambda done, total, text: None)
     for done, (number, name, train, test) in enumerate(work):
-        progress(done, len(work), f"fold {number} of {len(splits)}: {name}")
+        progress(done, len(work), f"fold {number} of {len(places)}: {name}")
         result.fold[test] = number
         start = perf_counter()
         with warnings.catch_warnings(record=True) as caught:
@@ -405,12 +410,24 @@ def _cross_validate(result: Comparison, splits, progress, fit, rows) -> None:
     progress(len(work), len(work), "done")
 
 
-def _splits(y, folds: Any, seed: int, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference."""
+def splits(y, folds: Any, seed: int, groups=None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        Class labels.
+    folds : int, or list of pairs of int arrays
+        Number of stratified folds, or the folds themselves.
+    seed : int
+        Seed of the folds.
+    groups : array, shape (n,), optional
+        Label of what a row belongs to; no fold parts a group.
+    """
     if isinstance(folds, Iterable):
         return _given(folds, len(y))
     truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)
-    if group is None:
+    if (group := group_codes(groups, len(y))) is None:
         return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth))
     folds = min(folds, len(np.unique(group)))
     return list(StratifiedGroupKFold(folds, shuffle=True, random_state=seed).split(truth, truth, group))
@@ -419,7 +436,7 @@ def _splits(y, folds: Any, seed: int, group=None) -> list[tuple[np.ndarray, np.n
 def _given(folds, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the folds that a user gives, checked."""
     wanted = "folds must be a number, or pairs of int arrays: the rows to fit and the rows held out"
-    splits, held = [], np.zeros(rows, int)
+    found, held = [], np.zeros(rows, int)
     for number, pair in enumerate(folds):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"{wanted}; fold {number} is a {type(pair).__name__}")
@@ -428,8 +445,8 @@ def _given(folds, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
             if own.ndim != 1 or own.dtype.kind not in "iu" or not len(own) or own.min() < 0 or own.max() >= rows:
                 raise ValueError(f"{wanted}; those of fold {number} are no places in 0, ..., {rows - 1}")
         np.add.at(held, test, 1)
-        splits.append((train, test))
-    if not splits or held.max() > 1:
-        problem = "no fold" if not splits else f"row {held.argmax()} held out {held.max()} times"
+        found.append((train, test))
+    if not found or held.max() > 1:
+        problem = "no fold" if not found else f"row {held.argmax()} held out {held.max()} times"
         raise ValueError(f"folds must hold out each row once at most, in one fold at least; there is {problem}")
-    return splits
+    return found
