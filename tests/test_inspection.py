@@ -379,6 +379,7 @@ def test_draws_say_where_they_are_few():
     assert own == pytest.approx(nuts.posterior_.efficiency / (weight**2).sum(), rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:Laplace:UserWarning")  # its k is .75 here: the same draws serve both sides
 @pytest.mark.parametrize(("covariance", "shared"), (("full", False), ("diagonal", True)))
 def test_reliability_of_draws_is_that_of_the_prediction(covariance, shared):
     classifier = bg.GaussianDiscriminantClassifier(covariance, shared, inference="laplace", random_state=0).fit(X, Y)

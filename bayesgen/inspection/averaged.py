@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.averaging import columns, draws, explanation, filling, missing
 from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.averaging.member import Product
+from bayesgen.averaging.rows import taken
 from bayesgen.averaging.warp import far_rows
 from bayesgen.core.errors import listed
 from bayesgen.inspection.joint_of_model import along, expectations, totals_of
@@ -99,8 +100,9 @@ class AveragedJoint(Joint):
     def filled(self, rows, codes, draws, rng):
         """Draw for each row a member, class and group that explain it, then entries."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
-        for filled in zip(*filling.by_row(self.average, *arrays(rows), codes, draws, rng), strict=True):
-            yield _rows(*filled)
+        x, c, e = filling.by_row(self.average, *arrays(rows), codes, draws, rng)
+        for draw in range(draws):
+            yield _rows(x[draw], c[draw], taken(e, draw))
 
     def filled_together(self, rows, codes, draws, rng, fitted):
         """Draw a member and its parameters, which know all rows, then classes, groups and entries given them."""
