@@ -367,7 +367,7 @@ def test_a_search_over_settings_within():
 
 
 @pytest.mark.parametrize(
-    "estimator", [NB(random_state=0), GD(random_state=0), bg.AveragedClassifier(members=["gaussian"])]
+    "estimator", [NB(random_state=0), GD(random_state=0), bg.AveragedClassifier(members=["gaussian", "category"])]
 )
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_rows_come_back_in_their_library(estimator, library, tmp_path):

@@ -323,7 +323,8 @@ def compare_models(
     """
     from bayesgen.comparison.candidates import candidates
 
-    y, group = np.asarray(y), group_codes(groups, len(y))
+    y = np.asarray(y)
+    group = group_codes(groups, len(y))
     places = splits(y, folds, seed, groups)
     chosen, left_out = candidates(X, models, seed, features)
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}

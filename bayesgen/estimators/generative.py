@@ -110,9 +110,9 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         self
         """
         with self._whole():
-            group = group_codes(groups, len(y), sample_weight)
             labels, place = some_labels(y, self.unlabelled)
             own = labels if place is None else place
+            group = group_codes(groups, len(own), sample_weight)
             table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
             schema = self._learn_schema(table)
             known = np.ones(len(own), bool) if place is None else own >= 0

@@ -118,6 +118,7 @@ def _counted(n, total):
 
 def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":
     """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
+    y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
     model, whole = classifier.model_, classifier.statistics_
@@ -292,6 +293,7 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     True
     """
     purpose = "an exponent is chosen by exact leave-one-out"
+    y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, purpose)
     weight = np.ones(len(codes)) if weight is None else weight

@@ -133,7 +133,7 @@ def predict_set(
     exact = getattr(getattr(classifier, "posterior_", None), "kind", None) == "exact"
     if exact and groups is None:
         return PredictionSet(_full(classifier, X, X_known, y_known, by_class), classifier.classes_, level)
-    group = group_codes(groups, len(y_known))
+    group = group_codes(groups, len(class_labels(y_known)))
     return PredictionSet(_split(classifier, X, X_known, y_known, by_class, group), classifier.classes_, level)
 
 
