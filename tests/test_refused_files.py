@@ -68,7 +68,10 @@ COMMANDS = {
     ),
     "no target": (["compare", "penguins"], "--target"),
     "fit of nothing": (["fit", "none.csv", "--target", "y"], "no such file"),
-    "fit of no inference": (["fit", "penguins", "--target", "species", "--inference", "vb"], "no inference 'vb'"),
+    "fit of no inference": (
+        ["fit", "penguins", "--target", "species", "--model", "nb", "--inference", "vb"],
+        "no inference 'vb'",
+    ),
     "predict with no model": (["predict", "none.nc", "penguins"], "none.nc"),
     "no such command": (["divine"], "No such command"),
 }
