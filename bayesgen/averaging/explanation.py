@@ -19,7 +19,7 @@ from bayesgen.averaging.temper import log_probability
 def terms(average, x, c, e=None) -> np.ndarray:
     """Return the terms of prior, numbers, categories, P parts of leaves, and remainder, (n, K, 1 + D + F + P + 1)."""
     leaves = cast(Any, average.leaves)
-    parts = [] if leaves is None else leaves.parts()
+    parts = [] if average.leaves is None else leaves.parts()
     log_prior = average.log_class_prior if average.given is None else np.log(average.given)
     result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + len(parts) + 2))
     result[..., 0] = log_prior
