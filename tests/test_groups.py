@@ -8,6 +8,7 @@ import pytest
 from commands import run
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
@@ -19,6 +20,7 @@ from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models import NormalInverseWishart
 
 IRIS, SPECIES = load_iris(return_X_y=True)
+FEW = ["gaussian", "category"]
 PRIOR = NormalInverseWishart(np.full(4, 4.0), 0.1, 8.0, np.eye(4))
 
 
@@ -47,9 +49,10 @@ def test_groups_of_one_row_are_no_groups():
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     X[y == 1] += 1.5
     alone, none = rng.permutation(40), np.full(40, np.nan)
-    expected = AveragedClassifier().fit(X, y)
+    few = AveragedClassifier(members=[*FEW, "softmax", "forest"])
+    expected = clone(few).fit(X, y)
     for groups in (alone, none, pd.Series(alone).astype(str)):
-        found = AveragedClassifier().fit(X, y, groups=groups)
+        found = clone(few).fit(X, y, groups=groups)
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-7)
         assert found.scores_["nested"] == pytest.approx(expected.scores_["nested"], abs=1e-6)
 
@@ -174,7 +177,7 @@ def test_a_set_by_groups_counts_shares():
 
 def test_a_comparison_holds_out_patients():
     X, y, patient = clinic(60, 4, 0)
-    models = ["base rate", "averaged", "naive Bayes"]
+    models = {"averaged": AveragedClassifier(members=FEW), "base rate": DummyClassifier(strategy="prior")}
     plain, grouped = compare_models(X, y, models), compare_models(X, y, models, groups=patient)
     for one in range(60):
         assert len(set(grouped.fold[patient == one])) == 1
