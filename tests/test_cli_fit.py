@@ -193,9 +193,15 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("fit good.csv --target t --model nb --inference vb", "no inference 'vb'"),
         ("fit good.csv --target t --model lda", "--model must be one of averaged, nb, gda, logistic; got 'lda'"),
         ("fit good.csv --target t --inference map", "--inference is not for --model averaged; these take it: nb, gda"),
-        ("fit good.csv --target t --count x", "--count is not for --model averaged; these take it: nb"),
+        (
+            "fit good.csv --target t --model logistic --count x",
+            "--count is not for --model logistic; these take it: averaged, nb",
+        ),
         ("fit good.csv --target t --model gda --categorical x", "these take it: averaged, nb, logistic"),
-        ("compare good.csv --target t --model gda --log x", "--log is not for --model gda; these take it: nb"),
+        (
+            "compare good.csv --target t --model gda --log x",
+            "--log is not for --model gda; these take it: averaged, nb",
+        ),
         ("fit good.csv --target t --model logistic --inference exact", "no exact posterior"),
         (
             "fit one.csv --target t --model nb --inference ml",
