@@ -114,7 +114,7 @@ def compare(
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
         else:
-            report.tell_result(out, result, len(splits))
+            report.tell_result(out, result, folds)
             if beside_it is not None:
                 report.tell_models(out, beside_it)
             report.tell_classes(out, by_class)
