@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from commands import run
 from sklearn.base import clone
@@ -55,6 +56,13 @@ def test_groups_of_one_row_are_no_groups():
         found = clone(few).fit(X, y, groups=groups)
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-7)
         assert found.scores_["nested"] == pytest.approx(expected.scores_["nested"], abs=1e-6)
+
+
+def test_groups_of_another_library_are_groups():
+    X, y, patient = clinic(20, 3, 0, 1.0)
+    names, few = np.char.add("p", patient.astype(str)), AveragedClassifier(members=FEW)
+    expected = clone(few).fit(X, y, groups=names).predict_proba(X)
+    np.testing.assert_array_equal(clone(few).fit(X, y, groups=pa.array(names.tolist())).predict_proba(X), expected)
 
 
 def test_neither_names_of_groups_nor_the_order_of_rows_change_anything():

@@ -155,6 +155,20 @@ def test_a_class_of_one_row_and_weights_that_nobody_takes():
     np.testing.assert_allclose(classifier.predict_proba(X).sum(1), 1)
 
 
+def test_dates_before_1970_reach_a_member_as_dates(told):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"born": pd.to_datetime(rng.integers(-20_000, -1_000, 40), unit="D"), "kind": ["p", "q"] * 20})
+    y = np.where(X["born"] < pd.Timestamp("1945-01-01"), "old", "young")
+    members = ["gaussian", "category", ("own", told())]
+    classifier = AveragedClassifier(members=members, features={"born": "date"}).fit(X, y)
+    told.given.clear()
+    X = X[:5].assign(kind=["p", None, "q", "p", "q"])
+    classifier.predict_proba(X)
+    (seen,) = told.given[-1]
+    pd.testing.assert_series_equal(seen["born"], X["born"], check_index=False)
+    assert seen["kind"].isna().tolist() == X["kind"].isna().tolist()
+
+
 def test_questions_about_rows_with_gaps_go_through_every_member():
     frame = pd.DataFrame(X, columns=list("abcd")).assign(t=np.where(X[:, 3] > 1, "u", "v"))
     hot = make_column_transformer(

@@ -23,10 +23,9 @@ from scipy.special import logsumexp
 from bayesgen.averaging import draws
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
-from bayesgen.averaging.rows import taken
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
-from bayesgen.numerics.pieces import pieces, split_rows
+from bayesgen.numerics.pieces import pieces, split_rows, taken
 from bayesgen.posterior.posterior import Posterior, generator
 
 _CELLS = 1 << 19  # densities held at a time
@@ -286,14 +285,14 @@ def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
     """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,)."""
     missing = [not numbers, not categories]
 
-    def whole(member):
+    def dense(member):
         if not isinstance(member, Product):
             return member.generative
         parts = zip(member[:2], missing, strict=True)
         whole = all(none or (part is not None and part.generative) for part, none in parts)
         return whole and member.leaves == members[0].leaves
 
-    return np.array([whole(member) for member in members])
+    return np.array([dense(member) for member in members])
 
 
 def products(numbers, categories, rows: int, classes: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from bayesgen.averaging.member import Member, Together
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import Rows, log_frequencies, numbered, without_entries
 from bayesgen.averaging.trees import Trees
 
 _FEWEST = 200  # distinct rows; below, scores by folds say too little of members as flexible as these
@@ -99,8 +99,7 @@ class BoostedMembers(Together):
         """Grow the trees by scikit-learn's HistGradientBoostingClassifier."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        count = np.bincount(rows.codes, rows.weight, rows.classes) + 1.0
-        log_prior, present = np.log(count / count.sum()), np.unique(rows.codes)
+        log_prior, present = log_frequencies(rows.codes, rows.weight, rows.classes), np.unique(rows.codes)
         scored = present[1:] if len(present) == 2 else present
         rounds = int(np.clip(min(_TREES // len(scored), len(rows) // _EACH), 20, _ROUNDS))
         z, trees, start = numbered(rows.x, rows.c), [], log_prior
@@ -155,13 +154,8 @@ class BoostedMembers(Together):
             for part, leaves in self.trees[m].leaves(z):
                 own[part] = self.trees[m].leaf[leaves, 0] @ adds
         result = log_softmax(result + self.start, axis=2) - self.log_prior
-        result[:, np.isnan(z).all(1)] = 0.0
+        result[:, without_entries(x, c)] = 0.0
         return result
-
-
-def numbered(x, c) -> np.ndarray:
-    """Return numbers (n, D) and the codes of categories (n, F) as one matrix, NaN where missing."""
-    return np.concatenate([x, np.where(c < 0, np.nan, c)], axis=1)
 
 
 def _edges(column) -> np.ndarray:

@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import HeldOut, Rows
-from bayesgen.core.statistics import ROUNDED, SumStatistics
+from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
@@ -163,7 +163,7 @@ class CategoryMembers(Together):
         alpha = member.strength if member.structure == "independent" else ALPHAS[0]
         counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
         priors = (DirichletCategorical(alpha, int(count)) for count in self.levels)
-        return [prior.update(SumStatistics(own, np.float64(0))) for prior, own in zip(priors, counts, strict=True)]
+        return [prior.update(_counts(own)) for prior, own in zip(priors, counts, strict=True)]
 
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf with a parent, where there is no evidence."""
@@ -172,7 +172,7 @@ class CategoryMembers(Together):
             if member.structure == "independent":
                 counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
                 priors = (DirichletCategorical(member.strength, int(count)) for count in self.levels)
-                sums = (SumStatistics(own, np.float64(0)) for own in counts)
+                sums = map(_counts, counts)
                 result[place] = sum(prior.log_evidence(own) for prior, own in zip(priors, sums, strict=True))
         return result
 
@@ -247,8 +247,11 @@ class CategoryMembers(Together):
     def _without(self, gone: Rows) -> "CategoryMembers":
         """Return the counts without some rows."""
         less = CategoryMembers.of(gone.c, self.levels, gone.codes, gone.classes, gone.weight)
-        pairs = None if self.pairs is None or less.pairs is None else _left(self.pairs, less.pairs)
-        return CategoryMembers(self.levels, _left(self.single, less.single), pairs)
+        left = [
+            None if own is None else _counts(own).without(_counts(gone)).sums
+            for own, gone in ((self.single, less.single), (self.pairs, less.pairs))
+        ]
+        return CategoryMembers(self.levels, *left)
 
     def _own(self, x, codes, removed):
         """Return log p(x_i | t_i) without the row itself, (M, B)."""
@@ -286,10 +289,8 @@ class CategoryMembers(Together):
         return logsumexp(np.where(allowed, score, -np.inf), axis=1) - np.log(len(self.levels))
 
 
-def _left(count, gone):
-    """Return counts less some of them, 0 where only a rounding error is left."""
-    left = count - gone
-    return np.where(left > ROUNDED * count, left, 0.0)
+def _counts(sums) -> SumStatistics:
+    return SumStatistics(sums, np.float64(0))
 
 
 def _hot(x, levels):

@@ -20,17 +20,17 @@ from scipy.special import logsumexp, softmax
 
 from bayesgen.averaging import draws
 from bayesgen.averaging.categories import CategoryMembers
-from bayesgen.averaging.rows import Rows, taken
+from bayesgen.averaging.rows import Rows
 from bayesgen.models.moments import moments
 from bayesgen.numerics.draws import choose, rounds_apart
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, taken
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the parameters of a member follow.
+    """The sums that the parameters of a member follow.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen.averaging.member import Member, Together
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
 from bayesgen.averaging.trees import Ranks, Trees, in_order, together, width
 
 _TREES = 100, 200  # fewest and most
@@ -104,7 +104,7 @@ class ForestMembers(Together):
                 votes[part, k] = (own if asked is None else own * asked[part]).sum(1)
         count = np.full(len(x), len(self.trees.root)) if asked is None else asked.sum(1)
         result = np.log((votes + 0.5) / (count[:, None] + 0.5 * classes)) - self.log_prior
-        result[(count == 0) | (np.isnan(x).all(1) & (c < 0).all(1))] = 0.0
+        result[(count == 0) | without_entries(x, c)] = 0.0
         return result[None]
 
 
@@ -114,8 +114,7 @@ def grown(rows: Rows, seed):
 
     rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
     ranks = Ranks(together(rows.x, rows.c, levels))
-    count = np.bincount(rows.codes, rows.weight, classes) + 1.0
-    log_prior = np.log(count / count.sum())
+    log_prior = log_frequencies(rows.codes, rows.weight, classes)
     total = _DRAWN * len(rows) ** 0.5
     most = int(np.clip(total / len(rows), *_TREES))
     share = min(1.0, total / most / len(rows))

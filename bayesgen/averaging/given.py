@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging import columns
+from bayesgen.numerics.pieces import taken
 from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
@@ -44,8 +45,8 @@ class Given:
     def rows(self, places) -> "Given":
         """Return the rows that are at some places among the distinct ones."""
         own = np.isin(self.which, places)
-        weight = None if self.weight is None else self.weight[own]
-        return replace(self, table=self.table.rows(own), labels=self.labels[own], weight=weight, which=self.which[own])
+        table, weight = self.table.rows(own), taken(self.weight, own)
+        return replace(self, table=table, labels=self.labels[own], weight=weight, which=self.which[own])
 
     def shape(self) -> "Shape":
         """Return what other rows are rebuilt by."""
@@ -57,7 +58,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Shape:
-    """What turns entries, as members take them, into rows of the kind that the user gave.
+    """The types and names by which entries, as members take them, become rows of the kind that the user gave.
 
     Attributes
     ----------
@@ -79,13 +80,10 @@ class Shape:
         whole = {name: own if own.dtype.kind == "f" else own.clip(0) for name, own in blocks.items()}
         result, first = self.schema.write(whole), Table(self.first)
         result |= {name: np.full(len(x), value) for name, value in self.constant.items()}
-        for block in self.schema.blocks:
-            if block.leaf != "gaussian":
-                codes = blocks[block.name].reshape(len(x), -1)
-                for column, own in zip(block.columns, codes.T, strict=True):
-                    if (own < 0).any():
-                        result[column] = result[column].astype(object)
-                        result[column][own < 0] = None
+        for name, codes in zip(columns.categories(self.schema), c.T, strict=True):
+            if (codes < 0).any():
+                result[name] = result[name].astype(object)
+                result[name][codes < 0] = None
         if first.names is None:
             array = side_by_side(result.values())
             return array.astype(self.first.dtype) if self.first.dtype.kind != "O" and not _gaps(array) else array

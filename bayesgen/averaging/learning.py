@@ -64,7 +64,7 @@ class LeftOut:
 
     @property
     def count(self) -> float:
-        """How many independent rows these are worth."""
+        """The number of independent rows that these are worth."""
         return rows.effective(self.weight, self.rows.group)
 
     def take(self, places) -> "LeftOut":
@@ -202,7 +202,7 @@ def _sample(data: Rows, rng):
         return own, None, which, rng
     places = rows.sample(data.ranks, _LEARN, rng)
     sample = data.take(places)
-    return data.take(places, rows.weighted_back(sample, data)), places, None, rng
+    return sample.take(slice(None), rows.weighted_back(sample, data)), places, None, rng
 
 
 def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.rows import HeldOut, Rows, without_entries
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
@@ -246,5 +246,5 @@ class Alone(Together):
     def log_density(self, x, c, used) -> np.ndarray:
         """Stack the log densities of the members."""
         result = np.stack([self.members[m].log_density(x, c) for m in used])
-        result[:, np.isnan(x).all(1) & (c < 0).all(1)] = 0.0
+        result[:, without_entries(x, c)] = 0.0
         return result

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.averaging.given_the_rest import Members, Rows
-from bayesgen.averaging.rows import taken
-from bayesgen.numerics.pieces import patterns, pieces
+from bayesgen.numerics.pieces import patterns, pieces, taken
 
 _COARSE, _FINE = 32, 32  # nodes
 _REACH = 8.0  # standard deviations of a column within a group by which the grid reaches beyond the means

@@ -6,7 +6,6 @@ Later rows, and rows with an entry taken away, are rebuilt from their entries; w
 medians and most frequent categories in them.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +15,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.averaging.given import Given, Shape
 from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.rows import log_frequencies, without_entries
+from bayesgen.core.errors import warn
 
 _FOLDS = 5
 _LEAST = 1e-12  # of a probability: its logarithm is finite
@@ -61,18 +62,12 @@ class OutsideMember(Member):
             try:
                 part, own = super().fit_and_leave_out([group], training, out, fold % _FOLDS)
             except Exception as error:  # whatever a classifier of the user's may raise
-                warnings.warn(
-                    f"member {group[0].own!r} failed and takes no part: {type(error).__name__}: {error}",
-                    UserWarning,
-                    stacklevel=2,
-                )
+                warn(f"member {group[0].own!r} failed and takes no part: {type(error).__name__}: {error}")
             else:
                 fitted, density = [*fitted, *part], [*density, *own]
         weighted = training.given is not None and training.given.weight is not None
         if deaf := [part.members[0].own for part in fitted if weighted and not _weighs(part.estimator)]:
-            warnings.warn(
-                f"members {deaf} take no sample_weight: all rows count the same for them", UserWarning, stacklevel=2
-            )
+            warn(f"members {deaf} take no sample_weight: all rows count the same for them")
         return fitted, density
 
     def settings(self):
@@ -123,7 +118,7 @@ class OutsideMembers(Together):
         code = {label: k for k, label in enumerate(given.classes.tolist())}
         place = np.array([code[label] for label in np.asarray(estimator.classes_).tolist()])
         codes = [code[label] for label in given.labels.tolist()]
-        count = 1.0 + np.bincount(codes, given.weight if weighs else None, len(code))
+        log_prior = log_frequencies(codes, given.weight if weighs else None, len(code))
         rows, shape = training.rows, given.shape()
         gap = np.full((1, rows.x.shape[1]), np.nan), np.full((1, rows.c.shape[1]), -1)
         try:
@@ -132,7 +127,7 @@ class OutsideMembers(Together):
         except Exception:  # what a classifier raises where it takes no gaps is its own
             modes = [np.bincount(own[own >= 0], minlength=1).argmax() for own in rows.c.T]
             middle = np.nanmedian(rows.x, axis=0), np.array(modes, np.intp)
-        return cls((member,), estimator, place, shape, middle, np.log(count / count.sum()), len(rows))
+        return cls((member,), estimator, place, shape, middle, log_prior, len(rows))
 
     @property
     def least(self) -> float:
@@ -141,7 +136,7 @@ class OutsideMembers(Together):
 
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(k | x) - log π_k of rows, (m, n, K); 0 for a row without entries."""
-        nothing = np.isnan(x).all(1) & (c < 0).all(1)
+        nothing = without_entries(x, c)
         if self.middle is not None:
             x, c = np.where(np.isnan(x), self.middle[0], x), np.where(c < 0, self.middle[1], c)
         probability = np.zeros((len(x), len(self.log_prior)))

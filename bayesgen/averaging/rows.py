@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesgen.averaging.order import by_content
+from bayesgen.numerics.pieces import taken
+from bayesgen.numerics.sums import by_label
+
+_ORDER = 5000  # rows, and up to twice as many, from which the order of columns and classes is found
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Rows:
     @functools.cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
         """Order of the columns by content, (D + F,), and place of each class by content, (K,); see `by_content`."""
-        return by_content(self.x, self.c, self.codes, self.weight, self.classes)
+        some = slice(None, None, max(1, len(self) // _ORDER))  # more rows hardly tell two columns apart better
+        return by_content(self.x[some], self.c[some], self.codes[some], self.weight[some], self.classes)
 
     @property
     def ranks(self) -> np.ndarray:
@@ -61,7 +66,7 @@ class Rows:
 
     def distinct(self) -> "tuple[Rows, np.ndarray]":
         """Return the distinct rows, with the sums of their weights, in order of content, and which each row is."""
-        columns = np.concatenate([self.x, np.where(self.c < 0, np.nan, self.c)], 1)[:, self.order[0]]
+        columns = numbered(self.x, self.c)[:, self.order[0]]
         more = [own for own in (self.e, self.group) if own is not None]  # equal rows of two groups stay two rows
         columns = np.column_stack([columns, *more])
         first, total, which = distinct(columns, self.ranks, self.weight)
@@ -71,7 +76,7 @@ class Rows:
         """Return some of the rows."""
         weight = self.weight[places] if weight is None else weight
         own = {name: getattr(self, name) for name in ("x", "c", "codes", "group", "e")}
-        return replace(self, weight=weight, **{name: None if v is None else v[places] for name, v in own.items()})
+        return replace(self, weight=weight, **{name: taken(v, places) for name, v in own.items()})
 
     def units(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the place of each row, (n,), among the rows or groups in order, and the class of each of these.
@@ -160,9 +165,20 @@ class HeldOut:
         return result
 
 
-def taken(e, places):
-    """Return some rows of entries (n, E), or None where there are none."""
-    return None if e is None else e[places]
+def numbered(x, c) -> np.ndarray:
+    """Return numbers (n, D) and the codes of categories (n, F) as one matrix, NaN where missing."""
+    return np.concatenate([x, np.where(c < 0, np.nan, c)], axis=1)
+
+
+def without_entries(x, c) -> np.ndarray:
+    """Return True for the rows whose numbers (n, D) and categories (n, F) are all missing."""
+    return np.isnan(x).all(1) & (c < 0).all(1)
+
+
+def log_frequencies(codes, weight, classes: int) -> np.ndarray:
+    """Return the log class frequencies of rows, (K,), each class with one row more than it has."""
+    count = np.bincount(codes, weight, classes) + 1.0
+    return np.log(count / count.sum())
 
 
 def distinct(columns, codes, weight):
@@ -202,7 +218,7 @@ def effective(weight, group=None) -> float:
     """Return how many rows some rows are worth: their weight, or (Σ w_g)²/Σ w_g² of the weights w_g of groups."""
     if group is None:
         return float(weight.sum())
-    total = np.bincount(np.unique(group, return_inverse=True)[1], weight)
+    total = by_label(group, weight)
     return float(total.sum() ** 2 / (total**2).sum())
 
 

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from bayesgen.averaging.member import Member, Together
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
 from bayesgen.averaging.warp import Warp, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
@@ -109,14 +109,14 @@ class LogisticMembers(Together):
         centre = (w * np.where(seen, y, 0.0)).sum(0) / total
         variance = (w * np.where(seen, y - centre, 0.0) ** 2).sum(0) / total
         scale = np.where(variance > 1e-14, np.sqrt(variance), 1.0)
-        count = np.bincount(codes, weight, classes) + 1.0
-        self = cls(warp, centre, scale, np.asarray(levels, int), np.empty(0), np.log(count / count.sum()))
+        log_prior = log_frequencies(codes, weight, classes)
+        self = cls(warp, centre, scale, np.asarray(levels, int), np.empty(0), log_prior)
         z = self._columns(x, c)
         found, start = [], np.zeros((classes, z.shape[1]))
         for strength in STRENGTHS:
             start = _fit(z, codes, weight, strength, start)
             found.append(start)
-        return cls(warp, centre, scale, self.levels, np.stack(found), self.log_prior)
+        return cls(warp, centre, scale, self.levels, np.stack(found), log_prior)
 
     def claims(self, dim, levels, classes):
         """Yield the categories and the shapes of the arrays; see `Together.claims`."""
@@ -131,8 +131,7 @@ class LogisticMembers(Together):
         """Return f_k of rows under some strengths, (m, n, K); 0 for a row without entries."""
         score = self._columns(x, c) @ np.swapaxes(self.coefficients[used], 1, 2)
         result = log_softmax(score, axis=2) - self.log_prior
-        nothing = np.isnan(x).all(1) & (c < 0).all(1)
-        result[:, nothing] = 0.0
+        result[:, without_entries(x, c)] = 0.0
         return result
 
     def along(self, x, c, row, column, values) -> np.ndarray:

@@ -14,9 +14,9 @@ Newton's on w_m z_m = c a_m, with slacks z_m = T - Σ_i ω_i p_im / Σ_l w_l p_i
 members nearly alike EM moves so slowly that weights .3 from the maximum looked as if they had settled.
 """
 
-import warnings
-
 import numpy as np
+
+from bayesgen.core.errors import warn
 
 _SHRINK, _INSIDE = 0.1, 0.99  # of the distance of w z from its end, kept at a step; of the way to the boundary
 _OUTSIDE, _HALF = 0.6, 200.0  # largest share of outside members, and the rows at which they have half of it
@@ -81,11 +81,9 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
         weights = weights + _inside(weights, step) * step
         weights, slack = weights / weights.sum(), slack + _inside(slack, change) * change
     else:
-        warnings.warn(
+        warn(
             f"the weights of the members were not found in {steps} steps: the averaged classifier may predict a little "
-            "worse than it could",
-            UserWarning,
-            stacklevel=2,
+            "worse than it could"
         )
     weights[weights < min(1e-4, weights.max())] = 0.0
     return weights / weights.sum()

@@ -28,14 +28,19 @@ def together(x, c, levels) -> np.ndarray:
 
 def width(dim: int, levels) -> int:
     """Return the number of columns of the matrix of `together`."""
-    return dim + sum(1 if count <= 2 else int(count) for count in levels)
+    return int(_widths(dim, levels).sum())
 
 
 def in_order(columns, dim: int, levels) -> np.ndarray:
     """Return the columns of the matrix of `together`, (P,), in the order of what they stand for, (D + F,)."""
-    count = [1] * dim + [1 if own <= 2 else int(own) for own in levels]
+    count = _widths(dim, levels)
     stands = np.repeat(np.arange(len(count)), count)
     return np.concatenate([np.flatnonzero(stands == j) for j in columns])
+
+
+def _widths(dim: int, levels) -> np.ndarray:
+    """Return how many columns of the matrix stand for each number and category, (D + F,)."""
+    return np.array([1] * dim + [1 if own <= 2 else own for own in levels], int)
 
 
 class Ranks:

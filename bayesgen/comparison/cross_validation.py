@@ -19,6 +19,7 @@ from bayesgen.core.errors import listed
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.numerics.sums import by_label
 from bayesgen.tables.groups import group_codes
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class ModelComparison(Comparison):
             return (float(values.mean()) if len(values) else float("nan")), float("nan")
         mean, apart = values.mean(), values - values.mean()
         if self.group is not None:  # rows of one group are not independent: their sums are
-            apart = np.bincount(np.unique(self.group[some], return_inverse=True)[1], apart)
+            apart = by_label(self.group[some], apart)
         return float(mean), float(np.sqrt((apart**2).sum() * len(apart) / max(len(apart) - 1, 1)) / len(values))
 
 

@@ -1,6 +1,5 @@
 """The averaged classifier: probabilities from many conjugate models at once, chosen by exact leave-one-out."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
-from bayesgen.core.errors import DataError, listed
+from bayesgen.core.errors import DataError, listed, warn
 from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator
 from bayesgen.estimators.generative_settings import warn_of_constant_columns
@@ -28,7 +27,7 @@ from bayesgen.models import DirichletCategorical, NaiveBayes
 from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
-from bayesgen.tables.groups import group_codes, naming, undivided
+from bayesgen.tables.groups import group_codes, warn_of_names, warn_of_undivided
 from bayesgen.tables.labels import class_codes, class_labels, existing
 from bayesgen.tables.schema import Schema
 
@@ -228,7 +227,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
-            given = Given(table, y, self.classes_, weight, self.schema_, self.constant_)
+            pairs = families.pairs(self.members)
+            given = Given(table, y, self.classes_, weight, self.schema_, self.constant_) if pairs else None
             rows = Rows(
                 *columns.arrays(self.schema_, blocks, self.constant_, columns.LARGEST),
                 codes,
@@ -239,7 +239,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 columns.entries(self.schema_, blocks),
             )
             leaves = self._learn_leaves(rows)
-            if leaves is not None and (pairs := families.pairs(self.members)):
+            if leaves is not None and pairs:
                 raise ValueError(
                     f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
                     f"with leaves ({listed(leaves.names)}): give either these members, or features"
@@ -251,7 +251,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                         method=self.weights,
                         bend=self.bend,
                         members=self.members,
-                        given=given if families.pairs(self.members) else None,
+                        given=given,
                         concentration=concentration,
                         seed=int(generator(self.random_state).integers(1 << 31)),
                         leaves=leaves,
@@ -261,9 +261,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 raise
         self._warn()
         if group is None:
-            self._warn_of_names(rows)
+            names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)
+            warn_of_names(names, (*rows.x.T, *rows.c.T), codes)
         else:
-            self._warn_of_undivided(undivided(codes, group))
+            warn_of_undivided(self.classes_, codes, group)
         return self
 
     def _learn_leaves(self, rows: Rows) -> Leaves | None:
@@ -289,41 +290,13 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     def _warn(self):
         if self.constant_:
-            warnings.warn(
-                f"columns {listed(self.constant_)} hold one value or none: they say nothing of the class and are left "
-                "out",
-                UserWarning,
-                stacklevel=3,
+            warn(
+                f"columns {listed(self.constant_)} hold one value or none: they are no sign of the class, and left out"
             )
         if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
-            warnings.warn(
+            warn(
                 "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
-                "the class, or there are too few rows to tell",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _warn_of_undivided(self, undivided):
-        if undivided.any():
-            warnings.warn(
-                f"all rows of {listed(self.classes_[undivided])} are of one group: left out with it, nothing is known "
-                "of the class, and how well it is told apart in new groups cannot be judged",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _warn_of_names(self, rows):
-        """Warn of columns that look as if they named what rows belong to."""
-        names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)
-        for name, own in zip(names, (*rows.x.T, *rows.c.T), strict=True):
-            if not (count := naming(name, own, rows.codes)):
-                continue
-            warnings.warn(
-                f"column {name!r} seems to name what rows belong to: {len(rows)} rows share {count} values, and rows "
-                "of one value share the class much more often than chance. If new rows are of new ones, drop the "
-                f"column and fit with groups=X[{name!r}]: scores and probabilities are too sure otherwise",
-                UserWarning,
-                stacklevel=3,
+                "the class, or there are too few rows to tell"
             )
 
     def _concentration(self):

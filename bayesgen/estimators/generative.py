@@ -35,7 +35,7 @@ from bayesgen.models import ClassConditional, LabelNoise
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior, generator
 from bayesgen.tables.groups import group_codes
@@ -46,11 +46,6 @@ from bayesgen.tables.sources import source_of
 from bayesgen.tables.table import numbered
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
-
-
-def _of(values, rows):
-    """Return the values of some rows, where there are values."""
-    return None if values is None else values[rows]
 
 
 def _largest(values):
@@ -118,9 +113,9 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             known = np.ones(len(own), bool) if place is None else own >= 0
             partly = not known.all()
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
-            labelled, weights = (table.rows(known), _of(weight, known)) if partly else (table, weight)
+            labelled, weights = (table.rows(known), taken(weight, known)) if partly else (table, weight)
             template, statistics = self._summarise(schema, labelled, codes, weights)
-            template = self._choose_prior(template, statistics, labelled, codes, weights, _of(group, known))
+            template = self._choose_prior(template, statistics, labelled, codes, weights, taken(group, known))
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
                 told = np.full(len(known), -1)
@@ -129,7 +124,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
                 statistics = PartlyLabelled.of(template, statistics, rows, weight, told)
             elif partly:
                 rows = self._as_model_takes(schema.read(table.rows(~known)))
-                statistics = PartlyLabelled.of(template, statistics, rows, _of(weight, ~known))
+                statistics = PartlyLabelled.of(template, statistics, rows, taken(weight, ~known))
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight, groups)
         unasked = partly and sample_weight is None and self.label_noise is None and self.model_.conjugate

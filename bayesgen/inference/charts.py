@@ -30,7 +30,7 @@ def may_correlate(model, near) -> bool:
     """Return True if the root of a model's chart should be a matrix (L, L), not the scales (L,) alone.
 
     Where there is an exact posterior, latents do not correlate, or are `whitened`, and chains begin at the scales of
-    its draws; where another model is ``start_from``, at the scales of draws from that.
+    its draws; where another model is ``near``, at the scales of draws from that.
     """
     return model.smooth and near is None
 
@@ -42,7 +42,7 @@ def is_dense(correlated: bool, count: int) -> bool:
 
 @one_blas_thread()
 def charted(model, statistics, near, correlated: bool, seed: int):
-    """Return origin and root of a chart, from draws of a model ``start_from``, or by a search from draws of the prior.
+    """Return origin and root of a chart, from draws of a model ``near``, or by a search from draws of the prior.
 
     Where latents are not ``correlated`` (`may_correlate`) the root is their scales; where they are but no mode is
     found, it is a diagonal matrix of scales. Every chain searches from its own seed: where there are several modes,

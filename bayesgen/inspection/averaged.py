@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.averaging import columns, draws, explanation, filling, missing
 from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.averaging.member import Product
-from bayesgen.averaging.rows import taken
 from bayesgen.averaging.warp import far_rows
 from bayesgen.core.errors import listed
 from bayesgen.inspection.joint_of_model import along, expectations, totals_of
 from bayesgen.inspection.missing import Components, Joint, gaps_of
-from bayesgen.numerics.pieces import DENSITIES, pieces
+from bayesgen.numerics.pieces import DENSITIES, pieces, taken
 from bayesgen.posterior.posterior import ExactPosterior, generator
 from bayesgen.tables.schema import Schema
 

@@ -30,6 +30,7 @@ from bayesgen.models.moments import Moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
 from bayesgen.numerics.pieces import select_rows
+from bayesgen.numerics.sums import by_label
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, existing
 
@@ -202,7 +203,7 @@ class LeaveOneOut:
         """Return the standard error of `elpd`: sqrt(n) times the sd over rows, or over the sums of groups."""
         scores = self.joint
         if self.group is not None:
-            scores = np.bincount(np.unique(self.group, return_inverse=True)[1], scores)
+            scores = by_label(self.group, scores)
         return float(np.sqrt(len(scores)) * scores.std(ddof=1))
 
 

@@ -101,6 +101,11 @@ def select_rows(x, rows):
     return {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
 
 
+def taken(values, rows):
+    """Return some rows of values (n, ...), or None where there are no values."""
+    return None if values is None else values[rows]
+
+
 def split_rows(x, size: int):
     """Yield ``size`` rows at a time of an array, of CSR, or of a mapping to them; anything else stays whole."""
     if not isinstance(x, Mapping) and not hasattr(x, "shape"):

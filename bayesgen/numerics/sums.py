@@ -115,6 +115,11 @@ class Grouping:
         return sparse.csc_array((data, self.codes, places), shape=(self.count, len(self.codes)))
 
 
+def by_label(labels, values) -> np.ndarray:
+    """Return the sums of values (n,) over the rows of each label (n,), in the order of the labels."""
+    return np.bincount(np.unique(labels, return_inverse=True)[1], values)
+
+
 def finite(x) -> bool:
     """Return True if all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err to False."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -4,6 +4,9 @@ import re
 
 import numpy as np
 
+from bayesgen.core.errors import listed, warn
+from bayesgen.tables.labels import unwrapped
+
 _MANY = 20  # levels from which a column may name things; five under a name such as patient_id
 _NAMES = re.compile(
     r"(^|[^a-z])(id|ids|key|patient|subject|person|animal|plot|batch|site|ward)([^a-z]|$)|[a-z]Id$", re.I
@@ -27,9 +30,7 @@ def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
         return None
     import pandas as pd
 
-    if not isinstance(getattr(groups, "dtype", None), np.dtype) and (convert := getattr(groups, "to_numpy", None)):
-        groups = convert()
-    groups = np.asarray(groups)
+    groups = np.asarray(unwrapped(groups))
     if groups.ndim != 1 or len(groups) != rows:
         raise ValueError(f"groups must hold one label for each of the {rows} rows; it has shape {groups.shape}")
     try:
@@ -48,13 +49,28 @@ def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     return codes
 
 
-def undivided(codes, group) -> np.ndarray:
-    """Return True for the classes all of whose rows are of one group, (K,)."""
-    first = np.full(int(codes.max()) + 1, -1)
+def warn_of_undivided(classes, codes, group) -> None:
+    """Warn of classes (K,) all of whose rows, of codes (n,), are of one group (n,)."""
+    first = np.full(len(classes), -1)
     first[codes] = group
-    result = np.ones(len(first), bool)
-    result[codes[group != first[codes]]] = False
-    return result
+    undivided = np.ones(len(first), bool)
+    undivided[codes[group != first[codes]]] = False
+    if undivided.any():
+        warn(
+            f"all rows of {listed(classes[undivided])} are of one group: left out with it, nothing is known of the "
+            "class, and how well it is told apart in new groups cannot be judged"
+        )
+
+
+def warn_of_names(names, columns, codes) -> None:
+    """Warn of columns that look as if they named what rows belong to; `naming` takes name, column and classes."""
+    for name, values in zip(names, columns, strict=True):
+        if count := naming(name, values, codes):
+            warn(
+                f"column {name!r} seems to name what rows belong to: {len(values)} rows share {count} values, and rows "
+                "of one value share the class much more often than chance. If new rows are of new ones, drop the "
+                f"column and fit with groups=X[{name!r}]: scores and probabilities are too sure otherwise"
+            )
 
 
 def naming(name: str, values, codes) -> int:

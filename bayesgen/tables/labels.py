@@ -91,12 +91,16 @@ def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _array(y) -> np.ndarray:
-    """Return labels as an array (n,), also of a library's own type, of which `np.asarray` may make another one."""
+    return column_or_1d(unwrapped(y), warn=True)
+
+
+def unwrapped(y):
+    """Return labels as NumPy has them, where `np.asarray` would make others of a library's own type."""
     if type(y).__module__.partition(".")[0] == "pyarrow" and hasattr(y, "to_pandas"):  # its arrays copy no text unasked
         y = y.to_pandas()
     if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
         y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
-    return column_or_1d(y, warn=True)
+    return y
 
 
 def _spread(y) -> np.ndarray:

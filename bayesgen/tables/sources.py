@@ -10,7 +10,6 @@ import hashlib
 import os
 import struct
 import sys
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import InputWarning, listed, named
+from bayesgen.core.errors import InputWarning, listed, named, warn
 from bayesgen.tables.batches import (
     ROWS,
     TABLES,
@@ -91,7 +90,7 @@ class CsvFiles(Source):
             return found
         if column.percent:
             text = f"column {name!r}: % dropped, as in {column.percent!r}"
-            warnings.warn(InputWarning(text, column=name, value=column.percent), stacklevel=2)
+            warn(InputWarning(text, column=name, value=column.percent))
         return "f"
 
     def jobs(self, columns=None):

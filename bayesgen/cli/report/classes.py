@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ByClass:
-    """How the held-out rows of each class fare.
+    """The scores of the held-out rows, class by class.
 
     Attributes
     ----------
