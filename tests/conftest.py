@@ -8,15 +8,6 @@ collect_ignore = ["typing"]  # for type checkers; `test_typing` runs what is to 
 
 
 @pytest.fixture
-def few_members(monkeypatch):
-    """Average two quick families alone, where a test is about something else; the files of the average have them all."""
-    from bayesgen.averaging import families
-
-    quick = [own for own in families.FAMILIES if families.name_of(own) in ("gaussian", "category", "outside")]
-    monkeypatch.setattr(families, "FAMILIES", quick)
-
-
-@pytest.fixture
 def no_sampling(monkeypatch):
     """Fail where a test gets as far as a sampler."""
     from bayesgen.inference import nuts
