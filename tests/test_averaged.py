@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy import integrate, sparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import log_loss
@@ -115,6 +116,22 @@ def test_the_average_is_as_good_as_its_best_member_and_better_than_the_class_pri
     assert scores["base_rate"] + 0.9 < scores["nested"] <= scores["average"] + 1e-3
     np.testing.assert_allclose(scores["members"].min(), scores["base_rate"])
     assert log_loss(SPECIES[TEST], fitted.predict_proba(IRIS[TEST])) < 0.2
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+def test_columns_that_are_no_sign_of_the_class_cost_little():
+    excess, trusted = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(40, 5)), np.arange(40) % 2
+        classifier = AveragedClassifier(members=["gaussian", "softmax"]).fit(X, y)
+        p = classifier.predict_proba(rng.normal(size=(500, 5)))
+        excess.append(-np.log(p).mean() - np.log(2))
+        gain = 40 * (classifier.scores_["nested"] - classifier.scores_["base_rate"])
+        alone = [kind == (None, None, ()) for kind in classifier.members_].index(True)
+        trusted.append(1 - classifier.weights_[alone] <= expit(gain + 1.5) + 1e-9)
+    assert np.mean(excess) < 0.011  # .015 without the gate, .007 with it
+    assert all(trusted)
 
 
 def test_summary_lists_every_member_by_weight(fitted_mixed):

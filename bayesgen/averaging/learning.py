@@ -281,15 +281,19 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
             density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.count))
     log_q = left.log_q(exponents)
     share = left.weight / left.weight.sum()
+    base = float(left.own(left.log_prior) @ share)
+    nested = float(average.mixed(log_q, weights) @ share)
+    if method != "evidence":
+        nested = _nested(left, prior, mode, method, (exponents, weights))
+        alone = np.array([member == (None, None, ()) for member in members])
+        weights = stack.gated(weights, alone, left.count * (nested - base))
     scores = {
         "members": log_q @ share,
         "average": float(average.mixed(log_q, weights) @ share),
-        "base_rate": float(left.own(left.log_prior) @ share),
+        "nested": nested,
+        "base_rate": base,
         "rows": len(left.codes),
     }
-    scores["nested"] = (
-        scores["average"] if method == "evidence" else _nested(left, prior, mode, method, (exponents, weights))
-    )
     fitted = Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights, leaves=leaves)
     return fitted, scores
 

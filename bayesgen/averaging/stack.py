@@ -15,10 +15,12 @@ members nearly alike EM moves so slowly that weights .3 from the maximum looked 
 """
 
 import numpy as np
+from scipy.special import expit
 
 from bayesgen.core.errors import warn
 
 _SHRINK, _INSIDE = 0.1, 0.99  # of the distance of w z from its end, kept at a step; of the way to the boundary
+_TRUSTED = 1.5  # log odds that the average is better than the base rate, before any row is seen
 _OUTSIDE, _HALF = 0.6, 200.0  # largest share of outside members, and the rows at which they have half of it
 
 
@@ -87,6 +89,26 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
         )
     weights[weights < min(1e-4, weights.max())] = 0.0
     return weights / weights.sum()
+
+
+def gated(weights, alone, gain: float) -> np.ndarray:
+    """Return weights (M,) that trust the average by the score it gained on rows that did not choose its weights.
+
+    With e^gain the ratio of what the average and the base rate give to these rows, the average keeps the share
+    σ(gain + 1.5), its probability against the base rate after odds of e^1.5 before the rows. Where columns are no sign
+    of the class, weights chosen by few rows would make too much of chance.
+
+    Parameters
+    ----------
+    weights : array, shape (M,)
+        Weights by stacking.
+    alone : bool array, shape (M,)
+        True for the base rate, which gets the rest.
+    gain : float
+        Log score that the average gained on the base rate, summed over independent rows.
+    """
+    trust = expit(gain + _TRUSTED)
+    return trust * weights + (1 - trust) * alone
 
 
 def _solve(root, diagonal, right) -> np.ndarray:
