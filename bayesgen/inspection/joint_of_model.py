@@ -104,7 +104,7 @@ class SingleJoint(Joint):
         if self.classifier.posterior_.kind == "draws":
             effective *= self.classifier.posterior_.as_draws().efficiency
             few = f"values of {(effective < FEWEST).sum()} of {len(effective)} rows"
-            warn_of_few(effective, few, self, 4)
+            warn_of_few(effective, few, self)
         yield from tables
 
     def filled_together(self, rows, codes, draws, rng, fitted):

@@ -37,7 +37,6 @@ draws of a sampler have no closed form to go on from: they are picked in proport
 """
 
 import abc
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +44,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import Argument, NoClosedForm, listed
+from bayesgen.core.errors import Argument, NoClosedForm, listed, warn
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces
@@ -304,14 +303,14 @@ def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
             yield Gap(block.name, int(place), column, np.flatnonzero(missing[:, place]))
 
 
-def warn_of_few(effective, what: str, joint: Any, stacklevel: int) -> None:
+def warn_of_few(effective, what: str, joint: Any) -> None:
     """Warn where values rest on few effective draws of a sampler, (n,), by rows or of all rows together."""
     few = effective < FEWEST
     if few.any():
         exact = joint.classifier.posterior_.model.conjugate
         cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
         text = f"{what} rest on fewer than {FEWEST} effective draws of the parameters, and are rough: "
-        warnings.warn(FewDrawsWarning(text, *cure, rows=few), stacklevel=stacklevel)
+        warn(FewDrawsWarning(text, *cure, rows=few))
 
 
 def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:

@@ -79,7 +79,7 @@ def _weight(joint, draws, rows, codes) -> np.ndarray:
         total = total + np.logaddexp.reduce(score, axis=1).sum(-1)
     weight = np.exp(total - np.max(total))
     weight /= weight.sum()
-    warn_of_few(np.array([draws.efficiency / (weight**2).sum()]), "the tables", joint, 6)
+    warn_of_few(np.array([draws.efficiency / (weight**2).sum()]), "the tables", joint)
     return weight[None]
 
 
