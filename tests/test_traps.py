@@ -377,7 +377,6 @@ def test_integer_weights_are_repetition():
         np.testing.assert_allclose(weighted, estimator.fit(X[rows], y[rows]).predict_log_proba(X), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:y holds one class only")
 @pytest.mark.parametrize("inference", ["ml", "map", "exact"])
 def test_one_class_is_certain(inference):
     X = np.random.default_rng(17).normal(size=(10, 2))
