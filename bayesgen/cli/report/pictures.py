@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def make_figure(width: float, height: float):
     return figure
 
 
-def _picture(figure, caption: str, seen: str) -> Picture:
+def _picture(figure: Any, caption: str, seen: str) -> Picture:
     """Return a figure as a picture, whole and cut into its panels."""
     from matplotlib.image import imsave
 
