@@ -1,5 +1,7 @@
 """What the generative classifiers answer; tables, scikit-learn's tools and counts have tests of their own."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier
+from bayesgen import NUTS, AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -389,3 +391,36 @@ def test_a_constant_column_is_told_and_harmless():
     assert len(seen) == 1
     plain = NB().fit(NUMBERS, LABELS).predict_proba(NUMBERS)
     np.testing.assert_allclose(classifier.predict_proba(NUMBERS.assign(c=3.0)), plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [NB, GD, lambda: AveragedClassifier(members="generative")])
+def test_a_column_that_is_the_class_is_told(make):
+    """It may have been copied, and then it is not known of new rows."""
+    rows, y = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"]), np.arange(40) % 2
+    with pytest.warns(UserWarning, match="'c' has one value for each class, as if copied from y") as seen:
+        make().fit(rows.assign(c=3.0 - y), y)
+    assert len(seen) == 1 and seen[0].message.column == "c" and seen[0].filename == __file__
+    make().fit(rows.assign(c=3.0 - y)[:19], y[:19])  # so few rows may agree by chance
+    make().fit(rows.assign(c=np.where(np.arange(40) == 7, 9.0, y)), y)  # more values than classes
+
+
+@pytest.mark.parametrize("make", [NB, GD, AveragedClassifier])
+def test_one_class_is_told(make):
+    with pytest.warns(UserWarning, match=r"y holds one class only, \['a'\]") as seen:
+        make().fit([[1.0], [2.0], [4.0]], ["a"] * 3)
+    assert len(seen) == 1 and seen[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: NB(inference=NUTS(10, 10, 1), random_state=0).fit(NUMBERS, LABELS),
+        lambda: NUTS(10, 10, 1)(BetaBernoulli(), [1.0, 0.0], seed=0),
+    ],
+    ids=["a classifier", "an inference"],
+)
+def test_a_warning_names_a_line_of_the_user(ask):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ask()
+    assert {warning.filename for warning in seen} == {__file__}

@@ -126,7 +126,12 @@ def test_from_the_command_line(tmp_path):
     assert run(tmp_path / "p.csv", "--target", "species", "--output", model, command="fit")[0] == 0
     call = (model, tmp_path / "p.csv", "--row", 200)
     code, out, err = run(*call, "--output", tmp_path / "e.png", command="explain")
-    assert (code, err) == (0, "") and "90 % interval" in out and "prior" in out and "Together" in out
+    assert (
+        (code, err) == (0, "")
+        and "90 % interval" in out
+        and "before any value is known 0." in out
+        and "Together" in out
+    )
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(run(*call, "--json", "--class", "Adelie", command="explain")[1])
     assert told["class"] == "Adelie" and told["columns"]["island"]["value"] == table["island"][200]
@@ -144,3 +149,13 @@ def test_from_the_command_line(tmp_path):
     assert (got["action"] == want).all() and (want == "ask").any()
     (tmp_path / "costs.csv").write_text("truth,keep\nAdelie,0\nGentoo,1\n")
     assert "one row for each of the classes" in run(*call, command="predict")[2]
+
+
+def test_a_probability_stands_beside_that_of_the_class_alone():
+    """Of a rare class 0.3 may be six times as much as usual."""
+    rng = np.random.default_rng(0)
+    ill = np.arange(200) < 10
+    rows, labels = rng.normal(size=(200, 1)) + ill[:, None], np.where(ill, "ill", "well")
+    said = bg.NaiveBayesClassifier().fit(rows, labels).explain([[2.0]], row=0, label="ill")
+    assert said.prior_probability == pytest.approx(11 / 202)  # one row of each class is added
+    assert said.to_dict()["prior_probability"] == said.prior_probability < said.probability

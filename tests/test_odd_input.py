@@ -90,4 +90,6 @@ def test_rows_far_out_keep_their_student_t(covariance, size):
 
 
 def test_one_class_is_certain():
-    np.testing.assert_array_equal(GD().fit(X, ["a"] * 8).predict_proba(X), 1.0)
+    with pytest.warns(UserWarning, match=r"one class only, \['a'\]"):
+        classifier = GD().fit(X, ["a"] * 8)
+    np.testing.assert_array_equal(classifier.predict_proba(X), 1.0)

@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -61,6 +62,7 @@ def fit(
         content = sample.content if sample else None
         read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
         with said(out):
+            warnings.filterwarnings("ignore", ".*as if copied from y")  # the account of the table tells it
             if sample is None:
                 classifier = models.learn(model, prepared, how, seed, group)
             else:

@@ -28,7 +28,7 @@ from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes, warn_of_names, warn_of_undivided
-from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels
 from bayesgen.tables.schema import Schema
 
 _METHODS = ("stacking", "loo", "evidence")
@@ -259,6 +259,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             except (np.linalg.LinAlgError, DataError):
                 columns.refuse_far(self.schema_, blocks)
                 raise
+        warn_of_labels(self.classes_, codes, self.schema_, blocks)
         self._warn()
         if group is None:
             names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)

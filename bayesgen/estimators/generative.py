@@ -39,7 +39,7 @@ from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior, generator
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels, warn_of_labels
 from bayesgen.tables.rows import RowSchema, fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import source_of
@@ -114,7 +114,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             partly = not known.all()
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
             labelled, weights = (table.rows(known), taken(weight, known)) if partly else (table, weight)
-            template, statistics = self._summarise(schema, labelled, codes, weights)
+            blocks = schema.read(labelled)
+            template, statistics = self._summarise(schema, blocks, codes, weights)
             template = self._choose_prior(template, statistics, labelled, codes, weights, taken(group, known))
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
@@ -127,6 +128,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
                 statistics = PartlyLabelled.of(template, statistics, rows, taken(weight, ~known))
             self._learn(schema, template, statistics)
             self._temper(X, labels, sample_weight, groups)
+        warn_of_labels(self.classes_, codes, schema, blocks)
         unasked = partly and sample_weight is None and self.label_noise is None and self.model_.conjugate
         if unasked and isinstance(resolve(self.inference), ML | MAP):
             warn_of_harm(self, X, y)
@@ -174,7 +176,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
                 raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
             _, codes = class_codes(y, self.classes_)
             schema = self._learn_schema(table) if first else self.schema_
-            template, statistics = self._summarise(schema, table, codes, weight)
+            template, statistics = self._summarise(schema, schema.read(table), codes, weight)
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
             self._temper()
         return self
@@ -332,7 +334,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     def _sum_rows(self, X, y, sample_weight):
         table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
         _, codes = class_codes(y, self.classes_)
-        return self._summarise(self.schema_, table, codes, weight)[1]
+        return self._summarise(self.schema_, self.schema_.read(table), codes, weight)[1]
 
     def _signed(self):
         return {name for name, leaf in self.model_.leaves.items() if leaf.density_kind == "density"}
@@ -347,11 +349,11 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     def _learn_sums(self, sums, like):
         self._learn_statistics(like.schema_, sums, like.classes_, hasattr(like, "feature_names_in_"))
 
-    def _summarise(self, schema, table, codes, weight):
+    def _summarise(self, schema, blocks, codes, weight):
         """Return the model without its weak priors, and the statistics of some rows."""
         template = self._template(schema)
         rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
-        statistics = template.sum_rows(template.blocks(self._as_model_takes(schema.read(table))), rows)
+        statistics = template.sum_rows(template.blocks(self._as_model_takes(blocks)), rows)
         return template, statistics.under(fingerprint(schema, self.classes_))
 
     def _learn(self, schema, template, statistics):
@@ -455,7 +457,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             posterior = posterior.with_class_prior(self._known(priors))
         joint, effective = posterior.log_predictive_with_effective(rows)
         if effective is not None:
-            warn_of_few_draws(joint, effective, posterior.model.conjugate, 4)
+            warn_of_few_draws(joint, effective, posterior.model.conjugate)
         exponent = getattr(self, "exponent_", 1.0)
         if exponent != 1:
             prior = posterior.log_predictive(self._as_model_takes(self.schema_.nothing()))
@@ -471,7 +473,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
                 top = part.max(1)
             part -= top[:, None]
         if count:
-            warn_of_lost(count, 4)
+            warn_of_lost(count)
         return joint
 
     def predict(self, X) -> np.ndarray:

@@ -1,10 +1,8 @@
 """Settings of a generative classifier, checked: priors of classes, labels and columns, and given statistics."""
 
-import warnings
-
 import numpy as np
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import listed, warn
 from bayesgen.inference import Laplace, resolve
 from bayesgen.models import DirichletCategorical, KnownCategorical, LabelNoise
 from bayesgen.models.class_program import ClassStatistics
@@ -106,9 +104,7 @@ def warn_of_constant_columns(schema, statistics) -> None:
             )
         constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
         if constant:
-            warnings.warn(
+            warn(
                 f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "
-                "prior takes the variance 1",
-                UserWarning,
-                stacklevel=4,
+                "prior takes the variance 1"
             )

@@ -1,5 +1,6 @@
 """Imputation as a step of a pipeline."""
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -73,8 +74,11 @@ class Imputer(TransformerMixin, BaseEstimator):
         check_flag("draw", self.draw)
         check_flag("joint", self.joint)
         self.classifier_: Any = clone(self._model)
-        y = np.zeros(len(Table(X)), int) if y is None else y
-        self.classifier_.set_params(random_state=self.random_state).fit(X, y)
+        with warnings.catch_warnings():
+            if y is None:
+                warnings.filterwarnings("ignore", "y holds one class only")
+                y = np.zeros(len(Table(X)), int)
+            self.classifier_.set_params(random_state=self.random_state).fit(X, y)
         labelled = getattr(self.classifier_, "unlabelled", "error") == "error"
         self._codes = class_codes(class_labels(y), self.classifier_.classes_)[1] if labelled else None
         self.n_features_in_ = self.classifier_.n_features_in_

@@ -5,7 +5,6 @@ and not x: a missing value is an error, and a row has no density.
 """
 
 import abc
-import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import listed, warn
 from bayesgen.estimators import consistency, newton_batches
 from bayesgen.estimators.base import Estimator
 from bayesgen.inference import NUTS, Inference, resolve
@@ -226,11 +225,9 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         self.classes_, codes = class_codes(y, classes)
         self._check_classes(classes)
         if isinstance(inference, NUTS) and z.size > _LONG:
-            warnings.warn(
+            warn(
                 f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "
-                "and with so many rows its probabilities are close",
-                UserWarning,
-                stacklevel=4,
+                "and with so many rows its probabilities are close"
             )
         model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
         self._tell(self._learn(inference, model, z, codes, weight))

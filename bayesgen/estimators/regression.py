@@ -1,6 +1,5 @@
 """The estimator of linear regression, learned from rows, or from sums of rows in batches."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.core import registry
-from bayesgen.core.errors import DataError, listed
+from bayesgen.core.errors import DataError, listed, warn
 from bayesgen.estimators import newton_batches
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.linear import LinearEstimator
@@ -24,13 +23,13 @@ from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
 
 
-def scale_of_noise(variance, mean, intercept: bool, stacklevel: int) -> float:
+def scale_of_noise(variance, mean, intercept: bool) -> float:
     """Return the variance of y, about 0 without an intercept, for the noise's prior; 1, with a warning, if it is 0."""
     if not intercept:
         variance, mean = variance + mean**2, 0.0
     if variance > (8 * np.finfo(float).eps * np.abs(mean)) ** 2:
         return float(variance)
-    warnings.warn("y is constant: the prior of the noise variance takes the scale 1", UserWarning, stacklevel)
+    warn("y is constant: the prior of the noise variance takes the scale 1")
     return 1.0
 
 
@@ -166,7 +165,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             self._check_settings()
             self._check_sums()
             columns, line = newton_batches.sum_line(source, target, sample_weight, missing, progress, workers)
-            self._learn_line(line, columns, target is not None, 4)
+            self._learn_line(line, columns, target is not None)
         return self
 
     @available_if(lambda self: self.noise == self.prior == "normal")
@@ -252,14 +251,14 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             raise ValueError(f"these regressions have different columns: {listed(mine)} and {listed(theirs)}")
 
     def _learn_sums(self, sums, like):
-        self._learn_line(sums, like.model_.columns, hasattr(like, "feature_names_in_"), 5)
+        self._learn_line(sums, like.model_.columns, hasattr(like, "feature_names_in_"))
 
-    def _learn_line(self, given: LineStatistics, columns, named: bool, stacklevel: int):
+    def _learn_line(self, given: LineStatistics, columns, named: bool):
         """Standardise the statistics of columns as given, and learn from them."""
         self._expect(columns, named)
         line = newton_batches.standardised(self, given)
         variance = (line.factor[:, -1] ** 2).sum() / line.n
-        beta = scale_of_noise(variance, line.mean[-1], self.intercept, stacklevel)
+        beta = scale_of_noise(variance, line.mean[-1], self.intercept)
         self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line
         self.posterior_ = resolve(self.inference)(self.model_, line, seed=self.random_state)
         self._tell(self._undo(self.posterior_.mean()))
@@ -272,7 +271,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         except DataError as error:
             raise ValueError(f"y: {error.problem}") from None
         location = own.mean[0] if self.standardize and self.intercept else 0.0
-        beta = scale_of_noise(own.scatter[0] / own.n[0], own.mean[0], self.intercept, 4)
+        beta = scale_of_noise(own.scatter[0] / own.n[0], own.mean[0], self.intercept)
         scales = np.full(z.shape[1], float(self.prior_scale))
         if self.noise == self.prior == "normal":
             model = self._line(columns, location, beta)

@@ -41,7 +41,6 @@ long tail of a few latents among many, since a t density of many latents is wide
 """
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +49,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp
 
 from bayesgen.core import program
-from bayesgen.core.errors import Argument, InputTypeError
+from bayesgen.core.errors import Argument, InputTypeError, warn
 from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.point import potential, search, sites
@@ -184,7 +183,7 @@ class Laplace:
                 "relied upon; use ",
                 Argument("inference", "nuts"),
             )
-            warnings.warn(warning, stacklevel=3)
+            warn(warning)
         chain = {site: v[None] for site, v in samples.items()}
         stats = {"lp": -energy[picked][None]}
         return ParameterDraws(model, chain, stats, distance_from_exact(model, statistics, chain), run)

@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core import program
+from bayesgen.core.errors import warn
 from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, summarise
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
@@ -297,7 +297,7 @@ def _still(z):
 
 
 def _warn(problem):
-    warnings.warn(f"NUTS: {problem}", SamplerWarning, stacklevel=4)
+    warn(f"NUTS: {problem}", SamplerWarning)
 
 
 def _problems(settings: NUTS, stats, z):

@@ -9,13 +9,12 @@ Latinne and Decaestecker 2002, *Neural Computation* 14, 21-41). The posterior is
 given the labels' counts. A Dirichlet of the summed probabilities would be too narrow, as if the labels were known.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import counted
+from bayesgen.core.errors import counted, warn
 from bayesgen.numerics.checks import check_count, check_level, check_positive
 from bayesgen.numerics.draws import chain_efficiency
 from bayesgen.numerics.pieces import pieces
@@ -170,10 +169,8 @@ def _gibbs(density, start, concentration, count, thin, rng):
 
 def _warn(found: ClassPrior) -> None:
     if found.labelled_rows < _FEW * (len(found.ml) - 1):
-        warnings.warn(
+        warn(
             f"{found.rows} rows without labels say as much about the class probabilities as "
             f"{counted(round(found.labelled_rows), 'row')} with labels would: they are too few, or the classes overlap "
-            "too much to tell; look at interval()",
-            UserWarning,
-            stacklevel=3,
+            "too much to tell; look at interval()"
         )

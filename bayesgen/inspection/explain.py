@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
@@ -108,6 +109,11 @@ class RowEvidence:
     terms: dict[str, float]
     values: dict[str, Any]
 
+    @property
+    def prior_probability(self) -> float:
+        """Probability of the class before any value is known, beside which `probability` is to be read."""
+        return float(expit(self.prior))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; None in place of infinite ones."""
         columns = {c: {"value": self.values[c], "log_odds": _finite(term)} for c, term in self.terms.items()}
@@ -115,6 +121,7 @@ class RowEvidence:
             "class": self.label,
             "probability": self.probability,
             "interval": list(self.interval),
+            "prior_probability": self.prior_probability,
             "prior_log_odds": _finite(self.prior),
             "columns": columns,
         }

@@ -28,6 +28,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging.rows import folds
+from bayesgen.core.errors import warn
 from bayesgen.inspection.leave_one_out import tempered
 from bayesgen.models.leaf import log_or_floor
 from bayesgen.numerics.checks import check_count, check_memory, check_weight
@@ -306,10 +307,8 @@ def warn_of_harm(classifier, X, y) -> None:
             return
     more = beside - without
     if more.mean() > 2 * more.std(ddof=1) / np.sqrt(len(more)):
-        warnings.warn(
+        warn(
             f"the rows without a label seem to do harm: with them the log loss of labelled rows held out is "
             f"{beside.mean():.2f}, and {without.mean():.2f} without; ask inspection.unlabelled_weight how much they "
-            "should count, and say so by sample_weight",
-            UserWarning,
-            stacklevel=3,
+            "should count, and say so by sample_weight"
         )

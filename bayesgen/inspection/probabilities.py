@@ -6,14 +6,13 @@ A generative classifier averages p(x, t = k | θ) over draws of θ. At an outlyi
 handful of draws may carry the average; then it is rough, whatever their number. `draw_reliability` finds such rows.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import Argument, InputWarning
+from bayesgen.core.errors import Argument, InputWarning, warn
 from bayesgen.inspection.leave_one_out import tempered
 from bayesgen.numerics.checks import check_count, check_level, check_memory
 from bayesgen.numerics.draws import pareto_shape
@@ -79,15 +78,14 @@ def possible(density, params):
     lost = np.isneginf(density.max(1, keepdims=True))
     if not lost.any():
         return density
-    warn_of_lost(lost.any(0).sum(), 6)
+    warn_of_lost(lost.any(0).sum())
     with np.errstate(divide="ignore"):
         return np.where(lost, np.log(params["classes.probability"])[..., None], density)
 
 
-def warn_of_lost(rows: int, stacklevel: int) -> None:
+def warn_of_lost(rows: int) -> None:
     """Warn of rows that no class can explain; under a plug-in estimate any row may become one."""
-    message = f"{rows} rows have probability 0 under every class; they get the class prior"
-    warnings.warn(message, UserWarning, stacklevel)
+    warn(f"{rows} rows have probability 0 under every class; they get the class prior")
 
 
 FEWEST = 100  # effective draws below which an average is called rough
@@ -190,7 +188,7 @@ def fewest(joint, effective) -> np.ndarray:
     return np.where(matters(joint), effective, np.inf).min(1)
 
 
-def warn_of_few_draws(joint, effective, exact: bool, stacklevel: int) -> None:
+def warn_of_few_draws(joint, effective, exact: bool) -> None:
     """Warn of the number of rows that rest on few draws; ``exact`` is True if exact inference is another way."""
     few = fewest(joint, effective) < FEWEST
     if few.any():
@@ -199,5 +197,4 @@ def warn_of_few_draws(joint, effective, exact: bool, stacklevel: int) -> None:
             f"the class probabilities of {few.sum()} of {len(few)} rows rest on fewer than {FEWEST} effective draws, "
             "and are rough: "
         )
-        warning = FewDrawsWarning(text, *cure, "; inspection.draw_reliability tells which rows", rows=few)
-        warnings.warn(warning, stacklevel=stacklevel)
+        warn(FewDrawsWarning(text, *cure, "; inspection.draw_reliability tells which rows", rows=few))

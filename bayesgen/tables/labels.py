@@ -3,11 +3,12 @@
 import warnings
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.core.errors import Argument, InputError, listed
+from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.table import Table
 
@@ -64,6 +65,44 @@ def class_labels(y, name: str = "y") -> np.ndarray:
         kinds = sorted({type(label).__name__ for label in y})
         raise TypeError(f"{name} mixes labels of the types {kinds}; make them of one type") from None
     return y
+
+
+def warn_of_labels(classes, codes, schema, blocks) -> None:
+    """Warn of labels of one class, and of columns that look like copies of the labels.
+
+    Parameters
+    ----------
+    classes : array, shape (K,)
+        Class labels.
+    codes : int array, shape (n,)
+        Class of each row.
+    schema : Schema
+        Its blocks name the columns.
+    blocks : dict from block to array, shape (n, columns) or (n,)
+        The rows, as the schema reads them; sparse ones are not looked at.
+    """
+    if len(classes) == 1:
+        warn(f"y holds one class only, {listed(classes)}: every row will get it with certainty")
+        return
+    for block in schema.blocks:
+        if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
+            continue
+        for column, values in zip(block.columns, blocks[block.name].reshape(len(codes), -1).T, strict=True):
+            if _is_copy(values, codes, len(classes)):
+                text = (
+                    f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
+                    "known of new rows before their class is"
+                )
+                warn(InputWarning(text, column=column))
+
+
+_FEWEST = 20  # rows: of fewer a column may agree with the labels by chance
+
+
+def _is_copy(values, codes, count: int) -> bool:
+    _, first = np.unique(codes, return_index=True)
+    own = values[first]
+    return len(np.unique(own)) == count and bool((values == own[codes]).all())
 
 
 def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:

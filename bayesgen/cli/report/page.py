@@ -13,7 +13,8 @@ from bayesgen.cli.report.pictures import Picture
 from bayesgen.core.errors import named, quoted
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
-# A telephone of 390 pixels scrolls wide tables and pictures sideways: shrunk to its width their text could not be read.
+# A telephone of 390 pixels scrolls wide tables sideways, and shows the panels of a picture below each other: their text
+# can be read at its width.
 _STYLE = """
 :root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 52rem; margin: 0 auto;
@@ -26,7 +27,10 @@ th, td { padding: .25rem .5rem; text-align: right; vertical-align: bottom; white
   border-bottom: 1px solid #ddd }
 th:first-child { text-align: left }
 figure { margin: 1.2rem 0 }
-img { max-width: 100%; min-width: 34rem; height: auto; display: block }
+.panels { display: flex; flex-wrap: wrap; gap: .8rem }
+img { max-width: 100%; height: auto; align-self: start }
+.panels img { width: 24.5rem }
+.panels img:only-child { width: 34rem }
 figcaption { color: #555; font-size: .9rem }
 pre { background: #f5f5f5; padding: .6rem; white-space: pre-wrap }
 @media screen and (prefers-color-scheme: dark) {
@@ -36,13 +40,18 @@ pre { background: #f5f5f5; padding: .6rem; white-space: pre-wrap }
   pre { background: #262626 }
   img { filter: invert(.9) hue-rotate(180deg) }
 }
+@media (max-width: 30rem) {
+  table { font-size: .85rem }
+  th, td { padding: .25rem .3rem }
+}
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt }
   h2 { break-after: avoid }
   figure, table, pre { break-inside: avoid }
   .wide { overflow: visible }
   th, td { padding: .15rem .3rem }
-  img { min-width: 0; max-height: 18cm; width: auto }
+  .panels img { width: 8cm }
+  .panels img:only-child { width: 12cm }
 }
 """
 _READING = {
@@ -144,9 +153,11 @@ def _wide(inside: _Html) -> _Html:
 
 
 def _figure(picture: Picture) -> _Html:
-    source = f"data:image/png;base64,{base64.b64encode(picture.png).decode()}"
-    image = _Html(f'<img src="{source}" alt="{html.escape(picture.seen)}">')
-    return _tag("figure", _wide(image), _tag("figcaption", picture.caption))
+    """Return the panels of a picture, of which the first is described for all."""
+    sources = [f"data:image/png;base64,{base64.b64encode(part).decode()}" for part in picture.parts]
+    described = zip(sources, [picture.seen, *[""] * len(sources)], strict=False)
+    images = [_Html(f'<img src="{source}" alt="{html.escape(seen)}">') for source, seen in described]
+    return _tag("figure", _tag("div", *images, **{"class": "panels"}), _tag("figcaption", picture.caption))
 
 
 def _in_short(account: Account) -> list[str]:

@@ -4,17 +4,27 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from bayesgen.core.errors import several
+
+_WIDTH = 4.8  # inches of a picture in a page: shrunk to a telephone its text can still be read
+_AROUND = 6  # pixels of paper around a panel
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as PNG, its caption, and a description for those who do not see it."""
+    """A picture as PNG, its caption, and a description for those who do not see it.
+
+    ``parts`` are its panels as PNGs, which a page shows beside or below each other as its width allows.
+    """
 
     png: bytes
     caption: str
     seen: str
+    parts: tuple[bytes, ...]
 
 
 def pictures(result, models, worth) -> dict[str, Picture]:
@@ -51,10 +61,24 @@ def make_figure(width: float, height: float):
     return figure
 
 
-def _png(figure) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150)
-    return content.getvalue()
+def _picture(figure: Any, caption: str, seen: str) -> Picture:
+    """Return a figure as a picture, whole and cut into its panels."""
+    from matplotlib.image import imsave
+
+    def png(pixels) -> bytes:
+        imsave(content := io.BytesIO(), pixels, format="png")
+        return content.getvalue()
+
+    figure.set_dpi(150)
+    figure.canvas.draw()
+    whole, parts = np.asarray(figure.canvas.buffer_rgba()), []
+    height, width = whole.shape[:2]
+    for ax in figure.axes:
+        box = ax.get_tightbbox().padded(_AROUND)
+        left, right = max(0, int(box.x0)), min(width, int(box.x1))
+        top, bottom = max(0, int(height - box.y1)), min(height, int(height - box.y0))
+        parts.append(png(whole[top:bottom, left:right]))
+    return Picture(png(whole), caption, seen, tuple(parts))
 
 
 def panels(count: int):
@@ -87,10 +111,10 @@ def _probabilities(result) -> Picture:
         ax.set_title(_title(result, name, rows), fontsize=10)
     caption = "The probability that each held-out row gave to its true class"
     if reference is None:
-        return Picture(_png(figure), f"{caption}.", f"{caption}, in log odds, by rank: {', '.join(others)}.")
+        return _picture(figure, f"{caption}.", f"{caption}, in log odds, by rank: {', '.join(others)}.")
     apart = _listed({name: result.difference(name).max(initial=0.0) for name in others})
-    return Picture(
-        _png(figure),
+    return _picture(
+        figure,
         f"{caption}, against that under the exact posterior. Off the diagonal the two differ.",
         f"{caption}, in log odds, against the same under exact, a panel each for {', '.join(others)}. The largest "
         f"differences of a class probability: {apart}.",
@@ -110,8 +134,8 @@ def _calibration(result) -> Picture:
     for ax in axes:  # which are to be compared
         ax.set(xlim=(low, ax.get_xlim()[1]), ylim=(low, ax.get_ylim()[1]))
     errors = _listed({name: result.scores(name).calibration_error for name in names})
-    return Picture(
-        _png(figure),
+    return _picture(
+        figure,
         "How often the most probable class is the true one, against its probability, in bins. On the dashed diagonal "
         "both are the same; below it the probabilities are too sure. Bars are 95 % intervals, numbers count rows.",
         f"Reliability diagrams, a panel each for {', '.join(names)}. Their calibration errors, the mean distances to "
@@ -122,11 +146,11 @@ def _calibration(result) -> Picture:
 def _models(models) -> Picture:
     from bayesgen import plot
 
-    figure = make_figure(6.4, 0.8 + 0.42 * len(models.probability))
+    figure = make_figure(_WIDTH, 0.8 + 0.42 * len(models.probability))
     plot.models(models, ax=figure.subplots())
     above = models.table["difference"].drop(index=models.best).dropna()
-    return Picture(
-        _png(figure),
+    return _picture(
+        figure,
         f"By how much the log loss of each model is above that of {models.best}, row by row, with two standard errors "
         "of the difference on either side. Beside the names stand the log losses.",
         f"Log loss of models above that of {models.best}: {_listed(above.to_dict())}.",
@@ -136,11 +160,11 @@ def _models(models) -> Picture:
 def _columns(worth) -> Picture:
     from bayesgen import plot
 
-    figure = make_figure(6.4, 1.0 + 0.32 * min(worth.shape[1], 20))
+    figure = make_figure(_WIDTH, 1.0 + 0.32 * min(worth.shape[1], 20))
     plot.importance(worth, ax=figure.subplots())
     mean = worth.mean().sort_values(ascending=False)
-    return Picture(
-        _png(figure),
+    return _picture(
+        figure,
         "By how much the log loss of held-out rows grows where a column is missing, with two standard errors on either "
         "side: to the right of 0 a column helps beside all the others.",
         f"Growth of the log loss where a column is missing: {_listed(mean.to_dict())}.",

@@ -1,0 +1,47 @@
+"""The package, CITATION.cff and the changelog have one version, and the pages that README names exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import bayesgen as bg
+from bayesgen import plot
+
+ROOT = Path(__file__).parent.parent
+RELEASES = re.findall(r"^## \[(.*?)\](?: - (.*))?$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+LINKING = ("README.md", "docs/contents.md")
+
+
+def test_the_changelog_and_the_citation_have_the_version_of_the_package():
+    (unreleased, *_), *_ = RELEASES
+    dated = [release for release in RELEASES if release[0] != "Unreleased"]
+    assert unreleased in ("Unreleased", bg.__version__)
+    assert dated[0][0] == bg.__version__
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {bg.__version__}\ndate-released: {dated[0][1]}\n" in cited
+
+
+def test_the_changelog_goes_back_from_release_to_release():
+    dated = [release for release in RELEASES if release[0] != "Unreleased"]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for _, date in dated)
+    order = [(tuple(map(int, version.split("."))), date) for version, date in dated]
+    assert order == sorted(order, reverse=True) and len({version for version, _ in order}) == len(order)
+
+
+@pytest.mark.parametrize("page", LINKING)
+def test_links_lead_to_pages(page):
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert len(links) > 2
+    assert not [link for link in links if not ((ROOT / page).parent / link).is_file()]
+
+
+def test_the_gallery_draws_every_public_picture():
+    gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    drawn = set(re.findall(r"\bbg\.plot\.(\w+)\(", gallery))
+    assert drawn == set(plot.__all__)
+
+
+def test_what_is_there_leads_to_every_how_to_page():
+    linked = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("docs/contents.md", "docs/howto.md"))
+    assert not [page.stem for page in (ROOT / "docs" / "howto").glob("*.md") if f"howto/{page.stem}" not in linked]
