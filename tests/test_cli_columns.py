@@ -13,6 +13,8 @@ import bayesgen as bg
 from bayesgen import plot
 from bayesgen.tables import files
 
+pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
+
 LABELS = {
     "padded": ["01", "1", "01", "1"],
     "beyond 2^53": [str(2**53), str(2**53 + 1)] * 2,

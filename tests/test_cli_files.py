@@ -19,6 +19,8 @@ from bayesgen import data
 from bayesgen.cli import app
 from bayesgen.files import container
 
+pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
+
 
 @pytest.fixture
 def birds(tmp_path, monkeypatch):
@@ -109,8 +111,15 @@ def test_predictions_are_compressed_as_their_name_says(suffix, birds):
     pd.testing.assert_frame_equal(pd.read_csv(f"p.{suffix}"), pd.read_csv("p.csv"))
 
 
-@pytest.mark.parametrize("source", ["rows.txt", "rows.csv.bz2", "rows.parquet", "-"])
-@pytest.mark.parametrize("output", ["p.txt", "p.csv.bz2", "p.csv.zst", "p.parquet", "-"])
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        *((source, "p.txt") for source in ("rows.txt", "rows.csv.bz2", "rows.parquet", "-")),
+        *(("rows.txt", output) for output in ("p.csv.bz2", "p.csv.zst", "p.parquet", "-")),
+        ("rows.parquet", "p.parquet"),
+        ("-", "-"),
+    ],
+)
 def test_what_predict_reads_it_writes_and_the_other_way_round(source, output, birds):
     table = pd.read_csv("rows.csv")
     if source.endswith("parquet"):
@@ -133,16 +142,19 @@ def test_what_predict_reads_it_writes_and_the_other_way_round(source, output, bi
     np.testing.assert_allclose(found.filter(like="p_"), want, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["row", "class", "fold", "truth", "exact_class", "p_Adelie", "patient"])
-def test_ids_are_kept_whatever_their_column_is_called(name, birds):
-    table = pd.read_csv("rows.csv").assign(**{name: [f"k{i}" for i in range(len(pd.read_csv("rows.csv")))]})
+def test_ids_are_kept_whatever_their_columns_are_called(birds):
+    names, table = ["row", "class", "fold", "truth", "exact_class", "p_Adelie", "patient"], pd.read_csv("rows.csv")
+    table = table.assign(**{name: [f"{name} {i}" for i in range(len(table))] for name in names})
     table.to_csv("named.csv", index=False)
-    assert run("birds.nc", "named.csv", "--id", name, "--output", "p.csv", command="predict")[0] == 0
-    assert run("named.csv", *COMPARE[1:], "--id", name)[0] == 0
-    for file, own in (("p.csv", ("row", "class", "p_Adelie")), ("report/predictions.csv", ("row", "fold", "truth"))):
+    ids = [word for name in names for word in ("--id", name)]
+    assert run("birds.nc", "named.csv", *ids, "--output", "p.csv", command="predict")[0] == 0
+    assert run("named.csv", *COMPARE[1:], *ids)[0] == 0
+    taken = {"p.csv": ("row", "class", "p_Adelie"), "report/predictions.csv": ("row", "fold", "truth", "exact_class")}
+    for file, own in taken.items():
         found = pd.read_csv(file)
-        called = f"id_{name}" if name in (*own, *(["exact_class"] if "report" in file else [])) else name
-        assert found.columns[1] == called and found[called].tolist() == table[name].tolist()
+        called = [f"id_{name}" if name in own else name for name in names]
+        assert found.columns[1:8].tolist() == called
+        assert (found[called].to_numpy() == table[names].to_numpy()).all()
         assert found["row"].tolist() == list(range(len(table)))
 
 

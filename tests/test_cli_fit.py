@@ -25,6 +25,8 @@ from bayesgen.cli import app
 from bayesgen.comparison import compare
 from bayesgen.comparison.encoded import EncodedClassifier
 
+pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
+
 
 @pytest.mark.parametrize("model", ["averaged", "nb", "gda", "logistic"])
 def test_fit_and_predict(tmp_path, model):
@@ -291,7 +293,7 @@ def test_pipes_and_the_module(tmp_path):
 
     assert ask("--version").stdout.decode().strip() == f"bayesgen {bg.__version__}"
     content = (tmp_path / "train.csv").read_bytes()
-    result = ask("fit", "-", "--target", "t", "--output", "m.nc", given=content)
+    result = ask("fit", "-", "--target", "t", "--model", "nb", "--output", "m.nc", given=content)
     assert (result.returncode, result.stderr) == (0, b"") and b"the standard input: 60 rows" in result.stdout
     result = ask("predict", "m.nc", "-", "--output", "-", given=content)
     assert result.returncode == 0 and b"\x1b" not in result.stdout + result.stderr

@@ -13,6 +13,8 @@ from bayesgen import data
 from bayesgen.cli import folders
 from bayesgen.comparison.encoded import EncodedClassifier
 
+pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
+
 
 @pytest.fixture(params=["csv", "parquet"])
 def parts(request, tmp_path):

@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 import bayesgen as bg
 from bayesgen import data
 
+pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
+
 
 @pytest.fixture(scope="module")
 def birds(tmp_path_factory):

@@ -183,6 +183,7 @@ def test_nuts_agrees_with_exact_on_penguins(model):
     assert difference.max() < 0.05
 
 
+@pytest.mark.usefixtures("few_members")
 def test_models_of_a_mixed_table_with_gaps_are_compared_on_the_same_rows():
     ready = prepare(mixed(), "t")
     result = compare_models(ready.X, ready.y, folds=3)
@@ -229,6 +230,7 @@ def test_a_comparison_prints_its_table():
     assert "<td>" in result._repr_html_() and "naive Bayes" in result._repr_html_()
 
 
+@pytest.mark.usefixtures("few_members")
 def test_of_categories_alone_the_discriminants_are_left_out_unless_asked_for():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice(["u", "v", "w"], (24, 2)), columns=["a", "b"])

@@ -18,7 +18,7 @@ y = X.pop("species")
 NUMBERS = X.select_dtypes("number").dropna()
 CASES = {
     "naive Bayes": (bg.NaiveBayesClassifier({"year": "drop"}), X, y),
-    "averaged": (bg.AveragedClassifier(members=["gaussian", "category", "softmax"]), X[::4], y[::4]),
+    "averaged": (bg.AveragedClassifier(members=["gaussian", "category", "softmax"]), X[::8], y[::8]),
     "full": (bg.GaussianDiscriminantClassifier(), NUMBERS, y[NUMBERS.index]),
     "shared": (bg.GaussianDiscriminantClassifier(shared=True), NUMBERS.to_numpy(), y[NUMBERS.index]),
 }
@@ -27,14 +27,14 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_terms_add_up_to_the_log_odds(name):
     classifier, rows, labels = CASES[name]
-    row = rows[60:61]
+    row = rows[30:31]
     known = classifier.fit(rows, labels).classes_.tolist()
     for k, label in enumerate(known):
         said, p = classifier.explain(row, 0, label), classifier.predict_proba(row)[0, k]
         assert said.probability == pytest.approx(p)
         assert said.prior + sum(said.terms.values()) == pytest.approx(logit(p), abs=1e-6)
         assert said.interval[0] <= said.interval[1]
-    assert classifier.explain(rows, row=np.int64(60)).label == classifier.predict(row)[0]
+    assert classifier.explain(rows, row=np.int64(30)).label == classifier.predict(row)[0]
 
 
 def test_two_classes_of_naive_bayes_have_the_terms_of_explain():
@@ -119,12 +119,13 @@ def test_actions_by_name_to_the_end():
         decision.act(probability, LOSS, ["ill", "dead"])
 
 
+@pytest.mark.usefixtures("few_members")
 def test_from_the_command_line(tmp_path):
-    table = data.load("penguins")
+    table = data.load("penguins")[::4]
     table.to_csv(tmp_path / "p.csv", index=False)
     model = tmp_path / "m.nc"
     assert run(tmp_path / "p.csv", "--target", "species", "--output", model, command="fit")[0] == 0
-    call = (model, tmp_path / "p.csv", "--row", 200)
+    call = (model, tmp_path / "p.csv", "--row", 50)
     code, out, err = run(*call, "--output", tmp_path / "e.png", command="explain")
     assert (
         (code, err) == (0, "")
@@ -134,9 +135,9 @@ def test_from_the_command_line(tmp_path):
     )
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(run(*call, "--json", "--class", "Adelie", command="explain")[1])
-    assert told["class"] == "Adelie" and told["columns"]["island"]["value"] == table["island"][200]
+    assert told["class"] == "Adelie" and told["columns"]["island"]["value"] == table["island"].iloc[50]
     assert "--class: no class 'Emu'" in run(*call, "--class", "Emu", command="explain")[2]
-    assert "the file has the rows 0 to 343" in run(*call[:3], 344, command="explain")[2]
+    assert f"the file has the rows 0 to {len(table) - 1}" in run(*call[:3], len(table), command="explain")[2]
 
     (tmp_path / "costs.csv").write_text("truth,keep,free\nAdelie,0,1\nGentoo,1,0\nChinstrap,9,0\n")
     written = tmp_path / "d.csv"

@@ -21,8 +21,8 @@ MIXED = pd.concat([NUMBERS, CATEGORIES], axis=1)
 
 
 def averages():
-    yield "numbers", NUMBERS, {"members": "generative"}
-    yield "gaps at fit", MIXED.mask(rng.random(MIXED.shape) < 0.1), {}
+    yield "numbers", NUMBERS[["a", "b", "d"]], {"members": "generative"}
+    yield "gaps at fit", MIXED[["a", "d", "e", "f"]].mask(rng.random((60, 4)) < 0.1), {}
     yield "one number", NUMBERS[["a"]], {}
     yield "categories", CATEGORIES, {}
 

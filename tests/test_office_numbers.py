@@ -13,6 +13,8 @@ import bayesgen as bg
 from bayesgen.tables.files import read
 from bayesgen.tables.numerals import Numerals, read_column, unread
 
+pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
+
 NB = bg.NaiveBayesClassifier
 
 
