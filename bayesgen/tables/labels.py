@@ -96,13 +96,16 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
                 warn(InputWarning(text, column=column))
 
 
-_FEWEST = 20  # rows: of fewer a column may agree with the labels by chance
+_FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all
 
 
 def _is_copy(values, codes, count: int) -> bool:
-    _, first = np.unique(codes, return_index=True)
-    own = values[first]
-    return len(np.unique(own)) == count and bool((values == own[codes]).all())
+    own = np.full(count, np.nan)
+    for part in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
+        own[codes[part]] = values[part]
+        if not (values[part] == own[codes[part]]).all():
+            return False
+    return len(np.unique(own)) == count
 
 
 def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
