@@ -186,7 +186,7 @@ class DirichletMultinomial(DirichletPrior):
                 self._ways[key] = LogWays(own)
             ways = self._ways[key]
             for piece, part in row_pieces(x):
-                rows = filled(part[:, *bag] if bag else part)
+                rows = part if counts is not None else filled(part[:, *bag] if bag else part)
                 result[piece] += ways(rows, counts) - _of_lengths(own.sum(1), rows.sum(1))
         return result.reshape(x.shape[0], *groups)
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.numerics.checks import LARGEST_COUNT
-from bayesgen.numerics.pieces import pieces, sparse_pieces
+from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, with_data
 
@@ -109,50 +109,52 @@ class LogWays:
     def __call__(self, x, counts=None) -> np.ndarray:
         """Return the sums of CSR rows, (n, groups); entries are whole numbers >= 0, each written once.
 
-        ``counts`` are the entries as `small` returns them, if they are known.
+        ``counts`` are the entries as `small` returns them, if they are known; they are overwritten.
         """
-        counts, columns = small(x.data) if counts is None else counts, len(self.a)
-        if counts is None:  # some are too large for a table
-            counts = np.minimum(x.data, np.iinfo(np.int32).max).astype(np.int32)
-        table = self._grown(counts)
-        cells, result = len(table), np.empty((x.shape[0], table.shape[1]))
-        kind = np.int32 if cells < LARGEST_INDEX else np.int64
-        for piece in sparse_pieces(x):
-            indptr = x.indptr[piece.start : piece.stop + 1]
-            stored = slice(indptr[0], indptr[-1])
-            count, column = counts[stored], x.indices[stored]
-            cell = count.astype(kind)
-            cell -= 1
-            cell *= columns
-            np.add(cell, column, out=cell, casting="unsafe")
-            there = np.ones(len(cell))
-            many = np.flatnonzero(count > cells // columns)
-            aside = np.concatenate([many, np.flatnonzero(count == 0)])
-            cell[aside] = 0
-            there[aside] = 0.0
-            shape = len(indptr) - 1, cells
-            own = sparse.csr_array((there, cell, (indptr - indptr[0]).astype(kind)), shape=shape) @ table
-            if len(many):
-                times, of = x.data[stored][many].astype(float)[:, None], column[many]
-                terms = log_multichoose(self.a[of], times) + times * self.slope[of]
-                ends = np.searchsorted(many, indptr - indptr[0])
-                own += sparse.csr_array((np.ones(len(many)), np.arange(len(many)), ends)) @ terms
-            result[piece] = own
+        place, columns = small(x.data) if counts is None else counts, len(self.a)
+        if place is None:  # some are too large for a table
+            place = np.minimum(x.data, np.iinfo(np.int32).max).astype(np.int32)
+        place -= 1
+        aside = self._beyond(place, np.flatnonzero(place.view(np.uint32) >= len(self.table) // columns))
+        many = aside[place[aside] >= 0]
+        cells = len(self.table)
+        cell = place if cells < LARGEST_INDEX else place.astype(np.int64)
+        cell *= columns
+        cell += x.indices.astype(cell.dtype, copy=False)
+        there = scratch("there", cell.shape)
+        there[:] = 1.0
+        cell[aside] = 0
+        there[aside] = 0.0
+        indptr = x.indptr.astype(cell.dtype, copy=False)
+        result = sparse.csr_array((there, cell, indptr), shape=(x.shape[0], cells)) @ self.table
+        if len(many):
+            times, of = x.data[many].astype(float)[:, None], x.indices[many]
+            terms = log_multichoose(self.a[of], times) + times * self.slope[of]
+            ends = np.searchsorted(many, x.indptr)
+            result += sparse.csr_array((np.ones(len(many)), np.arange(len(many)), ends)) @ terms
         return result
 
-    def _grown(self, counts) -> np.ndarray:
-        """Return the table, (columns levels, groups), with further counts if that takes less time than their gammas."""
+    def _beyond(self, place, aside) -> np.ndarray:
+        """Return which entries are not in the table, of those that were not; it grows if that pays off.
+
+        Parameters
+        ----------
+        place : int32 array
+            Counts less 1, so that 0 is -1, the largest as an unsigned number.
+        aside : int array
+            Places of entries that the table lacks.
+        """
         columns = len(self.a)
-        levels = len(self.table) // max(columns, 1)
-        above = counts[counts > levels]
-        known = np.bincount(above[above <= self.most] - levels - 1)
+        levels, above = len(self.table) // columns, place[aside]
+        known = np.bincount(above[(above >= 0) & (above < self.most)] - levels)
         gain = np.cumsum(_GAMMA * known - columns)
-        if gain.max(initial=0) > 0:
-            parts = [self.table]
-            for x in range(levels + 1, levels + 2 + int(gain.argmax())):
-                parts.append(parts[-1][-columns:] + np.log1p((self.a - 1) / x) + self.slope)
-            self.table = np.concatenate(parts)
-        return self.table
+        if gain.max(initial=0) <= 0:
+            return aside
+        parts = [self.table]
+        for x in range(levels + 1, levels + 2 + int(gain.argmax())):
+            parts.append(parts[-1][-columns:] + np.log((self.a + (x - 1)) / x) + self.slope)
+        self.table = np.concatenate(parts)
+        return aside[above.view(np.uint32) >= len(self.table) // columns]
 
 
 def log_factorial(x):
