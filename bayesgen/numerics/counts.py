@@ -37,11 +37,18 @@ def small(counts) -> np.ndarray | None:
 
 def spectrum(counts) -> np.ndarray | None:
     """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count."""
-    known, result = small(counts), np.zeros(1 << 12, np.intp)
-    if known is None or known.max(initial=0) >= len(result):
-        return None
-    for piece in pieces(len(known), 1, rows=_AT_ONCE):
-        own = np.bincount(known[piece])
+    result = np.zeros(1 << 12, np.intp)
+    for piece in pieces(len(counts), 1, rows=_AT_ONCE):
+        values = counts[piece]
+        above = values != 1
+        rest = np.count_nonzero(above)
+        if 4 * rest < len(values):  # most counts of words are 1
+            result[1] += len(values) - rest
+            values = values[above]
+        known = small(values)
+        if known is None or known.max(initial=0) >= len(result):
+            return None
+        own = np.bincount(known)
         result[: len(own)] += own
     return result
 
