@@ -29,8 +29,9 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen import GaussianDiscriminantClassifier, LogisticClassifier, NaiveBayesClassifier
 from bayesgen.numerics.beta import log_beta_binomial
-from bayesgen.numerics.counts import log_ways
+from bayesgen.numerics.counts import LARGEST_TABLE
 from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.sums import with_data
 from bayesgen.tables.files import read
 from benchmarks.fit import rows
 from benchmarks.sparse import words
@@ -190,18 +191,28 @@ def labels(table, quick):
 
 
 def text(table, quick):
-    """Words in CSR; the floor is the product that both sides call, with the gammas of a bag of words."""
+    """Words in CSR; the floor is the bare product, in a prediction from counts with a table of columns and counts."""
     n, columns = (2000, 5000) if quick else (20_000, 50_000)
-    counts = words(n, columns, 60)
-    bits = sparse.csr_array((np.ones(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
-    t = (counts @ np.linspace(-1, 1, columns) > np.median(counts @ np.linspace(-1, 1, columns))).astype(int)
-    member, weight = np.eye(2)[t], np.random.default_rng(0).normal(size=(columns, 2))
-    for family, x, peer, goals, predict in (
-        ("multinomial", counts, MultinomialNB(), (1, 1), log_ways(np.exp(weight.T))),
-        ("bernoulli", bits, BernoulliNB(), (2, 2), lambda x: x @ weight),
-    ):
-        floors = {"fit": lambda: x.T @ member, "predict": lambda: predict(x)}
-        compare(table, "words 2e4 x 5e4", NaiveBayesClassifier(family), peer, x, t, goals, floors=floors)
+    rng = np.random.default_rng(0)
+    few = words(n, columns, 90)
+    many = with_data(few, rng.poisson(1, few.nnz) + 1.0)
+    bits = with_data(few, np.ones(few.nnz))
+    score = few @ np.linspace(-1, 1, columns)
+    for classes in (2, 4):
+        t = np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+        member = np.eye(classes)[t]
+        for name, family, x, peer, goals in (
+            ("counts mostly 1", "multinomial", few, MultinomialNB(), (1, 0.6)),
+            ("counts Poisson(1) + 1", "multinomial", many, MultinomialNB(), (1, 0.6)),
+            ("bits", "bernoulli", bits, BernoulliNB(), (2, 2)),
+        ):
+            levels = min(int(x.data.max()), LARGEST_TABLE // (8 * columns * classes))
+            moved = (x.indices + columns * (np.minimum(x.data, levels) - 1)).astype(np.int32)
+            cells = sparse.csr_array((np.ones(x.nnz), moved, x.indptr), shape=(n, columns * levels))
+            weight = rng.normal(size=(columns * levels, classes))
+            floors = {"fit": lambda: x.T @ member, "predict": lambda: cells @ weight}
+            cell = f"{name}, 2e4 x 5e4, {classes} classes"
+            compare(table, cell, NaiveBayesClassifier(family), peer, x, t, goals, floors=floors)
 
 
 def distances(x, whiten, centres):
@@ -333,12 +344,12 @@ def pairs_apart(table, quick):
 
 
 FLOORS = (
-    "Floors are bare kernels, without any reading or checking. Words: the product that both sides call, and where "
-    "MultinomialNB predicts a gamma for each count above 1 too. Gaps: our prediction of complete rows. Categories: one "
-    "`bincount` of entries that are numbers of cells already. Bernoulli: the product with the members of the classes. "
-    "Two threads: the whitened distances. float32: the passes of a Student-t over the entries, in "
-    "float64. Predictions of a thousand rows: the same densities in bare NumPy; cross-validation and search: behind "
-    "scikit-learn's own checks. Logistic mode: Newton's method in bare NumPy."
+    "Floors are bare kernels, without any reading or checking. Words: the sparse product, in a prediction with a "
+    "table of columns and counts. Gaps: our prediction of complete rows. Categories: one `bincount` of entries that "
+    "are numbers of cells already. Bernoulli: the product with the members of the classes. Two threads: the whitened "
+    "distances. float32: the passes of a Student-t over the entries, in float64. Predictions of a thousand rows: the "
+    "same densities in bare NumPy; cross-validation and search: behind scikit-learn's own checks. Logistic mode: "
+    "Newton's method in bare NumPy."
 )
 
 PARTS = (frames, folds, labels, text, gaps, float32, logistic, file_of_fields, pairs_apart)

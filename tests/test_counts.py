@@ -1,12 +1,13 @@
 """Counts: what is theirs beside the laws. SciPy's digits, large counts, tosses that are data, and the estimator."""
 
 import functools
+import pickle
 
 import mpmath
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from bayesgen.models import (
     NaiveBayes,
     NormalInverseGamma,
 )
+from bayesgen.numerics import counts
 
 NAN = np.nan
 
@@ -148,6 +150,69 @@ def test_digits_at_large_counts(a, x):
     assert GammaPoisson(a, b).log_predictive([x])[0] == pytest.approx(float(exact), rel=1e-12, abs=1e-9 + 1e-14 * a)
 
 
+def hostile(rng, rows, columns, top):
+    """Return CSR rows with entries in parts, in any order, written zeros and counts up to ``top``, and their sums."""
+    count = rng.integers(0, 12, rows)
+    place, column = np.repeat(np.arange(rows), count), rng.integers(columns, size=count.sum())
+    data = np.where(rng.random(len(column)) < 0.7, rng.poisson(1, len(column)), rng.integers(top, size=len(column)))
+    indptr = np.concatenate([[0], np.cumsum(count)])
+    x = sparse.csr_array((data.astype(float), column, indptr), shape=(rows, columns))
+    dense = np.zeros(x.shape)
+    np.add.at(dense, (place, column), data)
+    assert not x.has_canonical_format and (x.data == 0).any()
+    return x, dense
+
+
+def by_gammas(a, x):
+    """Return the log of Γ(a + x)/(Γ(a) x!) by row, (n, groups), with 40 digits."""
+    mpmath.mp.dps = 40
+    one = functools.cache(lambda a, x: mpmath.log(mpmath.gammaprod([mpmath.mpf(a) + x], [a, x + 1])))
+    return np.array(
+        [[float(sum(one(v, int(c)) for v, c in zip(own, row, strict=True) if c)) for own in a] for row in x]
+    )
+
+
+@pytest.mark.parametrize("top", [5, 200, 2**33])
+@pytest.mark.parametrize("limits", [{}, {"LARGEST_TABLE": 1}, {"LARGEST_INDEX": 1}], ids=str)
+def test_words_without_gammas_are_exact(monkeypatch, limits, top):
+    for name, value in limits.items():
+        monkeypatch.setattr(counts, name, value)
+    rng = np.random.default_rng(11)
+    x, dense = hostile(rng, 60, 40, top)
+    a = np.exp(rng.uniform(-9, 9, (2, 40)))
+    bag, total = DirichletMultinomial(a), dense.sum(1)[:, None]
+    ways = by_gammas(a, dense)
+    lengths = np.concatenate([by_gammas(own[None], total) for own in a.sum(1, keepdims=True)], 1)
+    scale = np.maximum(np.maximum(np.abs(ways), np.abs(lengths)), 1.0)
+    for rows in (x, dense, x[:7], x.astype(int), x):  # the table is kept, and grows
+        own = bag.log_predictive(rows)
+        assert (np.abs(own - (ways - lengths)[: len(own)]) / scale[: len(own)]).max() < 1e-12
+    (terms,) = bag._ways.values()
+    assert terms.table.nbytes <= max(counts.LARGEST_TABLE, a.nbytes)
+    assert len(terms.table) > 40 or "LARGEST_TABLE" in limits
+    b = np.exp(rng.uniform(-3, 3, (2, 40)))
+    expected = ways - (a * np.log1p(1 / b)).sum(1) - dense @ np.log1p(b).T
+    scale = np.maximum(scale, dense @ np.log1p(b).T)
+    assert (np.abs(GammaPoisson(a, b).log_predictive(x) - expected) / scale).max() < 1e-12
+
+
+def test_a_table_of_terms_is_no_part_of_a_value():
+    bag = DirichletMultinomial(np.ones(1000))
+    before = len(pickle.dumps(bag))
+    bag.log_predictive(np.full((500, 1000), 3.0))
+    assert len(pickle.dumps(bag)) <= before + 100
+    assert pickle.loads(pickle.dumps(bag)) == bag == DirichletMultinomial(np.ones(1000))
+
+
+def test_rare_large_counts_do_not_make_a_table():
+    bag = DirichletMultinomial(np.ones(1000))
+    x = np.zeros((3, 1000))
+    x[:, 7] = 10**6
+    bag.log_predictive(x)
+    (ways,) = bag._ways.values()
+    assert len(ways.table) == 1000
+
+
 def test_weak_prior_follows_the_pooled_mean():
     x, group = np.array([[4, 0], [6, 0], [2, 0]]), np.array([0, 1, 1])
     statistics = GammaPoisson(1.0, 1.0).statistics(x, group, 2)
@@ -159,6 +224,9 @@ def test_weak_prior_follows_the_pooled_mean():
 
 
 ERRORS = [
+    (DirichletMultinomial(1.0, 2), sparse.csr_array([[0, 1.5]]), "feature 1: value 1.5 in row 0 is not a count"),
+    (DirichletMultinomial(1.0, 2), sparse.csr_array([[0, 1], [-1, 2]]), "feature 0: value -1 in row 1 is not a count"),
+    (GammaPoisson(1.0, [1.0, 2.0]), sparse.csr_array([[0, 1 + 2**-50]]), "feature 1: value 1 in row 0 is not a count"),
     (GammaPoisson(1.0, 1.0), [0, 1.5], "value 1.5 in row 1 is not a count"),
     (GammaPoisson(1.0, 1.0), [0, -1], "value -1 in row 1 is not a count"),
     (GammaPoisson(1.0, 1.0), [[0, 1], [1, np.inf]], "feature 1: value inf in row 1 is infinite"),

@@ -7,11 +7,12 @@ import pytest
 from scipy import integrate, optimize
 from scipy.special import logsumexp
 
-from bayesgen.averaging import average, components, rows, stack, temper
+from bayesgen.averaging import average, components, rows, stack, temper, views
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.quadratics import RADIUS
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.softmax import SoftmaxMember
@@ -20,6 +21,7 @@ from bayesgen.averaging.training import Setting, Training
 from bayesgen.averaging.views import FittedView, View
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.moments import moments
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 
 NONE = np.empty((0, 0), int)
 
@@ -190,6 +192,37 @@ def test_one_factorisation_for_all_kappas_is_the_predictive_of_the_models(gaps):
     for place, own in enumerate(found):
         expected = fitted.posterior(place).log_predictive(np.where(np.isnan(rows), np.nan, y))
         np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("weight, narrow", [(1.0, 1.0), (1e4, 1.0), (1.0, 1e-3), (1e4, 1e-7)])
+@pytest.mark.parametrize("count", [1, 2])
+def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, monkeypatch):
+    x, codes, _ = vectors(60, 4, seed=3)
+    x[:, 3] = x[:, 0] + narrow * x[:, 3]  # nearly the same as another
+    weights = np.full(60, weight)
+    view = viewed(x, codes, weights, count)
+    rng = np.random.default_rng(5)
+    rows = np.concatenate([x, x[:5] * 40, np.where(rng.random((9, 4)) < 0.3, np.nan, x[:9])])
+    found = fit(view, x, codes, weights)
+    some = np.array([0, 3, 5, 20, 37, 40, 50, 57, 58])
+    every = found.log_density(rows, NONE, some)
+    own, others, quadratics = found.quadratics(some)
+    assert sorted([*own, *others]) == [*range(len(some))]
+    assert {found.members[some[place]].diagonal for place in own} <= {False}
+    assert len(own) == 6 or (weight, narrow) != (1.0, 1.0)
+    assert (quadratics is None) == (narrow == 1e-7)  # there all would lose digits
+    alone = found.log_density(rows[:1], NONE, some)
+    np.testing.assert_allclose(alone[own], every[own, :1], rtol=0, atol=1e-12)
+    monkeypatch.setattr(views, "within", lambda y: np.zeros(len(y), bool))
+    monkeypatch.setattr(NormalInverseWishart, "_once", None)  # whitens once for all groups, and loses digits by that
+    plain = fit(view, x, codes, weights).log_density(rows, NONE, some)
+    np.testing.assert_allclose(every, plain, rtol=1e-9, atol=1e-9)  # rows far out and with gaps among them
+    near = RADIUS**2 * 4 >= (found.view.read(x)[0] ** 2).sum(1)
+    assert near.mean() > 0.8
+    every, plain = every[own][:, : len(x)][:, near], plain[own][:, : len(x)][:, near]
+    np.testing.assert_allclose(every, plain, rtol=1e-14, atol=4e-12)
+    q, p = (np.exp(v - logsumexp(v, axis=2, keepdims=True)) for v in (every, plain))
+    np.testing.assert_allclose(q, p, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("count", [1, 3])

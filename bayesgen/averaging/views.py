@@ -4,7 +4,8 @@ A `View` holds all that is learned from rows and cannot be subtracted: bends, ce
 covariance to complete gaps. A `FittedView` adds the statistics of its groups, which can be subtracted. Its members are
 conjugate models of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use,
 and members of one structure are one model with an axis of members. Rows of the fit that are left out, and rows that
-share no pattern of gaps, go through `students`, where one factorisation serves every kappa.
+share no pattern of gaps, go through `students`, where one factorisation serves every kappa; complete rows that are not
+far out go through `quadratics`, which are kept from the first prediction on.
 """
 
 import functools
@@ -17,6 +18,7 @@ import numpy as np
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.member import Together
+from bayesgen.averaging.quadratics import Quadratics, within
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density, log_density_far
@@ -218,13 +220,38 @@ class FittedView(Together):
             result[:, :, rows] = part
         return result.swapaxes(1, 2)
 
+    @functools.cached_property
+    def _kept(self) -> dict:
+        return {}
+
+    def quadratics(self, used) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return places among ``used`` of members that are `Quadratics`, of all others, and the quadratics, or None."""
+        key = used.tobytes()
+        if key not in self._kept:
+            places = [place for place, m in enumerate(used) if not self.members[m].diagonal]
+            models = [self.posterior(used[place]) for place in places]
+            own, quadratics = Quadratics.of_models(places, [(model._means, model._whole) for model in models])
+            self._kept[key] = own, np.setdiff1d(np.arange(len(used)), own), quadratics
+        return self._kept[key]
+
     def _write(self, result, y, used):
-        """Write densities by the models, (m, K, n)."""
-        groups = len(self.view.owner)
+        """Write densities, (m, K, n): of complete rows that are not far out under most members at once."""
+        own, others, quadratics = self.quadratics(used)
+        near = within(y) if len(own) else np.zeros(len(y), bool)
+        if near.any() and not near.all():
+            for rows in (near, ~near):
+                part = np.empty((*result.shape[:2], rows.sum()))
+                self._write(part, y[rows], used)
+                result[:, :, rows] = part
+            return
+        groups, rest = len(self.view.owner), others if near.any() else np.arange(len(used))
+        for part in pieces(len(y), len(own) * groups, _CELLS) if near.any() else ():
+            density = quadratics.log_density(y[part]).reshape(len(own), groups, -1)
+            result[own, :, part] = self.mix(density, self.log_share, 1)
         for part in pieces(len(y), len(used) * groups, _CELLS):
-            for own, model in self.models(used):
-                density = model.log_predictive(y[part]).reshape(-1, len(own), groups)
-                result[own, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
+            for places, model in self.models(used[rest]):
+                density = model.log_predictive(y[part]).reshape(-1, len(places), groups)
+                result[rest[places], :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
 
     def left_out(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
@@ -293,6 +320,11 @@ class FittedView(Together):
             log_share, tuple(range(log_share.ndim, log_share.ndim + density.ndim - 1 - axis))
         )
         first = np.searchsorted(owner, np.arange(classes))
+        if axis == 1 and len(owner) % classes == 0 and (np.diff(first) == len(owner) // classes).all():
+            density = density.reshape(len(density), classes, -1, *density.shape[2:])
+            top = density.max(2)
+            density -= top[:, :, None]
+            return top + np.log(np.exp(density, out=density).sum(2))
         top = np.maximum.reduceat(density, first, axis=axis)
         density -= top.take(owner, axis)
         return top + np.log(np.add.reduceat(np.exp(density, out=density), first, axis=axis))

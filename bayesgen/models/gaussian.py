@@ -153,6 +153,7 @@ def beside_rows(value, x):
 
 _LARGE = 1e6  # powers of 1 + u
 _MANY, _FEW = 16, 1 << 14  # groups, and entries of all of them, that are faster at once than one by one
+_SMALL = 4, 1 << 9  # groups, and entries of rows: the same, where the calls take longer than the work
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +298,8 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            if not joint and len(mean) >= _MANY and rows.size * len(mean) <= _FEW:  # of a few rows all groups at once
+            few = len(mean) >= _MANY and rows.size * len(mean) <= _FEW
+            if not joint and (few or (len(mean) >= _SMALL[0] and rows.size <= _SMALL[1])):
                 z = (rows - mean[:, None]) * width[:, None]
                 result[:] = whole[:, None] - (power[:, None] * np.log1p(z * z)).sum(2)
                 if finite(result):

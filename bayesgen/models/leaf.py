@@ -59,6 +59,9 @@ class LeafProgram(Model):
             shapes = ", ".join(f"{name} {np.shape(getattr(self, name))}" for name in fields)
             raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
 
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # without what is derived
+
     @abc.abstractmethod
     def parameters(self) -> Params:
         """Sample the parameters from the prior: the `numpyro.sample` statements, plates already open."""

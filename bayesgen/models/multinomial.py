@@ -11,6 +11,7 @@ plug-in of the mean misses; an empty document has probability 1. The evidence of
 cancel between classes. (Murphy 2012, sections 3.4 and 3.5.)
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from bayesgen.models.categorical import DirichletPrior
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import LOG_ZERO
 from bayesgen.numerics.checks import require
-from bayesgen.numerics.counts import filled, log_factorial, log_ways, others, spectrum, stored_gaps, whole
+from bayesgen.numerics.counts import LogWays, filled, log_factorial, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.pieces import pieces, row_pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
@@ -100,7 +101,7 @@ class DirichletMultinomial(DirichletPrior):
     def check(self, x):
         """Return counts 0, 1, 2, ..., or NaN in every entry of a missing document, or raise."""
         x = self._shaped(x)
-        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+        if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x, count = super().check(x), len(self.categories)
         require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
@@ -163,24 +164,30 @@ class DirichletMultinomial(DirichletPrior):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
+    @functools.cached_property
+    def _ways(self) -> dict:  # tables of the terms of counts, kept between predictions
+        return {}
+
     def log_predictive(self, x):
         """Return the log probability of the Dirichlet-multinomial, with a term for each word that occurs."""
         if not self._concrete:
             return super().log_predictive(x)
-        x, found = self._shaped(x), None
-        if sparse.issparse(x):
-            found = others(x.data)
-        if found is None or spectrum(x.data, found[1]) is None:
-            x, found = self.check(x), None
+        x = self._shaped(x)
+        counts = small(x.data) if sparse.issparse(x) else None
+        if counts is None:
+            x = self.check(x)
         groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # one bag, or several side by side
             own = alpha[:, *bag]
-            ways = log_ways(own)
+            key = x.shape[1:], bag
+            if key not in self._ways:
+                self._ways[key] = LogWays(own)
+            ways = self._ways[key]
             for piece, part in row_pieces(x):
-                counts = filled(part[:, *bag] if bag else part)
-                result[piece] += ways(counts, found) - _of_lengths(own.sum(1), counts.sum(1))
+                rows = part if counts is not None else filled(part[:, *bag] if bag else part)
+                result[piece] += ways(rows, counts) - _of_lengths(own.sum(1), rows.sum(1))
         return result.reshape(x.shape[0], *groups)
 
 

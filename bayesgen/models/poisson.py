@@ -9,6 +9,7 @@ mean; evidence of the sequence b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!; M
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 2.6.)
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Self
@@ -23,7 +24,7 @@ from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
 from bayesgen.numerics.checks import require
-from bayesgen.numerics.counts import filled, log_factorial, log_factorials, log_ways, spectrum, stored_gaps, whole
+from bayesgen.numerics.counts import LogWays, filled, log_factorial, log_factorials, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.newton import gamma_of_interval
 from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace
@@ -60,7 +61,7 @@ class Poisson(ExponentialFamily):
     def check(self, x):
         """Return rows of 0, 1, 2, ..., or NaN where missing, or raise."""
         x = self._shaped(x)
-        if sparse.issparse(x) and spectrum(x.data) is not None:  # small counts, none missing
+        if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x = super().check(x)
         require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
@@ -185,6 +186,10 @@ class GammaPoisson(Poisson, ConjugateFamily):
         xp, a, b = namespace(self.concentration, self.rate), self.concentration, self.rate
         return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
 
+    @functools.cached_property
+    def _ways(self) -> dict:  # tables of the terms of counts, kept between predictions
+        return {}
+
     def log_predictive(self, x):
         """Return the log probability of the negative binomial.
 
@@ -197,7 +202,9 @@ class GammaPoisson(Poisson, ConjugateFamily):
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
-        ways = log_ways(a, -np.log1p(b))
+        if x.shape[1:] not in self._ways:
+            self._ways[x.shape[1:]] = LogWays(a, -np.log1p(b))
+        ways = self._ways[x.shape[1:]]
         for piece, part in row_pieces(x):
             part = part if part.ndim == 2 else part.reshape(-1, a.shape[1])
             result[piece] = ways(filled(part)) - none.sum(0)

@@ -8,10 +8,14 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.numerics.checks import LARGEST_COUNT
+from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, with_data
 
-_LEVELS = 24  # counts up to here have their terms in a table
+LARGEST_TABLE = 1 << 25  # bytes of a table of terms
+LARGEST_INDEX = 1 << 31  # indices up to here are of 32 bits
+_AT_ONCE = 1 << 15  # counts looked at at a time, which stay in the cache
+_GAMMA = 64  # entries of a table that take as long as one log-gamma ratio in each of some predictions
 
 
 def whole(x):
@@ -19,24 +23,33 @@ def whole(x):
     return (x >= 0) & (x == np.floor(x)) if x.dtype.kind == "f" else x >= 0
 
 
-def others(counts):
-    """Return indices and values of the entries of a vector that are not 1; most counts of words are 1."""
-    places = np.flatnonzero(counts != 1)
-    return places, counts[places]
-
-
-def spectrum(counts, apart=None):
-    """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count.
-
-    ``apart`` holds the values of its `others`, if they are known.
-    """
-    values = others(counts)[1] if apart is None else apart
+def small(counts) -> np.ndarray | None:
+    """Return a vector as int32, or None if an entry is not a whole number from 0 to 2^31 - 1."""
+    result = np.empty(len(counts), np.int32)
     with np.errstate(invalid="ignore"):
-        known = values.astype(np.intp)
-    if known.min(initial=0) < 0 or known.max(initial=0) >= 1 << 12 or not (known == values).all():
-        return None
-    result = np.bincount(known, minlength=1 << 12)
-    result[1] += len(counts) - len(values)
+        for piece in pieces(len(counts), 1, rows=_AT_ONCE):
+            own, values = result[piece], counts[piece]
+            np.copyto(own, values, casting="unsafe")
+            if not (own == values).all() or own.min() < 0:
+                return None
+    return result
+
+
+def spectrum(counts) -> np.ndarray | None:
+    """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count."""
+    result = np.zeros(1 << 12, np.intp)
+    for piece in pieces(len(counts), 1, rows=_AT_ONCE):
+        values = counts[piece]
+        above = values != 1
+        rest = np.count_nonzero(above)
+        if 4 * rest < len(values):  # most counts of words are 1
+            result[1] += len(values) - rest
+            values = values[above]
+        known = small(values)
+        if known is None or known.max(initial=0) >= len(result):
+            return None
+        own = np.bincount(known)
+        result[: len(own)] += own
     return result
 
 
@@ -80,48 +93,75 @@ def stored_gaps(x):
     return sparse.csr_array((np.ones(indptr[-1]), x.indices[place], indptr), shape=x.shape)
 
 
-def log_ways(a, slope: ArrayLike = 0.0):
-    """Return a function of counts in CSR, and of their `others`: Σ log Γ(a + x)/(Γ(a) x!) + x slope, (n, groups).
+class LogWays:
+    """Sums over the entries of rows of counts of log Γ(a + x)/(Γ(a) x!) + x slope, without a gamma where x is small.
 
-    A count of 1 gives log a, so the product of the rows with log a + slope lacks only a term for each count above 1:
-    log Γ(a + x)/(Γ(a) x! a^x) = Σ_{0<i<x} log(1 + i/a) - log x!, from a table for counts up to 24.
+    The ratio of gammas is a rising factorial, a (a + 1) ... (a + x - 1). The logs for x = 1, 2, ... of all columns are
+    one table, in which count x of column j has row j + columns (x - 1); so the sums of rows are one product of a sparse
+    matrix of ones and the table. It grows to counts that are frequent in a prediction, to 32 MB at most; other
+    counts take gammas. Counts of 1 are in the table whatever its size.
 
     Parameters
     ----------
     a, slope : array, shape (groups, columns)
         Hyperparameters.
     """
-    a, groups = a.T, len(a)
-    log_a, slope = np.log(a), np.transpose(slope)
-    linear = np.ascontiguousarray(log_a + slope)
 
-    def ways(x, found=None):
-        above, count = others(x.data) if found is None else found
-        column = x.indices[above]
-        several = np.zeros(len(a), bool)
-        several[column] = True
-        place, own = np.cumsum(several) - 1, a[several]
-        levels = int(min(count.max(initial=1), _LEVELS))
-        table = np.zeros((levels + 1, *own.shape))
-        for i in range(2, levels + 1):
-            table[i] = table[i - 1] + np.log1p((i - 1) / own) - np.log(i)
-        many = count > levels  # their terms would cancel against x log a
-        cell = np.where(many, 0, count).astype(np.intp) * len(own) + place[column]
-        terms = np.zeros((len(above) + 1, groups))  # one extra, so that no row begins beyond them
-        table.reshape(-1, groups).take(cell, 0, out=terms[:-1], mode="clip")
-        if many.any():
-            times, of = count[many][:, None], column[many]
-            terms[:-1][many] = log_multichoose(a[of], times) + times * np.broadcast_to(slope, a.shape)[of]
-            small = x.data.copy()
-            small[above[many]] = 0
-            x = with_data(x, small)
-        ends = np.searchsorted(above, x.indptr)
-        result = np.add.reduceat(terms, ends[:-1])
-        result[ends[1:] == ends[:-1]] = 0.0
-        result += x @ linear
+    def __init__(self, a, slope: ArrayLike = 0.0):
+        self.a = np.ascontiguousarray(a.T)
+        self.slope = np.broadcast_to(np.transpose(slope), self.a.shape)
+        self.table = np.log(self.a) + self.slope
+        self.most = max(1, LARGEST_TABLE // self.table.nbytes) if self.a.size else 1
+
+    def __call__(self, x, counts=None) -> np.ndarray:
+        """Return the sums of CSR rows, (n, groups); entries are whole numbers >= 0, each written once.
+
+        ``counts`` are the entries as `small` returns them, if they are known; they are overwritten.
+        """
+        place, columns = small(x.data) if counts is None else counts, len(self.a)
+        if place is None:  # some are too large for a table
+            place = np.minimum(x.data, np.iinfo(np.int32).max).astype(np.int32)
+        place -= 1
+        aside = self._beyond(place, np.flatnonzero(place.view(np.uint32) >= len(self.table) // columns))
+        many = aside[place[aside] >= 0]
+        cells = len(self.table)
+        cell = place if cells < LARGEST_INDEX else place.astype(np.int64)
+        cell *= columns
+        cell += x.indices.astype(cell.dtype, copy=False)
+        there = scratch("there", cell.shape)
+        there[:] = 1.0
+        cell[aside] = 0
+        there[aside] = 0.0
+        indptr = x.indptr.astype(cell.dtype, copy=False)
+        result = sparse.csr_array((there, cell, indptr), shape=(x.shape[0], cells)) @ self.table
+        if len(many):
+            times, of = x.data[many].astype(float)[:, None], x.indices[many]
+            terms = log_multichoose(self.a[of], times) + times * self.slope[of]
+            ends = np.searchsorted(many, x.indptr)
+            result += sparse.csr_array((np.ones(len(many)), np.arange(len(many)), ends)) @ terms
         return result
 
-    return ways
+    def _beyond(self, place, aside) -> np.ndarray:
+        """Return which entries are not in the table, of those that were not; it grows if that pays off.
+
+        Parameters
+        ----------
+        place : int32 array
+            Counts less 1, so that 0 is -1, the largest as an unsigned number.
+        aside : int array
+            Places of entries that the table lacks.
+        """
+        columns = len(self.a)
+        levels, above = len(self.table) // columns, place[aside]
+        known = np.bincount(above[(above >= 0) & (above < self.most)] - levels)
+        gain = np.cumsum(_GAMMA * known - columns)
+        if gain.max(initial=0) <= 0:
+            return aside
+        parts = [self.table]
+        for x in range(levels + 1, levels + 2 + int(gain.argmax())):
+            parts.append(parts[-1][-columns:] + np.log((self.a + (x - 1)) / x) + self.slope)
+        self.table = np.concatenate(parts)
+        return aside[above.view(np.uint32) >= len(self.table) // columns]
 
 
 def log_factorial(x):
