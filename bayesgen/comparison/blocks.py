@@ -18,11 +18,11 @@ _LEAST = 10  # rows of a period of `over_time`, on average
 def blocks_in_order(y, order, count: Any, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows that came before and the rows to predict, block by block in the order of time.
 
-    The first block begins once every class has two rows; the rows before it are predicted by nothing. From block to
-    block the rows that came before grow by about the same factor, so that no block is predicted from much less than it
-    could be. Rows of one time are in one block. A group is in one block as a whole: that in which it begins, so that
-    its later rows, too, are predicted from what came before its first; to later blocks each of its rows is known once
-    its own time has passed.
+    The first block begins once every class has two rows; the rows before it are predicted by nothing. Blocks are short
+    at first, where each row tells much, and grow longer: the root of the number of rows that came before grows by about
+    the same step. Rows of one time are in one block. A group is in one block as a whole: that in which it begins, so
+    that its later rows, too, are predicted from what came before its first; to later blocks each of its rows is known
+    once its own time has passed.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def blocks_in_order(y, order, count: Any, group=None) -> list[tuple[np.ndarray, 
             f"order: no row can be scored, since before the last time the classes {late} do not have {which} each; "
             "give more rows, or cross-validate without order"
         )
-    before = np.searchsorted(np.sort(rank), starts)  # rows that came before each start
-    wanted = before[0] * (len(rank) / before[0]) ** (np.arange(count) / count)
-    chosen = np.unique(np.abs(np.log(before)[:, None] - np.log(wanted)).argmin(0))
+    root = np.sqrt(np.searchsorted(np.sort(rank), starts))  # of the number of rows that came before each start
+    wanted = np.linspace(root[0], np.sqrt(len(rank)), count, endpoint=False)
+    chosen = np.unique(np.abs(root[:, None] - wanted).argmin(0))
     ends = [*starts[chosen[1:]], len(moments)]
     return [
         (np.flatnonzero(rank < first), np.flatnonzero((begin >= first) & (begin < end)))

@@ -311,8 +311,8 @@ def compare_models(
     order : array, shape (n,), or name of a column, optional
         Time of each row: dates, or numbers such as those of visits. Each row is then predicted from earlier ones alone;
         a column that is named is left out of the rows. The first row that is scored comes when every class has two.
-        Models are learned anew before each of ``folds`` blocks of times, and the rows that came before grow by about
-        the same factor from block to block. Exact posteriors (naive Bayes, discriminants) are updated within a block
+        Models are learned anew before each of ``folds`` blocks of times, which are short at first, where each row
+        tells much, and grow longer. Exact posteriors (naive Bayes, discriminants) are updated within a block
         by every row once its time has passed, under the prior that the rows before the block gave. Rows of one time
         are predicted together. With groups, all rows of a group are predicted from what came before its first one, in
         the block in which it begins; to other groups each of its rows is known once its own time has passed.
