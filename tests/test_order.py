@@ -15,6 +15,7 @@ from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBa
 from bayesgen.comparison import compare, compare_models, held_out_importance, over_time, splits
 from bayesgen.inspection import importance, predict_in_order
 from bayesgen.models import NormalInverseWishart
+from bayesgen.tables.times import as_text
 
 FEW = AveragedClassifier(members=["gaussian", "category"])
 COINS = NaiveBayesClassifier("bernoulli")  # its prior follows no rows
@@ -223,6 +224,15 @@ def test_drift_is_drawn():
     ax = plot.calibration_over_time(found, "n", periods=6, ax=Figure().subplots())
     np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), table["probability"])
     assert ax.get_ylabel() == "n"
+
+
+def test_times_that_are_large_stay_apart():
+    assert as_text(np.int64(1_700_000_001)) == "1700000001" and as_text(2.5) == "2.5"
+    assert (
+        as_text(np.datetime64("2024-01-31T12:30", "ms"))
+        == as_text(pd.Timestamp("2024-01-31 12:30"))
+        == "2024-01-31 12:30"
+    )
 
 
 # -- the command line

@@ -56,7 +56,7 @@ def _numbers(order) -> np.ndarray | None:
 def as_text(time) -> str:
     """Write a time that `times_of` returned: a number, or a date with the time of the day where there is one."""
     if isinstance(time, int | float | np.integer | np.floating):
-        return f"{time:g}"
+        return f"{time:.12g}"
     return dates.as_date(float(np.datetime64(time, "ms").astype(np.int64)) / 86_400_000)
 
 
