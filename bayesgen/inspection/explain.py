@@ -289,7 +289,7 @@ def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
     place, _ = pd.factorize(group)
     middle = worth.mean().where(np.isfinite(worth).all(), 0.0)  # an infinite value is left as it is
     apart = (worth - middle).groupby(place).sum()
-    return middle + apart * (len(apart) / len(worth))
+    return apart * (len(apart) / len(worth)) + middle
 
 
 def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:

@@ -1,7 +1,7 @@
 """Pictures of a comparison in the order of time: the running score, and calibration over time."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,21 +37,15 @@ def running_score(
     learned = [name for name in result.probability if result.learned(name).any()]
     names = sorted(learned, key=lambda name: result.scores(name).log_loss)[: len(COLOURS)] if models is None else models
     for i, name in enumerate(names):
+        style: dict = {"color": COLOURS[i % 7], "marker": MARKS[i % 7], "linestyle": DASHES[i % 4], "markersize": 4}
         table = over_time(result, name, periods)
         middle, error = _middle(table), 2 * table["standard_error"].fillna(0.0)
-        ax.plot(
-            middle,
-            table["log_loss"],
-            label=name,
-            markersize=4,
-            color=COLOURS[i],
-            marker=MARKS[i],
-            linestyle=DASHES[i % 4],
-        )
+        ax.plot(middle, table["log_loss"], label=name, **style)
         low, high = table["log_loss"] - error, table["log_loss"] + error
-        ax.fill_between(middle, low, high, color=COLOURS[i], alpha=0.15, linewidth=0)
+        ax.fill_between(middle, low, high, color=COLOURS[i % 7], alpha=0.15, linewidth=0)
+    time: Any = result.time
     for fold in range(1, result.folds + 1):
-        ax.axvline(result.time[result.fold == fold].min(), color="0.8", linewidth=0.8, zorder=0)
+        ax.axvline(time[result.fold == fold].min(), color="0.8", linewidth=0.8, zorder=0)
     ax.set(ylabel="log loss of later rows")
     _name_times(ax, result)
     legend(ax)
