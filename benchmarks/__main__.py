@@ -24,6 +24,8 @@ NAMES = (
     "labels",
     "quality",
     "order",
+    "naming",
+    "groups",
 )
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 

@@ -15,8 +15,9 @@ from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
 import bayesgen as bg
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.comparison import compare_models
-from bayesgen.inspection import predict_set
+from bayesgen.comparison import compare_models, held_out_importance
+from bayesgen.evaluation import reliability_table
+from bayesgen.inspection import importance, predict_set
 from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models import NormalInverseWishart
 
@@ -283,3 +284,81 @@ def test_groups_are_not_for_models_that_leave_nothing_out(tmp_path, monkeypatch)
     visits("visits.csv")
     code, _, err = run("visits.csv", "--target", "ill", "--group", "patient", "--model", "nb", command="fit")
     assert code == 2 and "--group is not for --model nb; these take it: averaged" in err
+
+
+# -- what tables and columns are worth
+
+
+def test_what_a_column_is_worth_has_an_error_of_groups():
+    X, y, patient = clinic(40, 6, 0, 1.0)
+    X, y, patient = (np.delete(a, np.arange(0, 120, 7), 0) for a in (X, y, patient))  # groups of two sizes
+    classifier = NaiveBayesClassifier().fit(*clinic(60, 1, 1, 1.0)[:2])
+    rows, worth = importance(classifier, X, y), importance(classifier, X, y, groups=patient)
+    assert len(worth) == 40
+    np.testing.assert_allclose(worth.mean(), rows.mean())
+    sums = (rows - rows.mean()).groupby(patient).sum()  # a ratio of sums over groups
+    np.testing.assert_allclose(worth.sem(), np.sqrt(40) * sums.std() / len(y))
+    assert (worth.sem() > 1.5 * rows.sem()).all()
+    alone = importance(classifier, X, y, groups=np.arange(len(y)))
+    np.testing.assert_allclose(alone, rows, atol=1e-12)
+    even = importance(classifier, X[-120:], y[-120:], groups=patient[-120:])  # equal sizes: means of the groups
+    np.testing.assert_allclose(even, rows[-120:].groupby(patient[-120:]).mean(), atol=1e-12)
+    with pytest.raises(ValueError, match="one label for each"):
+        importance(classifier, X, y, groups=patient[1:])
+
+
+def test_held_out_columns_have_errors_of_groups():
+    X, y, patient = clinic(40, 6, 0, 1.0)
+    rows, worth = held_out_importance(X, y), held_out_importance(X, y, groups=patient)
+    assert worth.shape == (40, 3) and (worth.sem() > 1.5 * rows.sem()).all()
+
+
+def test_intervals_of_frequencies_resample_groups():
+    held = {False: [], True: []}
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        patient = np.repeat(np.arange(60), rng.integers(1, 20, 60))
+        p = np.full(len(patient), 0.7)
+        y = (rng.random(60) < 0.7)[patient].astype(int)  # all visits of a patient end alike
+        for grouped in held:
+            table = reliability_table(y, p, groups=patient if grouped else None)
+            held[grouped].append(table.lower[1, 6] <= 0.7 <= table.upper[1, 6])
+    assert np.mean(held[True]) > 0.9 and np.mean(held[False]) < 0.6
+
+
+def test_intervals_of_groups_of_one_row_are_those_of_rows():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y, weight = (rng.random(400) < p).astype(int), rng.integers(0, 3, 400)
+    rows, alone = reliability_table(y, p), reliability_table(y, p, groups=rng.permutation(400))
+    for end in ("lower", "upper"):
+        np.testing.assert_allclose(getattr(alone, end), getattr(rows, end), atol=0.02)
+    np.testing.assert_array_equal(alone.frequency, rows.frequency)
+    few = reliability_table([0, 1, 1, 1], [0.1, 0.9, 0.95, 0.92], bins=4, groups=[1, 1, 2, 3])
+    assert few.upper[1, 3] == 1 and few.lower[1, 0] == 0 and np.isnan(few.lower[1, 1])
+    assert 0 < few.lower[1, 3] < 1 and 0 < few.upper[1, 0] < 1
+    twice = reliability_table(y, p, sample_weight=weight, groups=np.arange(400))
+    rows = np.repeat(np.arange(400), weight)
+    np.testing.assert_allclose(twice.lower, reliability_table(y[rows], p[rows], groups=rows).lower, atol=1e-12)
+    with pytest.raises(ValueError, match="one label for each of the 400 rows"):
+        reliability_table(y, p, groups=[1, 2])
+
+
+def test_sets_cover_a_random_row_of_a_new_group():
+    rng, held = np.random.default_rng(0), []
+    for _ in range(60):
+
+        def groups(count):
+            """Groups of 1 row, and of 12 rows that are strange: a large group is no more likely than a small one."""
+            large = rng.random(count) < 0.3
+            group = np.repeat(np.arange(count), np.where(large, 12, 1))
+            y = rng.integers(0, 2, len(group))
+            strange = large[group] & (rng.random(len(group)) < 0.8)
+            return (np.where(strange, 1 - y, y) + rng.normal(0, 0.5, len(group)))[:, None], y, group
+
+        classifier = NaiveBayesClassifier().fit(*groups(100)[:2])
+        X, y, group = groups(50)
+        new, truth, which = groups(100)
+        contains = predict_set(classifier, new, X, y, 0.8, groups=group).contains[np.arange(len(new)), truth]
+        held.append(np.average(contains, weights=1 / np.bincount(which)[which]))
+    assert 0.8 - 3 * np.std(held) / np.sqrt(60) < np.mean(held) < 0.8 + 1 / 51 + 3 * np.std(held) / np.sqrt(60)

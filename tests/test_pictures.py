@@ -40,6 +40,9 @@ TRUTH = (PROBABILITY.cumsum(1) < rng.random((300, 1))).sum(1).clip(max=2)
 OUTLIER = np.vstack([X[:24], [[15, 14]]]), np.append(Y[:24], "b")
 
 
+ORDER = np.random.default_rng(2).permutation(36)
+
+
 def gda(covariance="full", shared=False, inference="exact"):
     return bg.GaussianDiscriminantClassifier(covariance, shared, inference=inference)
 
@@ -52,6 +55,10 @@ def along_line(ax):
 def boundaries(ax):
     fits = {"LDA": gda(shared=True), "logistic": bg.LogisticClassifier(inference="map")}
     plot.boundaries({label: fit.fit(*OUTLIER) for label, fit in fits.items()}, *OUTLIER, ax=ax)
+
+
+def ordered():
+    return bg.compare_models(X, Y, ["base rate", "naive Bayes"], folds=3, order=ORDER)
 
 
 AVERAGED = bg.AveragedClassifier()
@@ -101,6 +108,8 @@ PICTURES = {
     "importance": lambda ax: plot.importance(
         bg.inspection.importance(bg.NaiveBayesClassifier().fit(X, Y), X, Y), ax=ax
     ),
+    "running_score": lambda ax: plot.running_score(ordered(), periods=3, ax=ax),
+    "calibration_over_time": lambda ax: plot.calibration_over_time(ordered(), periods=3, ax=ax),
     "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y).explain(X, row=20), ax=ax),
 }
 

@@ -28,13 +28,16 @@ def compare(
     inference: Annotated[
         str, typer.Option(help="Inferences to compare, with commas between; laplace too.")
     ] = "ml,map,exact,nuts",
-    folds: Annotated[int, typer.Option(help="Folds of the stratified cross-validation.")] = 5,
+    folds: Annotated[
+        int, typer.Option(help="Folds of the stratified cross-validation; blocks of times with --order.")
+    ] = 5,
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
     ] = None,
     drop: shell.Drop = None,
     id: shell.Id = None,
     group: shell.Group = None,
+    order: shell.Order = None,
     categorical: shell.Categorical = None,
     count: shell.Count = None,
     bernoulli: shell.Bernoulli = None,
@@ -63,7 +66,7 @@ def compare(
                 reading.keep_inputs(output / name, *folders.paths(file), loss)
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
-        ids = [*(id or []), *([group] if group else [])]
+        ids = [*(id or []), *(column for column in (group, order) if column)]
         roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         models.check_options(model, roles)
         csv, sample = reading.Csv(sep, decimal, thousands, limits), None
@@ -80,7 +83,9 @@ def compare(
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
         schema = replace(whole.schema_, dates=prepared.dates)
         groups = None if group is None else prepared.names[group]
-        splits = comparison.splits(prepared.y, folds, seed, groups)
+        times = None if order is None else prepared.names[order]
+        splits = comparison.splits(prepared.y, folds, seed, groups, times)
+        places = splits if order is None else folds  # the same blocks again
         if output:
             output.mkdir(parents=True, exist_ok=True)
         if not json:
@@ -91,14 +96,16 @@ def compare(
             def tell(done, total, text):
                 bar.update(task, completed=done, total=total, description=text)
 
-            result = comparison.compare(prepared.X, prepared.y, model, inferences, splits, seed, tell, families)
+            result = comparison.compare(
+                prepared.X, prepared.y, model, inferences, places, seed, tell, families, groups, times
+            )
             beside_it = None
             if beside:
                 beside_it = comparison.compare_models(
-                    prepared.X, prepared.y, None, splits, seed, tell, families, groups
+                    prepared.X, prepared.y, None, places, seed, tell, families, groups, times
                 )
             bar.update(task, total=None, description="what each column is worth")
-            worth = comparison.held_out_importance(prepared.X, prepared.y, model, splits, seed, families)
+            worth = comparison.held_out_importance(prepared.X, prepared.y, model, places, seed, families, groups, times)
             if output:
                 bar.update(task, description="posterior of all rows")
                 with warnings.catch_warnings():
@@ -109,7 +116,18 @@ def compare(
             raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
         by_class = report.ByClass.of(result, beside_it, costs, loss is not None)
         account = report.Account(
-            read, target, prepared, schema, model, result, beside_it, worth, by_class, seed, command_line(context)
+            read,
+            target,
+            prepared,
+            schema,
+            model,
+            result,
+            beside_it,
+            worth,
+            by_class,
+            seed,
+            command_line(context),
+            order,
         )
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
@@ -119,6 +137,7 @@ def compare(
                 report.tell_models(out, beside_it)
             report.tell_classes(out, by_class)
             report.tell_importance(out, worth, model)
+            report.tell_times(out, account)
         if output:
             report.write(err if json else out, output, account, whole)
 

@@ -40,6 +40,13 @@ Group = Annotated[
         show_default=False,
     ),
 ]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of times, such as dates or visits: left out, and each row is predicted from earlier rows alone.",
+        show_default=False,
+    ),
+]
 Categorical = Annotated[list[str] | None, typer.Option(help="Columns of numbers that are categories.")]
 Count = Annotated[list[str] | None, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")]
 Bernoulli = Annotated[list[str] | None, typer.Option(help="Columns of 0 and 1.")]

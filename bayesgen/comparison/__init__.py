@@ -1,5 +1,6 @@
 """Comparison of models and inferences on the same rows, by cross-validation and by evidence. Nothing prints."""
 
+from bayesgen.comparison.blocks import over_time
 from bayesgen.comparison.cross_validation import (
     Comparison,
     ModelComparison,
@@ -21,5 +22,6 @@ __all__ = [
     "compare_evidence",
     "compare_models",
     "held_out_importance",
+    "over_time",
     "splits",
 ]

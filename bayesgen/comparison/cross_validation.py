@@ -3,7 +3,7 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,12 +15,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen import evaluation
+from bayesgen.comparison.blocks import blocks_in_order, mean_of_rows, predict_block
 from bayesgen.core.errors import listed
 from bayesgen.inference import Inference, resolve
-from bayesgen.inspection.explain import importance
+from bayesgen.inspection.explain import by_group, importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
-from bayesgen.numerics.sums import by_label
 from bayesgen.tables.groups import group_codes
+from bayesgen.tables.times import taken_out, times_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,11 @@ class Comparison:
         Failures and warnings.
     doubtful : dict from inference to bool array, shape (n,)
         True for rows whose probabilities rest on few draws; see `inspection.draw_reliability`.
+    group : int array, shape (n,), or None
+        The group of each row, over which standard errors are taken; None where every row stands for itself.
+    time : array, shape (n,), or None
+        The time of each row, datetime64 or numbers, where each was predicted from earlier ones; None elsewhere. Fold 0
+        then has the first rows, which are predicted by nothing.
     """
 
     classes: np.ndarray
@@ -74,6 +80,8 @@ class Comparison:
     seconds: dict[str, float]
     notes: list[Note]
     doubtful: dict[str, NDArray[np.bool_]]
+    group: np.ndarray | None = field(default=None, kw_only=True)
+    time: np.ndarray | None = field(default=None, kw_only=True)
 
     @classmethod
     def begin(cls, y, names: Collection[str], **others) -> Self:
@@ -127,15 +135,13 @@ class ModelComparison(Comparison):
     ----------
     remarks : dict from model to str
         How the rows were changed for the model, or why it is left out.
-    group : int array, shape (n,), or None
-        The group of each row, over which standard errors are taken; None where every row stands for itself.
     """
 
     remarks: dict[str, str]
-    group: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        head = f"{type(self).__name__} on {len(self.y_true)} held-out rows in {self.folds} folds"
+        held = f"{(self.fold > 0).sum()} held-out rows in {self.folds}"
+        head = f"{type(self).__name__} on {held} {'folds' if self.time is None else 'blocks, from earlier rows'}"
         remarks = [f"{name}: {remark}" for name, remark in self.remarks.items()]
         return "\n".join([head, self.table.round(4).to_string(), *remarks])
 
@@ -187,13 +193,7 @@ class ModelComparison(Comparison):
     def _mean(self, values) -> tuple[float, float]:
         """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
         some = ~np.isnan(values)
-        values = values[some]
-        if len(values) < 2 or not np.isfinite(values).all():
-            return (float(values.mean()) if len(values) else float("nan")), float("nan")
-        mean, apart = values.mean(), values - values.mean()
-        if self.group is not None:  # rows of one group are not independent: their sums are
-            apart = by_label(self.group[some], apart)
-        return float(mean), float(np.sqrt((apart**2).sum() * len(apart) / max(len(apart) - 1, 1)) / len(values))
+        return mean_of_rows(values[some], None if self.group is None else self.group[some])
 
 
 def usable_folds(y, folds: int) -> int:
@@ -217,6 +217,8 @@ def compare(
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
     features: Mapping[str, str] | None = None,
+    groups=None,
+    order=None,
 ) -> Comparison:
     """Cross-validate one model, learned in several ways, on the same stratified folds.
 
@@ -238,6 +240,8 @@ def compare(
         Called as ``progress(done, total, text)`` before every fit, and at the end.
     features : mapping from column to family, optional
         Families of columns for naive Bayes, see `NaiveBayesClassifier`; other columns have the family of their type.
+    groups, order : array, shape (n,), optional
+        As for `compare_models`. Every inference is learned anew before each block, and by nothing within it.
 
     Examples
     --------
@@ -253,9 +257,11 @@ def compare(
         inferences = {name: resolve(name) for name in inferences}
     if not inferences:
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
+    X, order = taken_out(X, order)
     y = np.asarray(y)
-    places = splits(y, folds, seed)
-    result = Comparison.begin(y, inferences)
+    places = splits(y, folds, seed, groups, order)
+    time = None if order is None else times_of(order, len(y))
+    result = Comparison.begin(y, inferences, group=group_codes(groups, len(y)), time=time)
     classifier = estimator(X, model, seed=seed, features=features)
     _cross_validate(
         result,
@@ -276,8 +282,9 @@ def compare_models(
     progress: Callable[[int, int, str], None] | None = None,
     features: Mapping[str, str] | None = None,
     groups=None,
+    order=None,
 ) -> ModelComparison:
-    """Cross-validate models of one table on the same stratified folds.
+    """Cross-validate models of one table on the same stratified folds, or predict each row from earlier ones.
 
     Parameters
     ----------
@@ -301,6 +308,14 @@ def compare_models(
     groups : array, shape (n,), optional
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. No fold parts a group,
         models that leave rows out while they learn leave out groups, and standard errors are taken over groups.
+    order : array, shape (n,), or name of a column, optional
+        Time of each row: dates, or numbers such as those of visits. Each row is then predicted from earlier ones alone;
+        a column that is named is left out of the rows. The first row that is scored comes when every class has two.
+        Models are learned anew before each of ``folds`` blocks of times, which are short at first, where each row
+        tells much, and grow longer. Exact posteriors (naive Bayes, discriminants) are updated within a block
+        by every row once its time has passed, under the prior that the rows before the block gave. Rows of one time
+        are predicted together. With groups, all rows of a group are predicted from what came before its first one, in
+        the block in which it begins; to other groups each of its rows is known once its own time has passed.
 
     Returns
     -------
@@ -324,13 +339,15 @@ def compare_models(
     """
     from bayesgen.comparison.candidates import candidates
 
+    X, order = taken_out(X, order)
     y = np.asarray(y)
     group = group_codes(groups, len(y))
-    places = splits(y, folds, seed, groups)
+    places = splits(y, folds, seed, groups, order)
+    time = None if order is None else times_of(order, len(y))
     chosen, left_out = candidates(X, models, seed, features)
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}
     done = {name: candidate.note for name, candidate in chosen.items() if candidate.note}
-    result = ModelComparison.begin(y, chosen, remarks=done | remarks, group=group)
+    result = ModelComparison.begin(y, chosen, remarks=done | remarks, group=group, time=time)
 
     def fit(name, train):
         candidate = chosen[name]
@@ -340,7 +357,11 @@ def compare_models(
             options["groups"] = group[train]
         return classifier.fit(_safe_indexing(candidate.rows, train), y[train], **options)
 
-    _cross_validate(result, places, progress, fit, lambda name: chosen[name].rows)
+    def predict(classifier, rows, train, test):
+        return predict_block(classifier, rows, y, time, group, train, test)
+
+    own = None if time is None else predict
+    _cross_validate(result, places, progress, fit, lambda name: chosen[name].rows, own)
     return result
 
 
@@ -351,34 +372,49 @@ def held_out_importance(
     folds: int | Sequence[tuple[Any, Any]] = 5,
     seed: int = 0,
     features: Mapping[str, str] | None = None,
+    groups=None,
+    order=None,
 ) -> "pd.DataFrame":
     """Return the importance of each column on held-out rows, exact posterior: `inspection.importance` of every fold.
 
     Parameters
     ----------
-    X, y, model, folds, seed, features
+    X, y, model, folds, seed, features, groups, order
         As for `compare`, with the same folds.
 
     Returns
     -------
-    DataFrame, shape (n, columns)
-        Growth of the log loss of each row if a column is missing; without the rows of folds that could not be learned.
+    DataFrame, shape (n, columns), or (G, columns)
+        Growth of the log loss of each row, or each group, if a column is missing; without the rows of folds that could
+        not be learned.
     """
     import pandas as pd
 
     from bayesgen.comparison.candidates import estimator
 
-    y, found = np.asarray(y), []
-    for train, test in splits(y, folds, seed):
+    X, order = taken_out(X, order)
+    y, found, held = np.asarray(y), [], []
+    group = group_codes(groups, len(y))
+    for train, test in splits(y, folds, seed, groups, order):
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")  # `compare` notes the problems of a fold
             classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
             found.append(importance(classifier, _safe_indexing(X, test), y[test]))
-    return pd.concat(found).sort_index() if found else pd.DataFrame()
+            held.append(test)
+    if not found:
+        return pd.DataFrame()
+    rows = np.argsort(places := np.concatenate(held))
+    worth = pd.concat(found).iloc[rows]
+    worth = worth if hasattr(X, "index") else worth.set_axis(places[rows])  # the rows of an array are numbered
+    return by_group(worth, None if group is None else group[places[rows]])
 
 
-def _cross_validate(result: Comparison, places, progress, fit, rows) -> None:
-    """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows in its form."""
+def _cross_validate(result: Comparison, places, progress, fit, rows, predict=None) -> None:
+    """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows in its form.
+
+    ``predict(classifier, rows, train, test)`` returns class probabilities of the rows held out.
+    """
+    predict = predict or (lambda classifier, rows, train, test: classifier.predict_proba(_safe_indexing(rows, test)))
     work = [(number, name, *own) for number, own in enumerate(places, 1) for name in result.probability]
     progress = progress or (lambda done, total, text: None)
     for done, (number, name, train, test) in enumerate(work):
@@ -392,7 +428,7 @@ def _cross_validate(result: Comparison, places, progress, fit, rows) -> None:
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 classifier = fit(name, train)
-                probability = classifier.predict_proba(_safe_indexing(rows(name), test))
+                probability = predict(classifier, rows(name), train, test)
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
@@ -412,7 +448,7 @@ def _cross_validate(result: Comparison, places, progress, fit, rows) -> None:
     progress(len(work), len(work), "done")
 
 
-def splits(y, folds: Any, seed: int, groups=None) -> list[tuple[np.ndarray, np.ndarray]]:
+def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference.
 
     Parameters
@@ -425,7 +461,11 @@ def splits(y, folds: Any, seed: int, groups=None) -> list[tuple[np.ndarray, np.n
         Seed of the folds.
     groups : array, shape (n,), optional
         Label of what a row belongs to; no fold parts a group.
+    order : array, shape (n,), optional
+        Time of each row; the rows to fit are then those that came before a block of times.
     """
+    if order is not None:
+        return blocks_in_order(y, order, folds, group_codes(groups, len(y)))
     if isinstance(folds, Iterable):
         return _given(folds, len(y))
     truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)

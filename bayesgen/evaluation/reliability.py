@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 from sklearn.metrics import make_scorer
 
 from bayesgen.decision.losses import decide
 from bayesgen.decision.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
+from bayesgen.evaluation.intervals import frequencies
+from bayesgen.tables.groups import group_codes
 
 Strategy = Literal["uniform", "quantile"]
 
@@ -30,7 +31,8 @@ class ReliabilityTable:
         Mean predicted probability of the class, and fraction of rows truly of the class.
     lower, upper : ndarray, shape (K, bins)
         The 95 % Jeffreys interval of the frequency, for independent rows: central quantiles of
-        Beta(hits + 1/2, misses + 1/2), with 0 below no hits and 1 above no misses.
+        Beta(hits + 1/2, misses + 1/2), with 0 below no hits and 1 above no misses. Where rows belong to
+        groups the interval resamples the groups; see `reliability_table`.
     """
 
     edges: Floats
@@ -49,6 +51,7 @@ def reliability_table(
     *,
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
+    groups: ArrayLike | None = None,
 ) -> ReliabilityTable:
     """Return predicted probability and observed frequency, class by class and bin by bin.
 
@@ -62,6 +65,10 @@ def reliability_table(
     strategy : {"uniform", "quantile"}
         Bins of equal width, or of equal total weight in each class. The inner edges of the latter
         are predicted probabilities; since tied ones share a bin, other bins may be empty.
+    groups : array_like, shape (n,), optional
+        Label of what a row belongs to, where rows belong together: a patient, a batch, a day. The intervals
+        then resample groups in place of rows (the Bayesian bootstrap: each group has a random weight), since
+        ten rows of one patient tell less than ten patients. Groups of one row have the intervals of Jeffreys.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def reliability_table(
     (array([2., 1.]), array([0.5, 1. ]))
     """
     t, p = truth_and_probability(y_true, y_proba, labels)
-    return _table(_indicator(t, p), p, bins, strategy, sample_weight)
+    return _table(_indicator(t, p), p, bins, strategy, sample_weight, group_codes(groups, len(t)))
 
 
 def expected_calibration_error(
@@ -206,7 +213,12 @@ def _bin_of(p: Floats, edges: Floats) -> Codes:
 
 
 def _table(
-    event: NDArray[np.bool_], p: Floats, bins: int, strategy: Strategy, sample_weight: ArrayLike | None
+    event: NDArray[np.bool_],
+    p: Floats,
+    bins: int,
+    strategy: Strategy,
+    sample_weight: ArrayLike | None,
+    group: Codes | None = None,
 ) -> ReliabilityTable:
     """Tabulate events (n, m), true or false, against their probabilities p (n, m), in m rows of bins."""
     w, m = weights(sample_weight, len(p)), p.shape[1]
@@ -219,20 +231,9 @@ def _table(
     elif strategy != "uniform":
         raise ValueError(f'strategy must be "uniform" or "quantile"; got {strategy!r}.')
     cell = (_bin_of(p, edges) + bins * np.arange(m)).ravel()
-
-    def total(values: NDArray) -> NDArray:
-        weighted = (w[:, None] * values).ravel()
-        return np.bincount(cell, weights=weighted, minlength=m * bins).reshape(m, bins)
-
-    count, hits = total(np.ones_like(p)), total(event)
-    occupied = np.where(count > 0, count, np.nan)
-    frequency = hits / occupied
-    a, b = hits + 0.5, occupied - hits + 0.5
-    return ReliabilityTable(
-        edges=edges,
-        count=count,
-        probability=total(p) / occupied,
-        frequency=frequency,
-        lower=np.where(frequency == 0, 0.0, betaincinv(a, b, 0.025)),
-        upper=np.where(frequency == 1, 1.0, betaincinv(a, b, 0.975)),
-    )
+    weight = np.repeat(w, m)
+    own = None if group is None else np.repeat(group, m)
+    found = frequencies(event.ravel(), cell, m * bins, weight, own)
+    count, frequency, lower, upper = (values.reshape(m, bins) for values in found)
+    total = np.bincount(cell, weights=weight * p.ravel(), minlength=m * bins).reshape(m, bins)
+    return ReliabilityTable(edges, count, total / np.where(count > 0, count, np.nan), frequency, lower, upper)

@@ -11,6 +11,7 @@ from bayesgen.inspection.labelling import class_given_label, next_labels, unlabe
 from bayesgen.inspection.leave_one_out import loo_given_x
 from bayesgen.inspection.measurement import next_measurement
 from bayesgen.inspection.missing import impute
+from bayesgen.inspection.predict_in_order import predict_in_order
 from bayesgen.inspection.prediction_set import predict_set
 from bayesgen.inspection.probabilities import draw_reliability
 from bayesgen.inspection.typicality import typicality
@@ -25,6 +26,7 @@ __all__ = [
     "loo_given_x",
     "next_labels",
     "next_measurement",
+    "predict_in_order",
     "predict_set",
     "typicality",
     "unlabelled_weight",

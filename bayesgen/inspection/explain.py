@@ -20,6 +20,7 @@ from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables import dates
 from bayesgen.tables.columns import frame_of
+from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels
 
 if TYPE_CHECKING:
@@ -208,8 +209,8 @@ def _plain(value, column: str, of_days):
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def importance(classifier, X, y) -> "pd.DataFrame":
-    r"""Return the growth of the log loss of each row without each column.
+def importance(classifier, X, y, groups=None) -> "pd.DataFrame":
+    r"""Return the growth of the log loss of each row, or of each group of rows, without each column.
 
     .. math:: d_{ij} = \log p(t_i \mid x_i) - \log p(t_i \mid x_{i, -j})
 
@@ -226,13 +227,17 @@ def importance(classifier, X, y) -> "pd.DataFrame":
         Rows, best new ones: on the rows of the fit every column looks better than it is.
     y : array, shape (n,)
         Their classes.
+    groups : array, shape (n,), optional
+        Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Each row is still
+        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see
+        `by_group`.
 
     Returns
     -------
-    DataFrame, shape (n, columns)
-        A row for each row, in nats, with the columns that the classifier uses; a bag of words, and heads with their
-        tosses, are missing together and stand under the name of their block. ``mean()`` is the importance, and
-        ``sem()`` its standard error.
+    DataFrame, shape (n, columns), or (G, columns)
+        A row for each row, or for each of G groups in the order of their first rows, in nats, with the columns that
+        the classifier uses; a bag of words, and heads with their tosses, are missing together and stand under the name
+        of their block. ``mean()`` is the importance, the mean over rows, and ``sem()`` its standard error.
 
     Examples
     --------
@@ -252,6 +257,7 @@ def importance(classifier, X, y) -> "pd.DataFrame":
     _, codes = class_codes(class_labels(y), classifier.classes_)
     if len(codes) != len(frame):
         raise ValueError(f"X has {len(frame)} rows, and y has {len(codes)}")
+    group = group_codes(groups, len(codes))
     at = np.arange(len(frame)), codes
 
     def log_probability(rows):
@@ -264,7 +270,33 @@ def importance(classifier, X, y) -> "pd.DataFrame":
         for column in columns:
             without[column] = frame[column].mask(np.ones(len(frame), dtype=bool))
         worse[name] = whole - log_probability(without)
-    return pd.DataFrame(worse, index=frame.index)
+    return by_group(pd.DataFrame(worse, index=frame.index), group)
+
+
+def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
+    r"""Gather the values of rows by group, so that their mean stays and its error is the one of independent groups.
+
+    .. math:: d_{gj} = m_j + \frac{n_g}{n / G} (m_{gj} - m_j)
+
+    with the means :math:`m_j` over all n rows and :math:`m_{gj}` over the :math:`n_g` rows of group g. Where all groups
+    are of one size this is the mean of the group. In general the mean over groups is the mean over rows, and its
+    standard error is the one of a ratio of sums over groups, as `ModelComparison` has it.
+
+    Parameters
+    ----------
+    worth : DataFrame, shape (n, columns)
+        Values of rows.
+    group : int array, shape (n,), or None
+        Group of each row; None where each stands for itself.
+    """
+    if group is None:
+        return worth
+    import pandas as pd
+
+    place, _ = pd.factorize(group)
+    middle = worth.mean().where(np.isfinite(worth).all(), 0.0)  # an infinite value is left as it is
+    apart = (worth - middle).groupby(place).sum()
+    return apart * (len(apart) / len(worth)) + middle
 
 
 def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:

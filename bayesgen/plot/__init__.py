@@ -10,6 +10,7 @@ from bayesgen.plot.lectures import (
     regression,
     squashing,
 )
+from bayesgen.plot.over_time import calibration_over_time, running_score
 from bayesgen.plot.probability import calibration, confusion, learning_curves, probabilities, reliability
 from bayesgen.plot.questions import column, evidence, importance, members, models
 from bayesgen.plot.regions import (
@@ -27,6 +28,7 @@ __all__ = [
     "beta_densities",
     "boundaries",
     "calibration",
+    "calibration_over_time",
     "class_conditionals",
     "class_probabilities",
     "coin",
@@ -45,5 +47,6 @@ __all__ = [
     "probabilities",
     "regression",
     "reliability",
+    "running_score",
     "squashing",
 ]

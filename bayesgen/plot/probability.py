@@ -28,7 +28,13 @@ _FLOOR = 1e-9  # probabilities beyond are drawn at the edge
 
 
 def reliability(
-    y_true: ArrayLike, probability: ArrayLike, *, bins: int = 10, labels: Labels | None = None, ax: "Axes | None" = None
+    y_true: ArrayLike,
+    probability: ArrayLike,
+    *,
+    bins: int = 10,
+    labels: Labels | None = None,
+    groups: ArrayLike | None = None,
+    ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the frequency with which the most probable class is the true one, against its probability.
 
@@ -47,13 +53,15 @@ def reliability(
         Number of bins of equal width.
     labels : sequence, shape (K,), optional
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
+    groups : array_like, shape (n,), optional
+        Label of what a row belongs to, where rows belong together: the bars then resample groups.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
     right = probability.argmax(1) == truth
-    table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins)
+    table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins, groups=groups)
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
     )

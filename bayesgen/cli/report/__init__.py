@@ -15,6 +15,7 @@ from bayesgen.cli.report.terminal import (
     tell_models,
     tell_result,
     tell_table,
+    tell_times,
 )
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "tell_models",
     "tell_result",
     "tell_table",
+    "tell_times",
     "write",
 ]

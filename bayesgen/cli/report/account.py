@@ -37,6 +37,8 @@ class Account:
         Of the folds and of NUTS.
     command : str
         The command to repeat it.
+    order : str or None
+        The column of times, where each row is predicted from earlier ones.
     """
 
     read: Any
@@ -50,6 +52,12 @@ class Account:
     by_class: ByClass
     seed: int
     command: str
+    order: str | None = None
+
+    @property
+    def source(self) -> "Comparison":
+        """The comparison that has the best model."""
+        return self.result if self.models is None else self.models
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; None in place of NaN and infinite numbers."""
@@ -81,6 +89,11 @@ class Account:
             found["models"] = self.models.table.to_dict(orient="index")
             found["best"], found["remarks"] = self.models.best, self.models.remarks
             found["notes"] += [vars(note) for note in self.models.notes]
+        if self.order is not None:
+            from bayesgen.comparison import over_time
+
+            times = over_time(self.source, self.by_class.name).astype({"begin": str, "end": str})
+            found["order"] = {"column": self.order, "of": self.by_class.name, "periods": times.to_dict("records")}
         return {name: _as_json(own) for name, own in found.items()}
 
     def _inference(self, name: str) -> dict[str, Any]:

@@ -121,15 +121,20 @@ def _number(value: float) -> str:
 
 
 def base_rate(result: "Comparison") -> dict[str, float]:
-    """Return the scores of the frequencies of the classes in the other folds, beside which others are to be read."""
+    """Return the scores of the frequencies of the classes in the other folds, beside which others are to be read.
+
+    Where rows are in the order of time these are the rows that came before the fold.
+    """
     own = np.eye(len(result.classes))[result.y_true]
     p = np.empty(own.shape)
     for fold in range(1, result.folds + 1):
         held = result.fold == fold
-        p[held] = own[~held].mean(0)
+        p[held] = own[~held if result.time is None else result.time < result.time[held].min()].mean(0)
+    seen = result.fold > 0
+    truth, p = result.y_true[seen], p[seen]
     return {
-        "accuracy": evaluation.accuracy(result.y_true, p),
-        "log_loss": evaluation.log_loss(result.y_true, p),
-        "brier_score": evaluation.brier_score(result.y_true, p),
-        "calibration_error": evaluation.expected_calibration_error(result.y_true, p),
+        "accuracy": evaluation.accuracy(truth, p),
+        "log_loss": evaluation.log_loss(truth, p),
+        "brier_score": evaluation.brier_score(truth, p),
+        "calibration_error": evaluation.expected_calibration_error(truth, p),
     }

@@ -17,6 +17,7 @@ FILES = (
     "probabilities.png",
     "models.png",
     "columns.png",
+    "time.png",
     "predictions.csv",
     "posterior.nc",
 )

@@ -114,6 +114,9 @@ def page(account: Account, pictures: Mapping[str, Picture]) -> str:
         shown["probabilities"],
     )
     parts += _section("Calibration", shown["calibration"])
+    if account.order is not None:
+        table = _table("until", words.time_cells(account))
+        parts += _section("Over time", _tag("p", words.of_times(account)), table, shown["time"])
     if "columns" in shown:
         sentence = f"What each column is worth to {model} under the exact posterior, where all others are known:"
         parts += _section("What matters", _tag("p", sentence), shown["columns"])
@@ -170,7 +173,7 @@ def _in_short(account: Account) -> list[str]:
         said.append(
             f"Of {len(table)} models, {best} predicts {target} best on rows that it had not seen: its log loss is "
             f"{top['log_loss']:.3f} ± {top['standard_error']:.3f} a row, and its most probable class is the true one "
-            f"in {top['accuracy']:.1%} of {len(result.y_true)} rows. The frequencies of the classes alone have "
+            f"in {top['accuracy']:.1%} of {(result.fold > 0).sum()} rows. The frequencies of the classes alone have "
             f"{base['log_loss']:.3f} and {base['accuracy']:.1%}."
         )
         sure = 2 * table["difference_error"].to_numpy(float)
@@ -193,12 +196,20 @@ def _in_short(account: Account) -> list[str]:
 
 def _methods(account: Account) -> str:
     result, model = account.result, words.MODELS[account.model]
+    how = (
+        f"by stratified cross-validation with {result.folds} folds (seed {account.seed}): every row was predicted by "
+        "models that had learned from the other folds"
+        if account.order is None
+        else f"in the order of {quoted(account.order)}: every row was predicted by models that had learned from "
+        f"earlier rows, anew before each of {result.folds} blocks (seed {account.seed}); exact posteriors among the "
+        "models were updated within the blocks, too"
+    )
+    which = "rows" if result.group is None else "groups"
     return (
-        f"Class probabilities of {len(result.y_true)} rows were computed with bayesgen and compared by stratified "
-        f"cross-validation with {result.folds} folds (seed {account.seed}): every row was predicted by models that had "
-        f"learned from the other folds. Inferences of {model}: {', '.join(result.probability)}. Standard errors are "
-        "over rows; rows of different folds share most of what they are predicted from, so the errors are somewhat too "
-        "small, and they say nothing of other rows to learn from."
+        f"Class probabilities of {(result.fold > 0).sum()} rows were computed with bayesgen and compared {how}. "
+        f"Inferences of {model}: {', '.join(result.probability)}. Standard errors are over {which}; rows of different "
+        "folds share most of what they are predicted from, so the errors are somewhat too small, and they say nothing "
+        "of other rows to learn from."
     )
 
 

@@ -28,12 +28,14 @@ class Picture:
 
 
 def pictures(result, models, worth) -> dict[str, Picture]:
-    """Draw the pictures of a comparison, by name; of models and columns where there are any."""
+    """Draw the pictures of a comparison, by name; of models, columns and times where there are any."""
     found = {"probabilities": _probabilities(result), "calibration": _calibration(result)}
     if models is not None:
         found["models"] = _models(models)
     if len(worth):
         found["columns"] = _columns(worth)
+    if result.time is not None:
+        found["time"] = _times(result if models is None else models)
     return found
 
 
@@ -128,7 +130,7 @@ def _calibration(result) -> Picture:
     figure, axes = panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         rows = result.learned(name)
-        plot.reliability(result.y_true[rows], result.probability[name][rows], ax=ax)
+        plot.reliability(result.y_true[rows], result.probability[name][rows], groups=_of(result.group, rows), ax=ax)
         ax.set_title(_title(result, name, rows), fontsize=10)
     low = min(ax.get_xlim()[0] for ax in axes)
     for ax in axes:  # which are to be compared
@@ -169,6 +171,32 @@ def _columns(worth) -> Picture:
         "side: to the right of 0 a column helps beside all the others.",
         f"Growth of the log loss where a column is missing: {_listed(mean.to_dict())}.",
     )
+
+
+def _times(result) -> Picture:
+    from bayesgen import plot
+    from bayesgen.comparison import over_time
+
+    figure = make_figure(6.8, 6.4)
+    above, below = figure.subplots(2, 1, sharex=True)
+    plot.running_score(result, ax=above).set(xlabel="")
+    plot.calibration_over_time(result, ax=below)
+    learned = [name for name in result.probability if result.learned(name).any()]
+    best = min(learned, key=lambda name: result.scores(name).log_loss)
+    table = over_time(result, best)
+    losses, right = (", ".join(f"{v:.3f}" for v in table[name]) for name in ("log_loss", "frequency"))
+    return Picture(
+        _png(figure),
+        "Above: the log loss of rows that were predicted from earlier ones, a mean for each period with two standard "
+        "errors on either side; grey lines stand where the models were learned anew. Below: how often the predicted "
+        f"class of {best} was the true one, with 95 % intervals, and the probability that it was given. A log loss "
+        "that rises, and a probability outside its interval, say that what was learned holds no longer.",
+        f"Over time, of {best}: log losses {losses}; the predicted class is right in {right}.",
+    )
+
+
+def _of(values, rows):
+    return None if values is None else values[rows]
 
 
 def _listed(values: Mapping) -> str:

@@ -60,7 +60,9 @@ def tell_gaps(out: Console, read, columns) -> None:
 def tell_result(out: Console, result, folds) -> None:
     """Print the scores of every inference, side by side where the terminal is wide enough, else below each other."""
     if result.folds < folds:
-        say(out, f"{result.folds} folds, not {folds}: the smallest class has no more rows", indent=2)
+        fewer = "folds, not {}: the smallest class has no more rows"
+        fewer = fewer if result.time is None else "blocks, not {}: there are no more times"
+        say(out, f"{result.folds} {fewer.format(folds)}", indent=2)
     _print_rows(out, "inference", words.inference_cells(result))
     for line in words.of_inferences(result):
         out.print(Text(visible(line)), overflow="fold")
@@ -85,6 +87,13 @@ def tell_importance(out: Console, worth, model: str) -> None:
     """Print the columns that help a model."""
     for line in words.of_columns(worth, model):
         out.print(Text(visible(line)), overflow="fold")
+
+
+def tell_times(out: Console, account) -> None:
+    """Print the scores over time of what predicts best, where rows were predicted from earlier ones."""
+    if account.order is not None:
+        say(out, words.of_times(account))
+        _print_rows(out, "until", words.time_cells(account))
 
 
 def tell_evidence(out: Console, told) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.cli.report.classes import base_rate
 from bayesgen.core.errors import counted, named, quoted, several
+from bayesgen.tables.times import as_text
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
 
@@ -96,6 +97,33 @@ def of_columns(worth, model: str) -> Iterator[str]:
         yield f"{where} these clearly help {name}: {named(sure.index)}."
     else:
         yield f"{where} none clearly helps {name}."
+
+
+def of_times(account) -> str:
+    """Say what was predicted from what, where rows are in the order of time."""
+    result = account.result
+    first = as_text(result.time[result.fold > 0].min())
+    return (
+        f"Over time, {account.by_class.name}: by the order of {quoted(account.order)} each row from earlier rows, from "
+        f"{first} on, when every class has two; learned anew before each of {result.folds} blocks."
+    )
+
+
+def time_cells(account) -> dict[str, dict[str, str]]:
+    """Return the scores of what predicts best by the end of each period, and by heading."""
+    from bayesgen.comparison import over_time
+
+    return {
+        as_text(row["end"]): {
+            "rows": str(row["rows"]),
+            "log\nloss": f"{row['log_loss']:.4f}",
+            "std.\nerror": f"{row['standard_error']:.4f}",
+            "mean\nprobability": f"{row['probability']:.4f}",
+            "right": f"{row['frequency']:.4f}",
+            "95 % interval": f"{row['lower']:.3f} to {row['upper']:.3f}",
+        }
+        for row in over_time(account.source, account.by_class.name).to_dict("records")
+    }
 
 
 _HEADINGS = {
