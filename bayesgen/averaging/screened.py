@@ -29,6 +29,7 @@ _LEARN = 5000  # rows to learn from
 _GAUSSIANS = (("full", 8.0, 0.1, 0.4), ("shared", 8.0, 0.1), ("diagonal", 8.0, 0.1))
 _CATEGORIES = (("independent", 1.0), ("one parent", 1.0))
 _STRENGTH = 0.3  # of the softmax regression
+_KINDS = ("gaussian", "category", "softmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +40,14 @@ class ScreenedMember(Member):
     ----------
     columns : int
         How many columns it takes.
-    numbers : GaussianMember or None
-    categories : CategoryMember or None
+    gaussian : GaussianMember or None
+    category : CategoryMember or None
     softmax : SoftmaxMember or None
     """
 
     columns: int
-    numbers: GaussianMember | None = None
-    categories: CategoryMember | None = None
+    gaussian: GaussianMember | None = None
+    category: CategoryMember | None = None
     softmax: SoftmaxMember | None = None
 
     @property
@@ -84,7 +85,7 @@ class ScreenedMember(Member):
 
     def settings(self):
         """Return the number of columns and the entries of the members on them."""
-        own = (part for part in (self.numbers, self.categories, self.softmax) if part is not None)
+        own = (part for part in (self.gaussian, self.category, self.softmax) if part is not None)
         entries = {name: value for part in own for name, value in part.settings().items()}
         return entries | {"kind": "screened", "columns": self.columns}
 
@@ -100,9 +101,9 @@ class ScreenedMembers(Together):
         Places of the columns, ascending; those of categories counted from D.
     dim : int
         D, the numbers of the table.
-    numbers : FittedView or None
+    gaussian : FittedView or None
         The members of the numbers, if any number was chosen.
-    categories : CategoryMembers or None
+    category : CategoryMembers or None
         Those of the categories, likewise.
     softmax : LogisticMembers or None
         The softmax regressions.
@@ -113,8 +114,8 @@ class ScreenedMembers(Together):
     members: tuple[ScreenedMember, ...]
     chosen: np.ndarray
     dim: int
-    numbers: FittedView | None
-    categories: CategoryMembers | None
+    gaussian: FittedView | None
+    category: CategoryMembers | None
     softmax: LogisticMembers | None
     classes: int
 
@@ -122,7 +123,7 @@ class ScreenedMembers(Together):
     def of(cls, members, chosen, training: Training) -> "ScreenedMembers":
         """Fit members to the chosen columns."""
         dim, some = training.rows.x.shape[1], training.on(chosen)
-        kinds = ([getattr(m, name) for m in members] for name in ("numbers", "categories", "softmax"))
+        kinds = ([getattr(member, name) for member in members] for name in _KINDS)
         numbers, categories, softmax = (tuple(dict.fromkeys(m for m in own if m is not None)) for own in kinds)
         view = counts = regressions = None
         if numbers and some.rows.x.shape[1]:
@@ -150,9 +151,9 @@ class ScreenedMembers(Together):
 
     @functools.cached_property
     def _parts(self) -> list[tuple[Together, np.ndarray]]:
-        """The fitted members of numbers, categories and softmax, and the place of each member's among them, or -1."""
+        """The fitted members of each kind, and the place of each member's among them, or -1."""
         result = []
-        for name in ("numbers", "categories", "softmax"):
+        for name in _KINDS:
             if (part := getattr(self, name)) is not None:
                 own = list(part.members)
                 wanted = [getattr(member, name) for member in self.members]
