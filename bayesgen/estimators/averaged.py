@@ -89,9 +89,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         The members that take part. "generative" are those that have a density of a row, which questions about missing
         entries, typicality and new rows need. A list is the pool of "all", "generative", names of families ("gaussian",
         "mixture", the Gaussians in several components per class, which take much of the time, "category", "softmax",
-        "screened", "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with ``predict_proba``: it is
-        cloned, judged by five folds of rows and fitted to all, gets the rows as they are given (others are rebuilt in
-        the same types), and ``sample_weight`` where it takes one. Its settings are set as ``name__setting``.
+        "screened", "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with
+        ``predict_proba``: it is cloned, judged by five folds of rows and fitted to all, gets the rows as they are given
+        (others are rebuilt in the same types), and ``sample_weight`` where it takes one. Its settings are set as
+        ``name__setting``.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
