@@ -11,7 +11,8 @@ from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.member import Member
 from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.averaging.outside import OutsideMember
-from bayesgen.averaging.softmax import SoftmaxMember
+from bayesgen.averaging.screened import ScreenedMember
+from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 from bayesgen.core.registry import earlier
 
 FAMILIES: list[type[Member]] = [
@@ -19,6 +20,7 @@ FAMILIES: list[type[Member]] = [
     MixtureMember,
     CategoryMember,
     SoftmaxMember,
+    ScreenedMember,
     ForestMember,
     BoostedMember,
     OutsideMember,
@@ -74,6 +76,12 @@ def chosen(members, reserved=()) -> list[type[Member]]:
         seen.add(name)
     union = set().union(*(pools[own] for own in wanted if isinstance(own, str)), {OutsideMember} if seen else set())
     return [family for family in FAMILIES if family in union]
+
+
+@earlier("LogisticMembers")
+def of_softmax_members(read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of `LogisticMembers` from those in a file in which the strengths were always the same."""
+    return {"members": tuple(map(SoftmaxMember, STRENGTHS)), **read}
 
 
 _OF_0_2_0 = ("numeric", "categorical", "discriminative")

@@ -22,7 +22,6 @@ from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import Leaves
-from bayesgen.averaging.member import Product
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 
@@ -264,8 +263,7 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
     left = LeftOut(density, log_prior, rows_left, split.scored, least)
     whole = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
     prior = stack.prior_mass(members, rows.effective(data.weight, data.group))
-    expected = temper.expected_exponent(width, left.count)
-    mode = np.array([expected if isinstance(member, Product) or member.generative else 1.0 for member in members])
+    mode = np.array([member.expected_exponent(width, left.count) for member in members])
     if method == "evidence":
         exponents = np.ones(len(members))
         log_weight = average.log_evidence(members, parts, whole) + np.log(prior)

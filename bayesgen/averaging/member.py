@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from bayesgen.averaging.rows import HeldOut, Rows, without_entries
+from bayesgen.averaging.temper import expected_exponent
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
@@ -100,6 +101,10 @@ class Member(Record, abc.ABC):
     def seconds(cls, group: tuple[Self, ...], rows: Rows) -> float:
         """Estimate the seconds to leave out one row; used only for families that subtract."""
         return 0.0
+
+    def expected_exponent(self, columns: int, rows: float) -> float:
+        """Return the exponent to expect of the member on a table of so many columns and independent rows."""
+        return expected_exponent(columns, rows) if self.generative else 1.0
 
     def settings(self) -> Mapping[str, Any]:
         """Return the entries of the member in a summary, by column."""
@@ -203,6 +208,10 @@ class Product(NamedTuple):
     def mass(self) -> float:
         """Prior weight of the family: 1, and a fifth for the base rate."""
         return 0.2 if self == (None, None, ()) else 1.0
+
+    def expected_exponent(self, columns: int, rows: float) -> float:
+        """Return the exponent to expect of a density of so many columns."""
+        return expected_exponent(columns, rows)
 
     def settings(self) -> Mapping[str, Any]:
         """Return the entries of the members and leaves in a summary."""

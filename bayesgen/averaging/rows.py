@@ -78,6 +78,11 @@ class Rows:
         own = {name: getattr(self, name) for name in ("x", "c", "codes", "group", "e")}
         return replace(self, weight=weight, **{name: taken(v, places) for name, v in own.items()})
 
+    def columns(self, numbers, categories) -> "Rows":
+        """Return some columns of numbers and of categories, without entries of leaves."""
+        levels = tuple(self.levels[j] for j in categories)
+        return replace(self, x=self.x[:, numbers], c=self.c[:, categories], levels=levels, e=None)
+
     def units(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the place of each row, (n,), among the rows or groups in order, and the class of each of these.
 

@@ -14,7 +14,7 @@ It is the mode of `LogisticRegression` with the same prior. Newton's method, whi
 times as long as L-BFGS where classes times columns are hundreds (digits, splice), and gains nothing where they are few.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -57,9 +57,7 @@ class SoftmaxMember(Member):
     @classmethod
     def fit(cls, groups, training):
         """Find the coefficients of each strength, starting from the strength before."""
-        rows = training.rows
-        table = rows.x, rows.c, rows.levels, rows.codes, rows.classes, rows.weight
-        return [LogisticMembers.of(*table, training.bend) for _ in groups]
+        return [LogisticMembers.of(group, training) for group in groups]
 
     @classmethod
     def fit_and_leave_out(cls, groups, training, out, fold):
@@ -75,6 +73,8 @@ class LogisticMembers(Together):
 
     Attributes
     ----------
+    members : tuple of SoftmaxMember
+        The strengths.
     warp : Warp
         The transformation of the numeric columns.
     centre, scale : array, shape (D,)
@@ -87,6 +87,7 @@ class LogisticMembers(Together):
         Log class frequencies.
     """
 
+    members: tuple[SoftmaxMember, ...]
     warp: Warp
     centre: np.ndarray
     scale: np.ndarray
@@ -94,35 +95,31 @@ class LogisticMembers(Together):
     coefficients: np.ndarray
     log_prior: np.ndarray
 
-    @property
-    def members(self) -> tuple[SoftmaxMember, ...]:  # type: ignore[override]  # always the same
-        """One member of each strength."""
-        return tuple(map(SoftmaxMember, STRENGTHS))
-
     @classmethod
-    def of(cls, x, c, levels, codes, classes: int, weight, bend: bool) -> "LogisticMembers":
-        """Learn from numbers (n, D), categories (n, F), classes and weights."""
-        warp = Warp.learn(x, codes, classes, weight, bend)
-        y, seen = warp.forward(x), ~np.isnan(x)
+    def of(cls, members, training) -> "LogisticMembers":
+        """Learn from the rows of a training, each strength from the one before."""
+        rows, warp, y = training.rows, training.warp, training.bent
+        codes, classes, weight, seen = rows.codes, rows.classes, rows.weight, ~np.isnan(rows.x)
         w = np.where(seen, weight[:, None], 0.0)
         total = np.maximum(w.sum(0), 1e-300)
         centre = (w * np.where(seen, y, 0.0)).sum(0) / total
         variance = (w * np.where(seen, y - centre, 0.0) ** 2).sum(0) / total
         scale = np.where(variance > 1e-14, np.sqrt(variance), 1.0)
         log_prior = log_frequencies(codes, weight, classes)
-        self = cls(warp, centre, scale, np.asarray(levels, int), np.empty(0), log_prior)
-        z = self._columns(x, c)
+        self = cls(members, warp, centre, scale, np.asarray(rows.levels, int), np.empty(0), log_prior)
+        z = self._columns(rows.x, rows.c)
         found, start = [], np.zeros((classes, z.shape[1]))
-        for strength in STRENGTHS:
-            start = _fit(z, codes, weight, strength, start)
+        for member in members:
+            start = _fit(z, codes, weight, member.strength, start)
             found.append(start)
-        return cls(warp, centre, scale, self.levels, np.stack(found), log_prior)
+        return replace(self, coefficients=np.stack(found))
 
     def claims(self, dim, levels, classes):
         """Yield the categories and the shapes of the arrays; see `Together.claims`."""
         yield from self.warp.claims(dim)
+        yield "a softmax member is none", all(member.strength > 0 for member in self.members), None
         yield "the softmax members have other categories than schema_", self.levels.tolist() == list(levels), None
-        shape = (len(STRENGTHS), classes, 1 + dim + sum(levels))
+        shape = (len(self.members), classes, 1 + dim + sum(levels))
         shapes = {"centre": (dim,), "scale": (dim,), "coefficients": shape, "log_prior": (classes,)}
         for name, shape in shapes.items():
             yield f"the softmax members have no {name} of {shape}", getattr(self, name), shape

@@ -69,6 +69,8 @@ class Training:
         Seed of random draws.
     given : Given, optional
         The rows to learn from as the user gave them, each of those that are identical.
+    known : Warp, optional
+        The bends of the columns, where they are known.
     """
 
     rows: Rows
@@ -76,13 +78,35 @@ class Training:
     bend: bool = True
     seed: int = 0
     given: Given | None = None
+    known: Warp | None = None
 
     def without(self, places) -> "Training":
-        """Return the training on all rows but some, and but the rows of their groups."""
+        """Return the training on all rows but some, and but the rows of their groups; of few rows the same each time.
+
+        Families that are fitted without the same rows then share what is derived from the rest.
+        """
+        key = np.asarray(places).tobytes()
+        if key in self._rests:
+            return self._rests[key]
         gone, group = np.isin(np.arange(len(self.rows)), places), self.rows.group
         rest = np.flatnonzero(~gone if group is None else ~np.isin(group, group[gone]))
         rows, given = self.rows.take(rest), None if self.given is None else self.given.rows(rest)
-        return Training(rows, rows, self.bend, self.seed, given)
+        result = Training(rows, rows, self.bend, self.seed, given)
+        if (1 + len(self._rests)) * rows.x.size <= _KEPT:
+            self._rests[key] = result
+        return result
+
+    @functools.cached_property
+    def _rests(self) -> "dict[bytes, Training]":
+        return {}
+
+    def on(self, columns) -> "Training":
+        """Return the training on some columns, without leaves; those of categories are counted from D."""
+        dim = self.rows.x.shape[1]
+        numbers, categories = columns[columns < dim], columns[columns >= dim] - dim
+        rows = self.rows.columns(numbers, categories)
+        summed = rows if self.summed is self.rows else self.summed.columns(numbers, categories)
+        return Training(rows, summed, self.bend, self.seed, known=self.warp.take(numbers))
 
     def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":
         """Return the training on a stratified sample with the rows at some places, and their places in it."""
@@ -96,6 +120,8 @@ class Training:
     @functools.cached_property
     def warp(self) -> Warp:
         """The bends of the columns."""
+        if self.known is not None:
+            return self.known
         rows = self.rows
         return Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
 
@@ -105,18 +131,19 @@ class Training:
         rows = self.rows
         if finite(self.summed.x):
             return None
-        return Filling.learn(self._bent, ~np.isnan(rows.x), rows.codes, rows.classes, rows.weight)
+        return Filling.learn(self.bent, ~np.isnan(rows.x), rows.codes, rows.classes, rows.weight)
 
     @functools.cached_property
-    def _bent(self) -> np.ndarray:
+    def bent(self) -> np.ndarray:
+        """The rows to learn from, bent, (n, D), NaN where missing."""
         return self.warp.forward(self.rows.x)
 
     @functools.cached_property
     def complete(self) -> np.ndarray:
         """The rows to learn from, bent and completed, (n, D)."""
         if self.filling is None:
-            return self._bent
-        return self.filling.complete(self._bent, ~np.isnan(self.rows.x), self.rows.codes)[0]
+            return self.bent
+        return self.filling.complete(self.bent, ~np.isnan(self.rows.x), self.rows.codes)[0]
 
     @property
     def parts(self) -> Iterable[Bent]:

@@ -69,8 +69,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
     under priors of several strengths; as mixtures of 2 to 8 of these; as categories that are independent or depend on
     one another; as products of both for mixed tables; and by the class prior alone. Beside them stand penalised softmax
-    regressions, and, for classes that begin at a threshold or follow rules, a random forest and, from 200 rows on,
-    boosted trees. Numeric columns are bent towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
+    regressions; from six columns on, "screened" members, which take only the columns that separate the classes best;
+    and, for classes that begin at a threshold or follow rules, a random forest and, from 200 rows on, boosted trees.
+    Numeric columns are bent towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
 
     A column, or a block of columns, may have a leaf of its own, which is then a factor of every generative member.
 
@@ -87,9 +88,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         The members that take part. "generative" are those that have a density of a row, which questions about missing
         entries, typicality and new rows need. A list is the pool of "all", "generative", names of families ("gaussian",
         "mixture", the Gaussians in several components per class, which take much of the time, "category", "softmax",
-        "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with ``predict_proba``: it is
-        cloned, judged by five folds of rows and fitted to all, gets the rows as they are given (others are rebuilt in
-        the same types), and ``sample_weight`` where it takes one. Its settings are set as ``name__setting``.
+        "screened", "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with
+        ``predict_proba``: it is cloned, judged by five folds of rows and fitted to all, gets the rows as they are given
+        (others are rebuilt in the same types), and ``sample_weight`` where it takes one. Its settings are set as
+        ``name__setting``.
     class_concentration : float or array, shape (K,), default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), optional
@@ -407,10 +409,11 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Returns
         -------
         DataFrame
-            A row for each member, with the columns "kind" (generative, softmax, forest, boosted, base rate),
-            "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "leaves"
-            (the most of a boosted tree, or the names of the columns with leaves of their own), "exponent", "weight",
-            "share", the weight of all members of its family, and "log score", the mean over rows left out.
+            A row for each member, with the columns "kind" (generative, softmax, screened, forest, boosted, base rate),
+            "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength",
+            "columns" (how many a screened member takes), "leaves" (the most of a boosted tree, or the names of the
+            columns with leaves of their own), "exponent", "weight", "share", the weight of all members of its family,
+            and "log score", the mean over rows left out.
         """
         check_is_fitted(self)
         return members(self)

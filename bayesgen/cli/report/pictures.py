@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import several
+from bayesgen.numerics.pieces import taken
 
 _WIDTH = 4.8  # inches of a picture in a page: shrunk to a telephone its text can still be read
 _AROUND = 6  # pixels of paper around a panel
@@ -130,7 +131,7 @@ def _calibration(result) -> Picture:
     figure, axes = panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         rows = result.learned(name)
-        plot.reliability(result.y_true[rows], result.probability[name][rows], groups=_of(result.group, rows), ax=ax)
+        plot.reliability(result.y_true[rows], result.probability[name][rows], groups=taken(result.group, rows), ax=ax)
         ax.set_title(_title(result, name, rows), fontsize=10)
     low = min(ax.get_xlim()[0] for ax in axes)
     for ax in axes:  # which are to be compared
@@ -185,18 +186,14 @@ def _times(result) -> Picture:
     best = min(learned, key=lambda name: result.scores(name).log_loss)
     table = over_time(result, best)
     losses, right = (", ".join(f"{v:.3f}" for v in table[name]) for name in ("log_loss", "frequency"))
-    return Picture(
-        _png(figure),
+    return _picture(
+        figure,
         "Above: the log loss of rows that were predicted from earlier ones, a mean for each period with two standard "
         "errors on either side; grey lines stand where the models were learned anew. Below: how often the predicted "
         f"class of {best} was the true one, with 95 % intervals, and the probability that it was given. A log loss "
         "that rises, and a probability outside its interval, say that what was learned holds no longer.",
         f"Over time, of {best}: log losses {losses}; the predicted class is right in {right}.",
     )
-
-
-def _of(values, rows):
-    return None if values is None else values[rows]
 
 
 def _listed(values: Mapping) -> str:
