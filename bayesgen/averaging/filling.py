@@ -63,7 +63,7 @@ class Sums:
         if added:
             classes = classes + np.bincount(codes, minlength=len(classes))
         if view is not None:
-            own = moments(view.view.warp.forward(x), group, len(view.view.owner), vector=True)
+            own = moments(view.view.warp.forward(x), group, len(view.view.owner), vector=not view.view.wide)
             view = replace(view, statistics=view.statistics + own if added else own)
         if part is not None:
             own = CategoryMembers.of(c, part.levels, codes, len(classes), np.ones(len(c)))

@@ -110,6 +110,8 @@ class Member(Record, abc.ABC):
 class Together(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
 
+    drawn: ClassVar[bool] = True  # False if neither parameters nor rows can be drawn under the members
+
     members: tuple[Any, ...]
 
     @abc.abstractmethod

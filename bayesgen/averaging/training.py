@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.gaps import Filling, Missing
+from bayesgen.averaging.gaps import WIDE, Filling, Missing
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
@@ -121,7 +121,7 @@ class Training:
     @property
     def parts(self) -> Iterable[Bent]:
         """The rows to sum, bent, in pieces."""
-        small = len(self.summed) * self.summed.x.shape[1] ** (1 if self.filling is None else 2) <= _KEPT
+        small = len(self.summed) * _cells(self.summed, self.filling) <= _KEPT
         return self._parts if small else bent(self.summed, self.warp, self.filling)
 
     @functools.cached_property
@@ -132,9 +132,15 @@ class Training:
 def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
     """Yield rows bent and completed, in pieces."""
     kind, weight = np.min_scalar_type(rows.classes - 1), None if (rows.weight == 1).all() else rows.weight
-    for part in pieces(len(rows), rows.x.shape[1] ** (1 if filling is None else 2)):
+    for part in pieces(len(rows), _cells(rows, filling)):
         order = np.argsort(rows.codes[part].astype(kind), kind="stable") + part.start  # for `assign`
         y, own, missing = warp.forward(rows.x[order]), rows.codes[order], None
         if filling is not None:
             y, missing = filling.complete(y, ~np.isnan(y), own)
         yield Bent(y, own, None if weight is None else weight[order], missing)
+
+
+def _cells(rows: Rows, filling: Filling | None) -> int:
+    """Return the entries that a bent row takes, with the covariances of its gaps."""
+    dim = rows.x.shape[1]
+    return dim if filling is None or dim > WIDE else dim**2

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging import components
-from bayesgen.averaging.gaps import Filling
+from bayesgen.averaging.gaps import WIDE, Filling
 from bayesgen.averaging.member import Together
-from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density, log_density_far
 from bayesgen.averaging.training import Bent, Training, bent
@@ -67,25 +67,40 @@ class View(Record):
         return int(self.owner[-1]) + 1
 
     @property
+    def wide(self) -> bool:
+        """True if columns are more than are modelled together here."""
+        return len(self.warp.power) > WIDE
+
+    @property
     def count(self) -> int:
         """Largest number of components in a class."""
         return int(np.bincount(self.owner).max())
 
     def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
-        """Return the moments of the groups, (G, D, D); ``parts`` holds the rows already bent, if at hand."""
-        groups = len(self.owner)
+        """Return the moments of the groups; ``parts`` holds the rows already bent, if at hand.
+
+        They are matrices, (G, D, D), of up to `WIDE` columns, and by column, (G, D), of more, which are independent.
+        """
+        groups, vector = len(self.owner), not self.wide
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
-            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=True))
+            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=vector))
         result: Any = None
         for part in bent(rows, self.warp, self.filling) if parts is None else parts:
             group = components.assign(part.y, part.codes, self.centres, self.owner)
             if part.missing is None:
-                more = moments(part.y, group, groups, part.weight, vector=True)
+                more = moments(part.y, group, groups, part.weight, vector=vector)
             else:
                 more = part.missing.moments(part.y, group, groups, part.weight)
             result = more if result is None else result + more
         return result
+
+    def completed(self, rows: Rows):
+        """Return bent rows, completed, and the covariances of what was missing, or None."""
+        y, seen = self.read(rows.x)
+        if self.filling is None or seen is None:  # there is a filling if a row of the fit has a gap
+            return y, None
+        return self.filling.complete(y, seen, rows.codes)
 
     def read(self, x):
         """Return the bent rows, 0 where missing, and a mask of the entries that are not, or None if none is missing."""
@@ -103,7 +118,7 @@ class FittedView(Together):
     members : tuple of GaussianMember or MixtureMember
         Members that differ in kappa alone stand side by side.
     statistics : Moments
-        Moments of the groups, (G, D, D).
+        Moments of the groups; see `View.sum_rows`.
     """
 
     view: View
@@ -124,8 +139,17 @@ class FittedView(Together):
     @property
     def near(self) -> bool:
         """Tell if the squares of all rows that were summed stay within float64."""
-        squares = np.diagonal(self.statistics.scatter, axis1=1, axis2=2)
-        return bool((np.abs(self.statistics.mean) <= FAR).all() and (squares <= FAR**2).all())
+        return bool((np.abs(self.statistics.mean) <= FAR).all() and (self.squares <= FAR**2).all())
+
+    @property
+    def n(self) -> np.ndarray:
+        """Weight of each group, (G,)."""
+        return weights(self.statistics)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Sums of squares of each group and column, (G, D)."""
+        return squares(self.statistics)
 
     @functools.cached_property
     def reference(self) -> Reference:
@@ -135,7 +159,7 @@ class FittedView(Together):
     @functools.cached_property
     def log_share(self) -> np.ndarray:
         """Log probability of each group within its class, (G,)."""
-        n = self.statistics.n + 1
+        n = self.n + 1
         return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
 
     def claims(self, dim, levels, classes):
@@ -147,10 +171,16 @@ class FittedView(Together):
         yield from view.warp.claims(dim)
         if view.filling is not None:
             yield "the means that gaps are completed from", view.filling.mean, (classes, dim)
-            yield "the covariance that gaps are completed from", view.filling.covariance, (dim, dim)
+            yield (
+                "the covariance that gaps are completed from",
+                view.filling.covariance,
+                (dim,) if view.wide else (dim, dim),
+            )
         groups = len(owner)
         yield "the centres of the groups", view.centres, (groups, dim)
-        for name, shape in {"n": (groups,), "mean": (groups, dim), "scatter": (groups, dim, dim)}.items():
+        last = () if view.wide else (dim,)
+        sizes = {"n": (groups, dim) if view.wide else (groups,), "mean": (groups, dim), "scatter": (groups, dim, *last)}
+        for name, shape in sizes.items():
             yield f"the moments have no {name} of {shape}", getattr(moments, name), shape
         yield "the groups have weights below 0", (moments.n >= 0).all(), None
         yield "a member is none", all(member.proper for member in self.members), None
@@ -204,10 +234,11 @@ class FittedView(Together):
         whole = seen.all(1)
         kinds, order, _ = grouped_patterns(seen[~whole])
         alike = len(order) >= _ALIKE * len(kinds) or len(kinds) == 1
-        holes = np.flatnonzero(~whole)
+        holes, dim, groups = np.flatnonzero(~whole), y.shape[1], len(self.view.owner)
+        cells = dim * groups if self.view.wide else (dim + groups) ** 2
         if not alike:
             members = [self.members[m] for m in used]
-            for part in pieces(len(holes), (y.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+            for part in pieces(len(holes), cells, _CELLS):
                 own = holes[part]
                 density = log_density(members, self.reference, y[own], seen[own])
                 result[:, :, own] = self.mix(density, self.log_share, 2).swapaxes(1, 2)
@@ -233,10 +264,10 @@ class FittedView(Together):
         leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows.
         """
         y, seen = self.view.read(held.rows.x)
-        gone, _ = self._completed(held.gone)
+        gone, _ = self.view.completed(held.gone)
         group = components.assign(gone, held.gone.codes, self.view.centres, self.view.owner)
         weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
-        large = (self.statistics.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
+        large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
         result = np.empty((len(self.members), len(y), self.view.classes))
         if large.any():
             own = None if seen is None or seen[large].all() else seen[large]
@@ -244,7 +275,9 @@ class FittedView(Together):
         others = np.flatnonzero(~large)
         others = others[np.argsort(held.at[others], kind="stable")]
         cells = (y.shape[1] + len(self.view.owner)) ** 2
-        if not held.single:
+        if self.view.wide:
+            cells = y.shape[1] * len(self.view.owner)
+        elif not held.single:
             cells += len(self.view.owner) * y.shape[1] ** 2
         for part in pieces(len(others), cells, _CELLS):
             here = others[part]
@@ -264,21 +297,14 @@ class FittedView(Together):
             result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
         return result
 
-    def _completed(self, rows: Rows):
-        """Return bent rows, completed, and the covariances of what was missing, or None."""
-        y, seen = self.view.read(rows.x)
-        if self.view.filling is None or seen is None:  # there is a filling if a row of the fit has a gap
-            return y, None
-        return self.view.filling.complete(y, seen, rows.codes)
-
     def _leaving(self, held: HeldOut) -> Moments:
         """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""
-        y, missing = self._completed(held.gone)
+        y, missing = self.view.completed(held.gone)
         count, departures = len(self.view.owner), int(held.leaves.max()) + 1
         group = components.assign(y, held.gone.codes, self.view.centres, self.view.owner)
         place, size = held.leaves * count + group, departures * count
         if missing is None:
-            flat = moments(y, place, size, held.gone.weight, vector=True)
+            flat = moments(y, place, size, held.gone.weight, vector=not self.view.wide)
         else:
             flat = missing.moments(y, place, size, held.gone.weight)
         shape = departures, count

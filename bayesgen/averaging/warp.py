@@ -22,7 +22,9 @@ from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments
 
 FAR = 1e100  # bent: squares of nearer values, times any precision, stay below 1e250, the border in `students.whiten`
+_FIELDS = ("location", "scale", "power")
 _GRID = np.linspace(0.0, 2.0, 21)
+_COLUMNS = 128  # bent at a time: more leave the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,10 @@ class Warp(Record):
     @classmethod
     def learn(cls, x, codes, classes: int, weight, bend: bool = True) -> "Warp":
         """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only."""
+        if x.shape[1] > _COLUMNS:
+            starts = range(0, x.shape[1], _COLUMNS)
+            parts = [cls.learn(x[:, i : i + _COLUMNS], codes, classes, weight, bend) for i in starts]
+            return cls(*(np.concatenate([getattr(own, name) for own in parts]) for name in _FIELDS))
         seen = ~np.isnan(x)
         w = np.where(seen, weight[:, None], 0.0)
         total = w.sum(0)
@@ -79,7 +85,7 @@ class Warp(Record):
 
     def claims(self, dim: int):
         """Yield the conditions on a transformation of ``dim`` columns; see `Together.claims`."""
-        for name in ("location", "scale", "power"):
+        for name in _FIELDS:
             yield f"the bend of the columns has no {name} of each", getattr(self, name), (dim,)
         yield "the bend is none", (self.scale > 0).all() and (self.power >= 0).all() and (self.power <= 2).all(), None
 
@@ -111,8 +117,10 @@ class Warp(Record):
 
     def moments(self, statistics: Moments) -> Moments:
         """Return the moments of standardised columns, none of them bent, from the moments of the columns as given."""
-        scatter = statistics.scatter / (self.scale[:, None] * self.scale)
-        mean = np.where(statistics.n[:, None] > 0, (statistics.mean - self.location) / self.scale, 0.0)
+        vector = statistics.vector
+        scatter = statistics.scatter / (self.scale[:, None] * self.scale if vector else self.scale**2)
+        n = statistics.n[:, None] if vector else statistics.n
+        mean = np.where(n > 0, (statistics.mean - self.location) / self.scale, 0.0)
         return Moments(statistics.n, mean, scatter)
 
     def log_slope(self, x) -> np.ndarray:
