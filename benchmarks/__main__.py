@@ -24,6 +24,7 @@ NAMES = (
     "labels",
     "quality",
     "order",
+    "wide",
 )
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 

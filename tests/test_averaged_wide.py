@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_t
+from sklearn.base import clone
 
+from bayesgen import AveragedClassifier, inspection, load
+from bayesgen.averaging import softmax
 from bayesgen.averaging.gaussian import KAPPAS, GaussianMember
 from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.training import Training
 from bayesgen.averaging.views import FittedView
 from bayesgen.averaging.wide import WideView
+from bayesgen.numerics import checks
 
 MEMBERS = tuple(
     GaussianMember(structure, rho, kappa, shrinkage)
@@ -78,3 +83,85 @@ def test_a_row_that_holds_all_of_the_spread_leaves_without_loss_of_digits():
     left = WideView.fit(MEMBERS, Training(rest, rows, bend=False)).left_out(held)
     anew = both(Training(rest, rest, bend=False))[1].log_density(held.rows.x, held.rows.c, EVERY)
     np.testing.assert_allclose(left, anew, rtol=1e-9)
+
+
+# -- as members of an average
+
+
+def wide_table(n=36, dim=150, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return rng.normal(size=(n, dim)) + (rng.normal(size=(3, dim)) * (np.arange(dim) < 40))[y], y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = wide_table()
+    return AveragedClassifier(members=["gaussian", "softmax"]).fit(X[:30], y[:30])
+
+
+def test_wide_gaussians_take_part_and_answer_questions(fitted, tmp_path):
+    X, y = wide_table()
+    table = fitted.summary()
+    assert {"full", "shared", "diagonal", "shared diagonal"} <= {*table["covariance"].dropna()}
+    assert table.loc[table["covariance"].isin(["full", "shared"]), "weight"].sum() > 0.3
+    assert fitted.score(X[30:], y[30:]) == 1
+    fitted.save(tmp_path / "wide.nc")
+    np.testing.assert_array_equal(load(tmp_path / "wide.nc").predict_proba(X), fitted.predict_proba(X))
+    gone = X[30:32].copy()
+    gone[0], gone[1, 5] = np.nan, np.nan
+    probability = fitted.predict_proba(gone)
+    np.testing.assert_allclose(probability[0], 1 / 3, rtol=1e-9)  # a row without entries has the class prior
+    assert np.isfinite(inspection.impute(fitted, gone)).all() and fitted.sample(3)[0].shape == (3, 150)
+    assert fitted.predict_proba_interval(X[30:]).shape == (6, 3, 2)
+    total = np.exp(fitted.explain(gone[1:]).sum("term").values)
+    np.testing.assert_allclose(total / total.sum(), probability[1:], rtol=1e-9)
+    assert np.nanmax(inspection.next_measurement(fitted, gone[1:])) >= 0
+    families = {own.attrs.get("family") for own in fitted.to_arviz().children.values()}
+    assert not families & {"full", "shared"}  # their parameters are too many to be drawn
+
+
+def test_order_of_columns_and_names_of_classes_change_nothing(fitted):
+    X, y = wide_table()
+    other = np.random.default_rng(1).permutation(150)
+    again = AveragedClassifier(members=["gaussian", "softmax"]).fit(X[:30][::-1, other], 2 - y[:30][::-1])
+    np.testing.assert_allclose(again.predict_proba(X[:, other])[:, ::-1], fitted.predict_proba(X), rtol=1e-6, atol=1e-7)
+
+
+def test_a_weight_of_two_is_two_rows_and_a_group_leaves_as_a_whole():
+    X, y = wide_table(24, 120)
+    weight = 1 + np.arange(24) % 2
+    base = AveragedClassifier(members=["gaussian"])
+    twice = clone(base).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict_proba(X)
+    np.testing.assert_allclose(clone(base).fit(X, y, weight).predict_proba(X), twice, atol=1e-8)
+    siblings = np.repeat(X[:12], 2, axis=0) + 1e-3 * np.random.default_rng(0).normal(size=X.shape)
+    labels = np.random.default_rng(1).permutation(np.arange(12) % 2)
+    with pytest.warns(UserWarning, match="no member predicts"):
+        grouped = clone(base).fit(siblings, np.repeat(labels, 2), groups=np.arange(24) // 2)
+    alone = clone(base).fit(siblings, np.repeat(labels, 2))
+    assert alone.scores_["nested"] > grouped.scores_["nested"] + 0.1  # a sibling tells the class of a row
+
+
+def test_softmax_members_are_the_same_in_the_span_of_the_rows(monkeypatch):
+    X, y = wide_table()
+    rows = Rows(X, np.empty((36, 0), int), y, np.ones(36), (), 3)
+    (own,) = SoftmaxMember.fit([()], Training(rows, rows))
+    monkeypatch.setattr(softmax, "WIDE", 150)
+    (whole,) = SoftmaxMember.fit([()], Training(rows, rows))
+    new = wide_table(seed=1)[0]
+    found, expected = (part.log_density(new, rows.c, np.arange(5)) for part in (own, whole))
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert own.coefficients.shape == whole.coefficients.shape == (5, 3, 151)
+
+
+def test_a_table_that_memory_does_not_hold_is_refused_first(monkeypatch):
+    X, y = wide_table()
+    monkeypatch.setattr(checks, "available", lambda: 10**6)
+    with pytest.raises(ValueError, match=r"36 rows of 150 numeric columns would take .* of memory"):
+        AveragedClassifier().fit(X, y)
+
+
+def test_thousands_of_columns():
+    X, y = wide_table(20, 3000)
+    classifier = AveragedClassifier(members=["gaussian"]).fit(X, y)
+    assert classifier.scores_["nested"] > classifier.scores_["base_rate"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.averaging.gaps import WIDE
 from bayesgen.core.errors import listed
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
@@ -20,6 +21,7 @@ from bayesgen.tables.schema import Block, Schema
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
 _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
+_COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
 _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
 
@@ -76,6 +78,18 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
             "float64; give them in smaller units"
         )
     return tuple(name for name, flag in zip(names, varies, strict=True) if not flag)
+
+
+def refuse_large(rows: int, dim: int, classes: int) -> None:
+    """Raise before anything is learned if so many rows and columns take more memory than there is."""
+    if dim <= WIDE:
+        return
+    size = 8 * dim * (_COPIES * rows + _BY_CLASS * classes)
+    cure = "choose columns by sklearn.feature_selection, project them by PCA, or give fewer rows"
+    try:
+        check_memory(f"a fit to X with {rows} rows of {dim} numeric columns", size, cure)
+    except MemoryError as error:
+        raise ValueError(str(error)) from None
 
 
 def refuse_far(schema: Schema, blocks) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.forest import ForestMember
@@ -13,11 +11,8 @@ from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.member import Member
 from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.averaging.outside import OutsideMember
-from bayesgen.averaging.reference import squares
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.views import FittedView
 from bayesgen.core.registry import earlier
-from bayesgen.models.moments import Moments
 
 FAMILIES: list[type[Member]] = [
     GaussianMember,
@@ -81,17 +76,6 @@ def chosen(members, reserved=()) -> list[type[Member]]:
     return [family for family in FAMILIES if family in union]
 
 
-def _by_column(part):
-    """Return a part with statistics of many columns by column: earlier files have matrices, used by their diagonals."""
-    if not isinstance(part, FittedView) or not part.view.wide or not part.statistics.vector:
-        return part
-    m, filling = part.statistics, part.view.filling
-    statistics = Moments(np.repeat(m.n[:, None], m.mean.shape[1], axis=1), m.mean, squares(m))
-    if filling is not None:
-        filling = replace(filling, covariance=np.diag(filling.covariance))
-    return replace(part, statistics=statistics, view=replace(part.view, filling=filling))
-
-
 _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 
 
@@ -99,8 +83,6 @@ _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of an `Average` from those in a file of version 0.2.0, which named the parts by family."""
     fields: dict[str, Any] = {"leaves": None, **read}
-    if isinstance(read.get("parts"), tuple):
-        fields["parts"] = tuple(map(_by_column, read["parts"]))
     if not {*_OF_0_2_0} <= fields.keys():
         return fields
     numeric, *others = [fields[name] for name in _OF_0_2_0]

@@ -89,7 +89,8 @@ class Filling(Record):
         o = seen[rows]
         if dim > WIDE:
             complete[rows] = np.where(o, complete[rows], self.mean[codes[rows]])
-            return complete, Missing(rows, ~o * self.covariance)
+            own = self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)  # of earlier files
+            return complete, Missing(rows, ~o * own)
         most = int((~o).sum(1).max(initial=0))
         places = np.argsort(o, axis=1, kind="stable")[:, :most]  # the missing columns of each row, then some others
         here = np.arange(len(rows))[:, None]

@@ -64,7 +64,7 @@ class SoftmaxMember(Member):
         """Find the coefficients of each strength, starting from the strength before."""
         rows = training.rows
         table = rows.x, rows.c, rows.levels, rows.codes, rows.classes, rows.weight
-        return [LogisticMembers.of(*table, training.bend) for _ in groups]
+        return [LogisticMembers.of(*table, training.warp) for _ in groups]
 
     @classmethod
     def fit_and_leave_out(cls, groups, training, out, fold):
@@ -106,9 +106,8 @@ class LogisticMembers(Together):
         return tuple(map(SoftmaxMember, STRENGTHS))
 
     @classmethod
-    def of(cls, x, c, levels, codes, classes: int, weight, bend: bool) -> "LogisticMembers":
-        """Learn from numbers (n, D), categories (n, F), classes and weights."""
-        warp = Warp.learn(x, codes, classes, weight, bend)
+    def of(cls, x, c, levels, codes, classes: int, weight, warp: Warp) -> "LogisticMembers":
+        """Learn from numbers (n, D), categories (n, F), classes and weights, and the bends of the numbers."""
         y, seen = warp.forward(x), ~np.isnan(x)
         w = np.where(seen, weight[:, None], 0.0)
         total = np.maximum(w.sum(0), 1e-300)

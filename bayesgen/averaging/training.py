@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class Training:
         Seed of random draws.
     given : Given, optional
         The rows to learn from as the user gave them, each of those that are identical.
+    bends : dict
+        Bends that were learned from these rows, or some of them, by their places: families share folds.
+    places : tuple of bytes
+        The places of the rows to learn from among all; () for all of them.
     """
 
     rows: Rows
@@ -76,13 +80,20 @@ class Training:
     bend: bool = True
     seed: int = 0
     given: Given | None = None
+    bends: dict[tuple[bytes, ...], Warp] = field(default_factory=dict)
+    places: tuple[bytes, ...] = ()
+
+    def on(self, places, seed: int) -> "Training":
+        """Return the training that learns from some rows, and sums all."""
+        own = (*self.places, places.tobytes())
+        return Training(self.rows.take(places), self.summed, self.bend, seed, None, self.bends, own)
 
     def without(self, places) -> "Training":
         """Return the training on all rows but some, and but the rows of their groups."""
         gone, group = np.isin(np.arange(len(self.rows)), places), self.rows.group
         rest = np.flatnonzero(~gone if group is None else ~np.isin(group, group[gone]))
         rows, given = self.rows.take(rest), None if self.given is None else self.given.rows(rest)
-        return Training(rows, rows, self.bend, self.seed, given)
+        return Training(rows, rows, self.bend, self.seed, given, self.bends, (*self.places, rest.tobytes()))
 
     def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":
         """Return the training on a stratified sample with the rows at some places, and their places in it."""
@@ -97,7 +108,9 @@ class Training:
     def warp(self) -> Warp:
         """The bends of the columns."""
         rows = self.rows
-        return Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
+        if self.places not in self.bends:
+            self.bends[self.places] = Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
+        return self.bends[self.places]
 
     @functools.cached_property
     def filling(self) -> Filling | None:

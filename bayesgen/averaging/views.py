@@ -8,7 +8,7 @@ share no pattern of gaps, go through `students`, where one factorisation serves 
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,6 +24,7 @@ from bayesgen.averaging.training import Bent, Training, bent
 from bayesgen.averaging.warp import FAR, Warp, far_rows
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import Record
+from bayesgen.core.registry import earlier
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces
 
@@ -46,12 +47,15 @@ class View(Record):
         Centres of the groups, in bent columns.
     owner : int array, shape (G,)
         The class of each group, in order.
+    by_column : bool
+        True if all members take the columns as independent.
     """
 
     warp: Warp
     filling: Filling | None
     centres: np.ndarray
     owner: np.ndarray
+    by_column: bool = False
 
     @classmethod
     def learn(cls, training: Training, count: int, rng) -> "View":
@@ -59,17 +63,12 @@ class View(Record):
         rows = training.rows
         order = np.argsort(rows.order[1])
         groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count, rng)
-        return cls(training.warp, training.filling, *groups)
+        return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property
     def classes(self) -> int:
         """Number of classes, K."""
         return int(self.owner[-1]) + 1
-
-    @property
-    def wide(self) -> bool:
-        """True if columns are more than are modelled together here."""
-        return len(self.warp.power) > WIDE
 
     @property
     def count(self) -> int:
@@ -79,9 +78,9 @@ class View(Record):
     def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
         """Return the moments of the groups; ``parts`` holds the rows already bent, if at hand.
 
-        They are matrices, (G, D, D), of up to `WIDE` columns, and by column, (G, D), of more, which are independent.
+        They are matrices, (G, D, D), or sums by column, (G, D).
         """
-        groups, vector = len(self.owner), not self.wide
+        groups, vector = len(self.owner), not self.by_column
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
             return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=vector))
@@ -106,6 +105,12 @@ class View(Record):
         """Return the bent rows, 0 where missing, and a mask of the entries that are not, or None if none is missing."""
         seen, y = ~np.isnan(x), self.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
+
+
+@earlier("View")
+def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a `View` from those in a file of a version without sums by column."""
+    return {"by_column": False, **read}
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,15 +176,16 @@ class FittedView(Together):
         yield from view.warp.claims(dim)
         if view.filling is not None:
             yield "the means that gaps are completed from", view.filling.mean, (classes, dim)
-            yield (
-                "the covariance that gaps are completed from",
-                view.filling.covariance,
-                (dim,) if view.wide else (dim, dim),
-            )
+            own = view.filling.covariance
+            yield "the covariance that gaps are completed from", own, (dim,) if own.ndim == 1 else (dim, dim)
         groups = len(owner)
         yield "the centres of the groups", view.centres, (groups, dim)
-        last = () if view.wide else (dim,)
-        sizes = {"n": (groups, dim) if view.wide else (groups,), "mean": (groups, dim), "scatter": (groups, dim, *last)}
+        last = () if view.by_column else (dim,)
+        sizes = {
+            "n": (groups, dim) if view.by_column else (groups,),
+            "mean": (groups, dim),
+            "scatter": (groups, dim, *last),
+        }
         for name, shape in sizes.items():
             yield f"the moments have no {name} of {shape}", getattr(moments, name), shape
         yield "the groups have weights below 0", (moments.n >= 0).all(), None
@@ -235,7 +241,7 @@ class FittedView(Together):
         kinds, order, _ = grouped_patterns(seen[~whole])
         alike = len(order) >= _ALIKE * len(kinds) or len(kinds) == 1
         holes, dim, groups = np.flatnonzero(~whole), y.shape[1], len(self.view.owner)
-        cells = dim * groups if self.view.wide else (dim + groups) ** 2
+        cells = dim * groups if self.view.by_column else (dim + groups) ** 2
         if not alike:
             members = [self.members[m] for m in used]
             for part in pieces(len(holes), cells, _CELLS):
@@ -275,7 +281,7 @@ class FittedView(Together):
         others = np.flatnonzero(~large)
         others = others[np.argsort(held.at[others], kind="stable")]
         cells = (y.shape[1] + len(self.view.owner)) ** 2
-        if self.view.wide:
+        if self.view.by_column:
             cells = y.shape[1] * len(self.view.owner)
         elif not held.single:
             cells += len(self.view.owner) * y.shape[1] ** 2
@@ -304,7 +310,7 @@ class FittedView(Together):
         group = components.assign(y, held.gone.codes, self.view.centres, self.view.owner)
         place, size = held.leaves * count + group, departures * count
         if missing is None:
-            flat = moments(y, place, size, held.gone.weight, vector=not self.view.wide)
+            flat = moments(y, place, size, held.gone.weight, vector=not self.view.by_column)
         else:
             flat = missing.moments(y, place, size, held.gone.weight)
         shape = departures, count

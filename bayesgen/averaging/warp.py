@@ -42,11 +42,14 @@ class Warp(Record):
     power: np.ndarray
 
     @classmethod
-    def learn(cls, x, codes, classes: int, weight, bend: bool = True) -> "Warp":
-        """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only."""
+    def learn(cls, x, codes, classes: int, weight, bend: bool = True, few: bool = True) -> "Warp":
+        """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only.
+
+        Unless columns are ``few`` the steps are of a fifth.
+        """
         if x.shape[1] > _COLUMNS:
             starts = range(0, x.shape[1], _COLUMNS)
-            parts = [cls.learn(x[:, i : i + _COLUMNS], codes, classes, weight, bend) for i in starts]
+            parts = [cls.learn(x[:, i : i + _COLUMNS], codes, classes, weight, bend, False) for i in starts]
             return cls(*(np.concatenate([getattr(own, name) for own in parts]) for name in _FIELDS))
         seen = ~np.isnan(x)
         w = np.where(seen, weight[:, None], 0.0)
@@ -61,8 +64,9 @@ class Warp(Record):
         member[codes, np.arange(len(x))] = 1.0
         count = member @ w
         freedom = total - (count > 0).sum(0)
-        score = np.empty((len(_GRID), x.shape[1]))
-        for place, power in enumerate(_GRID):
+        grid = _GRID if few else _GRID[::2]
+        score = np.empty((len(grid), x.shape[1]))
+        for place, power in enumerate(grid):
             y, log_slope = _bend(z, power, a), _log_slope(z, power, a)
             mean = np.divide(member @ (w * y), count, out=np.zeros_like(count), where=count > 0)
             scatter = (w * (y - mean[codes]) ** 2).sum(0)
@@ -70,7 +74,7 @@ class Warp(Record):
             scatter += 0.01 * spread + 1e-300  # as in V: classes of one row each have no scatter
             fit = -0.5 * np.log(scatter) + np.divide((w * log_slope).sum(0), total, where=total > 0, out=0 * total)
             score[place] = np.maximum(freedom, 0.0) * fit - 2 * (power - 1) ** 2
-        return cls(location, scale, _GRID[score.argmax(0)])
+        return cls(location, scale, grid[score.argmax(0)])
 
     @np.errstate(over="ignore")
     def forward(self, x) -> np.ndarray:

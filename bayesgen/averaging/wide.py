@@ -167,7 +167,7 @@ class WideView(Together):
     def fit(cls, members, training: Training) -> "WideView":
         """Learn bends and scales from the rows to learn from, and take the rows to sum."""
         classes, dim = training.rows.classes, training.rows.x.shape[1]
-        view = View(training.warp, training.filling, np.zeros((classes, dim)), np.arange(classes))
+        view = View(training.warp, training.filling, np.zeros((classes, dim)), np.arange(classes), True)
         own = Reference.of(view.sum_rows(training.rows))
         within = own.squares[0] / freedom(own.n[0].sum(), (own.n[0] > 0).sum())
         levels = np.unique([member.shrinkage for member in members])
