@@ -165,3 +165,31 @@ def test_thousands_of_columns():
     X, y = wide_table(20, 3000)
     classifier = AveragedClassifier(members=["gaussian"]).fit(X, y)
     assert classifier.scores_["nested"] > classifier.scores_["base_rate"]
+
+
+FAR = np.where(np.arange(12)[:, None] == 0, 1e12, 1.0)
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+@pytest.mark.parametrize(
+    ("rows", "y", "settings"),
+    [
+        (slice(2), [0, 1], {}),
+        (slice(3), [0, 1, 1], {}),
+        (slice(12), [0] * 11 + [1], {}),
+        (np.repeat([0, 1], 6), np.arange(12) % 2, {}),
+        (FAR, np.arange(12) % 2, {}),
+        (FAR, np.arange(12) % 2, {"bend": False}),
+        (slice(12), np.arange(12) % 2, {"weights": "evidence"}),
+    ],
+    ids=["two rows", "three rows", "a class of one row", "repeats", "a row far away", "and no bends", "evidence"],
+)
+def test_any_wide_table(rows, y, settings):
+    X = np.random.default_rng(0).normal(size=(12, 130))
+    X = X * rows if rows is FAR else X[rows]
+    classifier = AveragedClassifier(members=["gaussian"], **settings).fit(X, y)
+    new = np.random.default_rng(1).normal(size=(3, 130))
+    new[0, :9] = 1e200
+    for some in (X, new):
+        np.testing.assert_allclose(classifier.predict_proba(some).sum(1), 1)
+    assert np.isfinite(classifier.scores_["nested"])

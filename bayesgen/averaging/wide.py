@@ -31,7 +31,7 @@ from scipy.linalg import solve_triangular
 
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.reference import Reference, freedom
-from bayesgen.averaging.rows import HeldOut
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import gamma_ratio, log_student
 from bayesgen.averaging.training import Training
 from bayesgen.averaging.views import View
@@ -41,6 +41,7 @@ from bayesgen.numerics.pieces import patterns, pieces
 
 _RANK = 1e-13  # share of the largest square below which a direction is none
 _FAR = 1e7  # square of the distance to its mean from which a row is left out by summing the others anew
+_APART = 1e5  # scales by which a row may lie from the others
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,10 @@ class WideView(Together):
         """Learn bends and scales from the rows to learn from, and take the rows to sum."""
         classes, dim = training.rows.classes, training.rows.x.shape[1]
         view = View(training.warp, training.filling, np.zeros((classes, dim)), np.arange(classes), True)
-        own = Reference.of(view.sum_rows(training.rows))
-        within = own.squares[0] / freedom(own.n[0].sum(), (own.n[0] > 0).sum())
         levels = np.unique([member.shrinkage for member in members])
-        scale = np.sqrt(own.variance[0] - (1 - levels)[:, None] * within)
-        y = view.completed(training.summed)[0]
+        y, scale = view.completed(training.summed)[0], _scales(view, training.rows, levels)
+        if (np.abs(y - y.mean(0)) > _APART * scale[0]).any():  # a row left out, in whose units others have no digits
+            scale = _scales(view, training.summed, levels)
         return cls(view, members, scale, y, training.summed.codes, training.summed.weight)
 
     @functools.cached_property
@@ -248,7 +248,8 @@ class WideView(Together):
         result = np.zeros(len(y), bool)
         for span, sums in self.spans:
             away = span.of_rows(y)[0] - sums.mean[codes]
-            result |= (away * away).sum(1) > _FAR
+            free = freedom(sums.n.sum() - 1, (sums.n > 0).sum())
+            result |= (away * away).sum(1) * (1 + 1 / free) > _FAR
         return result
 
     def _density(self, y, seen, used, group=None, removed=None, sums=None) -> np.ndarray:
@@ -266,6 +267,13 @@ class WideView(Together):
                 result[start : start + len(members), at] = density
             start += len(members)
         return result
+
+
+def _scales(view: View, rows: Rows, levels) -> np.ndarray:
+    """Return s of each l, (L, D)."""
+    own = Reference.of(view.sum_rows(rows))
+    within = own.squares[0] / freedom(own.n[0].sum(), (own.n[0] > 0).sum())
+    return np.sqrt(own.variance[0] - (1 - levels)[:, None] * within)
 
 
 @dataclass(frozen=True)
