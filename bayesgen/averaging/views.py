@@ -94,6 +94,14 @@ class View(Record):
             result = more if result is None else result + more
         return result
 
+    def claims(self, dim: int, classes: int):
+        """Yield the conditions on bends and completion of ``dim`` columns; see `Together.claims`."""
+        yield from self.warp.claims(dim)
+        if self.filling is not None:
+            own = self.filling.covariance
+            yield "the means that gaps are completed from", self.filling.mean, (classes, dim)
+            yield "the covariance that gaps are completed from", own, (dim,) if own.ndim == 1 else (dim, dim)
+
     def completed(self, rows: Rows):
         """Return bent rows, completed, and the covariances of what was missing, or None."""
         y, seen = self.read(rows.x)
@@ -173,11 +181,7 @@ class FittedView(Together):
         yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
         every = np.array_equal(np.unique(owner), np.arange(classes))
         yield "a class has no group", bool((np.diff(owner) >= 0).all()) and every, None
-        yield from view.warp.claims(dim)
-        if view.filling is not None:
-            yield "the means that gaps are completed from", view.filling.mean, (classes, dim)
-            own = view.filling.covariance
-            yield "the covariance that gaps are completed from", own, (dim,) if own.ndim == 1 else (dim, dim)
+        yield from view.claims(dim, classes)
         groups = len(owner)
         yield "the centres of the groups", view.centres, (groups, dim)
         last = () if view.by_column else (dim,)

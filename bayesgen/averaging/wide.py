@@ -189,7 +189,7 @@ class WideView(Together):
 
     def claims(self, dim, levels, classes):
         """Yield the shapes of the arrays; see `Together.claims`."""
-        yield from self.view.warp.claims(dim)
+        yield from self.view.claims(dim, classes)
         rows, count = len(self.codes), len({member.shrinkage for member in self.members})
         yield "the wide Gaussians have other classes", self.view.owner.tolist() == list(range(classes)), None
         right = self.codes.dtype.kind == "i" and ((self.codes >= 0) & (self.codes < classes)).all()
