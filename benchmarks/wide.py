@@ -148,8 +148,8 @@ class Section:
         splits = self.frame.groupby(["data", "model"]).size().max()
         return (
             "## Wide tables\n\nMean log loss of rows kept aside, and mean seconds of CPU of fit and predictions,\n"
-            f"over up to {splits} splits: fits take 55 (Khan), 38 (NCI60) and 60 rows of 2,308, 6,830 and 5,000 columns.\n"
-            "`few` has 30 columns that tell the classes apart, `blocks` ten of 50 blocks of correlated columns,\n"
+            f"over up to {splits} splits: fits take 55 (Khan), 38 (NCI60) and 60 rows of 2,308, 6,830 and 5,000\n"
+            "columns. `few` has 30 that tell the classes apart, `blocks` ten of 50 blocks of correlated columns,\n"
             "`noise` none; of rivals' probabilities none is below 1e-15.\n"
             f"{OURS} is first or within 5 % or .01 in {near.sum()} of {len(near)} tables.\n\n"
             + "\n".join([*absent(), ""])
