@@ -30,7 +30,7 @@ class Member(Record, abc.ABC):
     Attributes
     ----------
     takes : {"table", "numbers", "categories"}
-        The columns it models. Every member of the numbers, seen through a `FittedView` or `WideView`, makes a product with
+        The columns it models. Every member of the numbers, which are seen through a view, makes a product with
         each of the categories, which are counted as `CategoryMembers`.
     generative : bool
         True if it has a density of these columns given the class, so that questions about p(x, t) may use it, and
