@@ -372,7 +372,8 @@ def _students(kappas, rho, shared, own, here: Departure, lost, log_det, products
     n, delta, u = here.n[:, own], here.delta[:, own], here.u[:, own]
     known, total = 1 + len(own), here.n.sum(1, keepdims=True)
     dof = rho + 2 + (total if shared else n)
-    gamma, result = gamma_ratio(dof, np.array(width)), np.empty((len(kappas), *n.shape))
+    gamma = gamma_ratio(dof, np.array(width))
+    result: Any = np.empty((len(kappas), *n.shape))
     for out, kappa in zip(result, kappas, strict=True):
         b = kappa / (kappa + n)
         vectors = np.concatenate([here.away[:, None], delta, u + b[..., None] * delta], axis=1)
