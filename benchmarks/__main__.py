@@ -26,6 +26,7 @@ NAMES = (
     "order",
     "naming",
     "groups",
+    "wide",
 )
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 

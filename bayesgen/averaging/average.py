@@ -99,6 +99,10 @@ class Average(Posterior):
         """Return the part to which a member of the numbers or of the categories belongs, and its place there."""
         return next((part, place) for part in self.parts for place, own in enumerate(part.members) if own == member)
 
+    def drawn(self, member) -> bool:
+        """Return True for a member whose parameters can be drawn: a product, unless of many numbers in their span."""
+        return isinstance(member, Product) and (member.numbers is None or self.place(member.numbers)[0].drawn)
+
     @np.errstate(under="ignore")
     def log_density(self, x, c, used=None, e=None) -> np.ndarray:
         """Return log p(x | k) of rows under the members, (M, n, K), without the Jacobian of the bends, shared by all.
@@ -282,14 +286,17 @@ def least(parts, leaves: Leaves | None = None) -> np.ndarray:
 
 
 def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
-    """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,)."""
-    missing = [not numbers, not categories]
+    """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,).
+
+    Members under which no row can be drawn take no part, since questions about rows draw them.
+    """
+    missing, still = [not numbers, not categories], {id(m) for part in parts if not part.drawn for m in part.members}
 
     def dense(member):
         if not isinstance(member, Product):
             return member.generative
         parts = zip(member[:2], missing, strict=True)
-        whole = all(none or (part is not None and part.generative) for part, none in parts)
+        whole = all(none or (part is not None and id(part) not in still) for part, none in parts)
         return whole and member.leaves == members[0].leaves
 
     return np.array([dense(member) for member in members])

@@ -21,6 +21,7 @@ from bayesgen.averaging.rows import Rows, log_frequencies, numbered, without_ent
 from bayesgen.averaging.trees import Trees
 
 _FEWEST = 200  # distinct rows; below, scores by folds say too little of members as flexible as these
+_WIDEST = 2000  # columns of numbers: 10 s of 200 rows, as they look at every column in every node
 _FOLDS = 5
 _ROUNDS, _TREES = 100, 180  # trees of a score, and of all
 _EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
@@ -52,9 +53,9 @@ class BoostedMember(Member):
 
     @classmethod
     def propose(cls, rows: Rows, setting):
-        """Propose two capacities, where there are rows enough, and every fold has two classes."""
+        """Propose two capacities, where rows are enough, columns not too many, and every fold has two classes."""
         enough = len(rows) >= _FEWEST and (np.bincount(rows.codes) > 1).sum() > 1
-        return [tuple(map(cls, _LEAVES))] if enough else []
+        return [tuple(map(cls, _LEAVES))] if enough and rows.x.shape[1] <= _WIDEST else []
 
     @classmethod
     def fit(cls, groups, training):

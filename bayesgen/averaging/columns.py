@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.averaging.gaps import WIDE
 from bayesgen.core.errors import listed
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Block, Schema
 
-WIDEST = 2000  # numeric columns
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
 _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
+_COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
 _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
     """Return the names of the numeric columns, without the constant ones."""
-    return [name for block in _of(schema, _NUMBERS) for name in block.columns if name not in constant]
+    own, constant = _of(schema, _NUMBERS), set(constant)
+    return [name for block in own for name in block.columns if name not in constant]
 
 
 def categories(schema: Schema) -> list[str]:
@@ -61,7 +63,7 @@ def level_names(schema: Schema) -> list[str]:
 
 
 def constant(schema: Schema, blocks) -> tuple[str, ...]:
-    """Return the numeric columns with one value or none; raise if values are too small or columns too many."""
+    """Return the numeric columns with one value or none; raise if values are too small."""
     names = numbers(schema)
     if not names:
         return ()
@@ -75,12 +77,19 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
             f"columns {listed([names[j] for j in tiny])}: squares of values below {_SMALLEST:g} lose their digits in "
             "float64; give them in smaller units"
         )
-    if varies.sum() > WIDEST:
-        raise ValueError(
-            f"X has {varies.sum()} numeric columns, and at most {WIDEST} are taken: choose some by "
-            "sklearn.feature_selection, or project them by PCA"
-        )
     return tuple(name for name, flag in zip(names, varies, strict=True) if not flag)
+
+
+def refuse_large(rows: int, dim: int, classes: int) -> None:
+    """Raise before anything is learned if so many rows and columns take more memory than there is."""
+    if dim <= WIDE:
+        return
+    size = 8 * dim * (_COPIES * rows + _BY_CLASS * classes)
+    cure = "choose columns by sklearn.feature_selection, project them by PCA, or give fewer rows"
+    try:
+        check_memory(f"a fit to X with {rows} rows of {dim} numeric columns", size, cure)
+    except MemoryError as error:
+        raise ValueError(str(error)) from None
 
 
 def refuse_far(schema: Schema, blocks) -> None:
@@ -107,7 +116,7 @@ def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.nda
         what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
         raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} is {what}")
     if left_out:
-        x = x[:, [name not in left_out for name in numbers(schema)]]
+        x = x[:, _kept(schema, left_out)]
     others = [_matrix(blocks[block.name]) for block in _of(schema, _CATEGORIES)]
     for block, values in zip(_of(schema, _CATEGORIES), others, strict=True):
         _check_codes(block, values)
@@ -128,7 +137,7 @@ def entries(schema: Schema, blocks) -> np.ndarray | None:
 def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
     """Return the entries by block, the inverse of `arrays` and `entries`; columns left out are missing."""
     whole = np.full((len(x), len(numbers(schema))), np.nan)
-    whole[:, [name not in left_out for name in numbers(schema)]] = x
+    whole[:, _kept(schema, left_out)] = x
     result = {}
     kinds: Any = ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema)))
     for array, own in kinds:
@@ -173,3 +182,9 @@ def _small(x) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         flat = (x[part].ravel() for part in pieces(len(x), x.shape[1]))
         return bool(np.isfinite(sum(rows @ rows for rows in flat)))
+
+
+def _kept(schema: Schema, left_out) -> np.ndarray:
+    """Return True for each numeric column that is not left out."""
+    left_out = set(left_out)
+    return np.array([name not in left_out for name in numbers(schema)], bool)

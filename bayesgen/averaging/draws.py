@@ -21,7 +21,7 @@ def gaussians(view, place: int, size, rng) -> tuple[Any, dict[str, np.ndarray]]:
 def shares(view, size, rng):
     """Draw the probability of each group within its class, (*size, G)."""
     owner = view.view.owner
-    drawn = rng.standard_gamma(view.statistics.n + 1, (*size, len(owner)))
+    drawn = rng.standard_gamma(view.n + 1, (*size, len(owner)))
     return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
 
 
@@ -116,7 +116,7 @@ def probabilities(average, x, c, e, size: int, rng) -> np.ndarray:
     chosen = rng.choice(len(average.members), size, p=average.weights)
     for m in np.unique(chosen):
         member, at = average.members[m], np.flatnonzero(chosen == m)
-        if not isinstance(member, Product):  # a point: its spread is not known
+        if not average.drawn(member):  # a point: its spread is not known
             result[at] += average.log_density(x, c, np.arange(len(average.members)) == m, e)
             result[at] *= average.exponents[m]
             continue

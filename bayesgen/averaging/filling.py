@@ -63,7 +63,7 @@ class Sums:
         if added:
             classes = classes + np.bincount(codes, minlength=len(classes))
         if view is not None:
-            own = moments(view.view.warp.forward(x), group, len(view.view.owner), vector=True)
+            own = moments(view.view.warp.forward(x), group, len(view.view.owner), vector=not view.view.by_column)
             view = replace(view, statistics=view.statistics + own if added else own)
         if part is not None:
             own = CategoryMembers.of(c, part.levels, codes, len(classes), np.ones(len(c)))
@@ -255,4 +255,4 @@ def knows(average, x, c, codes) -> bool:
         pairs += [(getattr(mine, name), getattr(theirs, name)) for name in ("n", "mean", "scatter")]
     for part in average.taking("categories"):
         pairs.append((CategoryMembers.of(c, part.levels, codes, classes, np.ones(len(c))).single, part.single))
-    return all(np.allclose(a, b, rtol=1e-6, atol=1e-6) for a, b in pairs)
+    return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-6) for a, b in pairs)

@@ -122,6 +122,7 @@ def grown(rows: Rows, seed):
     unit, codes = rows.units()
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order[1])]
     order = in_order(rows.order[0], rows.x.shape[1], levels)
+    seen = ranks.rank[:, order]
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
         for own in places:
@@ -134,7 +135,7 @@ def grown(rows: Rows, seed):
         if not len(here):
             here, times = np.arange(len(rows)), np.ones(len(rows))
         tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31))).fit(
-            ranks.rank[np.ix_(here, order)], rows.codes[here], times[here] * rows.weight[here]
+            seen[here], rows.codes[here], times[here] * rows.weight[here]
         )
         shares = np.zeros((tree.tree_.node_count, classes), np.float32)
         shares[:, tree.classes_] = tree.tree_.value[:, 0]

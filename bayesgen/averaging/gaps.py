@@ -14,6 +14,7 @@ rows that are left out. The predictive of a row, left out or new, is the margina
 completed entry of that row takes part.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ class Filling(Record):
     mean : array, shape (K, D)
         Mean of each class.
     covariance : array, shape (D, D)
-        Pooled covariance within the classes.
+        Pooled covariance within the classes; its diagonal, (D,), of more than `WIDE` columns.
     """
 
     mean: np.ndarray
@@ -55,8 +56,10 @@ class Filling(Record):
         mean = (member @ (w * (x - overall))) / (member @ w + 0.01) + overall
         squares = (w * (x - mean[codes]) ** 2).sum(0)
         variance = np.divide(squares, total, out=np.ones_like(squares), where=squares > 0)
+        if x.shape[1] > WIDE:
+            return cls(mean, variance)
         filling = cls(mean, np.diag(variance))
-        for _ in range(_STEPS if x.shape[1] <= WIDE else 0):
+        for _ in range(_STEPS):
             filling = filling._step(x, seen, codes, classes, weight)
         return filling
 
@@ -86,9 +89,8 @@ class Filling(Record):
         o = seen[rows]
         if dim > WIDE:
             complete[rows] = np.where(o, complete[rows], self.mean[codes[rows]])
-            rest = np.zeros((len(rows), dim, dim))
-            rest[:, np.arange(dim), np.arange(dim)] = ~o * np.diagonal(self.covariance)
-            return complete, Missing(rows, rest)
+            own = self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)  # of earlier files
+            return complete, Missing(rows, ~o * own)
         most = int((~o).sum(1).max(initial=0))
         places = np.argsort(o, axis=1, kind="stable")[:, :most]  # the missing columns of each row, then some others
         here = np.arange(len(rows))[:, None]
@@ -116,7 +118,7 @@ class Missing:
     rows : int array, shape (m,)
         The rows with gaps.
     covariance : array, shape (m, D, D)
-        C; 0 except where both entries are missing.
+        C; 0 except where both entries are missing. Its diagonals, (m, D), of more than `WIDE` columns.
     """
 
     rows: np.ndarray
@@ -124,8 +126,8 @@ class Missing:
 
     def moments(self, complete, group, groups: int, weight) -> Moments:
         """Return the expected moments of the rows by group."""
-        result = moments(complete, group, groups, weight, vector=True)
-        flat = self.covariance.reshape(len(self.rows), complete.shape[1] ** 2)
+        result = moments(complete, group, groups, weight, vector=self.covariance.ndim == 3)
+        flat = self.covariance.reshape(len(self.rows), math.prod(self.covariance.shape[1:]))
         own = None if weight is None else weight[self.rows]
         extra = Grouping(group[self.rows], groups, own, (groups,)).membership() @ flat
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

@@ -23,12 +23,15 @@ from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.averaging.views import FittedView
+from bayesgen.averaging.wide import WideView
 from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
 KAPPAS = (0.01, 0.1, 1.0)
+_RHOS = (2.0, 8.0, 32.0, 128.0)
+_MOST = 1000  # rows whose span is taken where columns are many
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ class GroupsMember(Member):
         V, mean, kappa = reference.covariance[0], reference.centre[0], np.array(self.kappa)
         if self.diagonal:
             tied = ("class",) if self.shared else ()
-            shape = {"alpha": np.array(1 + self.rho / 2), "beta": self.rho * np.diag(V) / 2}
+            shape = {"alpha": np.array(1 + self.rho / 2), "beta": self.rho * reference.variance[0] / 2}
             return NormalInverseGamma._unchecked(mean=mean, kappa=kappa, tied=tied, **shape)
         scale = self.rho * ((1 - self.shrinkage) * V + self.shrinkage * np.diag(np.diag(V)))
         nu = np.array(len(V) + 1 + self.rho)
@@ -97,7 +100,7 @@ class GroupsMember(Member):
 
     def _own(self, statistics: Moments) -> Moments:
         """Return the statistics that the model takes: each column by itself if it is diagonal."""
-        if not self.diagonal:
+        if not self.diagonal or not statistics.vector:
             return statistics
         squares = np.diagonal(statistics.scatter, axis1=1, axis2=2)
         return Moments(np.broadcast_to(statistics.n[:, None], squares.shape), statistics.mean, squares)
@@ -139,21 +142,28 @@ class GaussianMember(GroupsMember):
 
     @classmethod
     def propose(cls, rows: Rows, setting: Setting):
-        """Propose full and shared covariances where columns are few, and diagonal ones."""
+        """Propose full and shared covariances, of many columns by themselves, and diagonal ones."""
         dim = rows.x.shape[1]
         if not dim:
             return []
         result = []
         if 1 < dim <= WIDE:
-            rhos = (2.0, 8.0, 32.0, 128.0)
-            result += [cls("full", r, k, s) for r in rhos for s in (0.1, 0.4, 1.0) for k in KAPPAS]
-            result += [cls("shared", r, k) for r in rhos for k in KAPPAS]
+            result += [cls("full", r, k, s) for r in _RHOS for s in (0.1, 0.4, 1.0) for k in KAPPAS]
+            result += [cls("shared", r, k) for r in _RHOS for k in KAPPAS]
         result += [cls("diagonal", r, k) for r in (2.0, 8.0, 32.0) for k in KAPPAS]
         result += [cls("shared diagonal", 2.0, k) for k in KAPPAS]
-        return [tuple(result)]
+        wide = [cls("shared", r, k) for r in (*_RHOS, 512.0) for k in KAPPAS]
+        wide += [cls("full", r, k, s) for s in (0.1, 0.4, 1.0) for r in _RHOS for k in KAPPAS]
+        wide.sort(key=lambda member: member.shrinkage)  # stable: members of one scale stand together
+        return [tuple(result), *([tuple(wide)] if dim > WIDE and len(rows) <= _MOST else [])]
 
     @classmethod
     def fit(cls, groups, training: Training):
         """Learn bends, and sum the rows by class."""
         rng = np.random.default_rng(training.seed)
-        return [FittedView.fit(group, training, 1, rng) for group in groups]
+        wide = training.rows.x.shape[1] > WIDE
+        together = [wide and not any(member.diagonal for member in group) for group in groups]
+        return [
+            WideView.fit(group, training) if flag else FittedView.fit(group, training, 1, rng)
+            for group, flag in zip(groups, together, strict=True)
+        ]

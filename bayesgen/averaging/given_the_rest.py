@@ -65,7 +65,8 @@ class Students:
 
     Parameters
     ----------
-    views : tuple of FittedView
+    views : tuple of FittedView or WideView
+        Of those under which no row can be drawn no member is taken.
     used : bool array, shape (A,)
         The members, view by view.
 
@@ -77,7 +78,7 @@ class Students:
 
     def __init__(self, views, used):
         every = enumerate((view, member) for view in views for member in range(len(view.members)))
-        chosen = [(place, view, member) for place, (view, member) in every if used[place]]
+        chosen = [(place, view, member) for place, (view, member) in every if used[place] and view.drawn]
         chosen.sort(key=lambda one: one[1].members[one[2]].diagonal)
         self.places = np.array([one[0] for one in chosen], np.intp)
         mean, ratio, dof, share, full, flat, self.runs = [], [], [], [], [], [], []
@@ -199,10 +200,18 @@ class Members:
         pair = np.flatnonzero(used & ~soft)
         number, self.category = product_parts(*counts, pair)  # the last of each kind is none
         asked = np.isin(np.arange(counts[0]), number)
-        self.students = Students(numbers, asked) if asked.any() else None
+        drawn = np.array([part.drawn for part in numbers for _ in part.members], bool)
+        self.students = Students(numbers, asked) if (asked & drawn).any() else None
+        order = np.empty(0, np.intp) if self.students is None else self.students.places
+        self.still, start = [], 0  # parts of the numbers without lines, and the members asked
+        for part in numbers:
+            own = np.flatnonzero(asked[start : start + len(part.members)])
+            if len(own) and not part.drawn:
+                self.still.append((part, own))
+                order = np.append(order, start + own)
+            start += len(part.members)
         place = np.full(len(asked) + 1, -1)
-        if self.students is not None:
-            place[self.students.places] = np.arange(len(self.students.places))
+        place[order] = np.arange(len(order))
         self.number, self.soft = place[number], np.flatnonzero(used[soft])
         order = np.concatenate([pair, np.flatnonzero(used & soft)])
         self.categorical: Any = categories[0] if categories else None
@@ -256,11 +265,12 @@ class Rows:
         self.given = None
         if members.students is not None:
             self.given = members.students.given(members.warp.forward(x), seen)
+        self.still = [part.log_density(x, c, own).swapaxes(1, 2) for part, own in members.still]
 
     def here(self) -> np.ndarray:
         """Return log p(x | k) under the members, shape (M, K, n)."""
         groups = None if self.given is None else self.given.density.copy()
-        return self._density(groups, self.categories, self.softmax, self.leaf, (len(self.x),))
+        return self._density(groups, self.still, self.categories, self.softmax, self.leaf, (len(self.x),))
 
     def with_leaf(self, row, more) -> np.ndarray:
         """Return log p(x, v | k), (M, K, E, Q), from the log densities of values v of a leaf's entries, (K, E, Q)."""
@@ -276,7 +286,8 @@ class Rows:
         if len(self.members.soft):
             some = [part.along(self.x, self.c, row, column, values) for part in self.members.others]
             softmax = np.concatenate(some)
-        return self._density(groups, self.categories[:, :, row, None], softmax, self._leaf(row), y.shape)
+        still = [part.along(self.x, self.c, row, column, values)[own] for part, own in self.members.still]
+        return self._density(groups, still, self.categories[:, :, row, None], softmax, self._leaf(row), y.shape)
 
     def levels(self, row, column: int) -> np.ndarray:
         """Return log p(x, v | k) at all levels v of a missing category, (M, K, E, V)."""
@@ -286,7 +297,8 @@ class Rows:
         parts = self._others(np.repeat(self.x[row], count, axis=0), c)
         categories, softmax = (part.reshape(*part.shape[:2], len(row), count) for part in parts)
         groups = None if self.given is None else self.given.density[:, row, None]
-        return self._density(groups, categories, softmax, self._leaf(row), (len(row), count))
+        still = [own[:, :, row, None] for own in self.still]
+        return self._density(groups, still, categories, softmax, self._leaf(row), (len(row), count))
 
     def _leaf(self, row):
         """Return the log densities of the leaves of some rows, to be added to those along an entry."""
@@ -302,12 +314,17 @@ class Rows:
             softmax = np.concatenate([_every(part, x, c) for part in members.others])
         return categories, softmax
 
-    def _density(self, groups, categories, softmax, leaf, shape):
+    def _density(self, groups, still, categories, softmax, leaf, shape):
         members = self.members
         result = np.zeros((len(members.exponents), categories.shape[1], *shape))
         pairs, some = result[: len(members.number)], members.number >= 0
         if groups is not None and members.students is not None:
-            pairs[some] = members.students.classes(groups)[members.number[some]]
+            still = [members.students.classes(groups), *still]
+        at = members.number[some]
+        for own in still:
+            here = (at >= 0) & (at < len(own))
+            pairs[np.flatnonzero(some)[here]] = own[at[here]]
+            at = at - len(own)
         if len(categories) > 1:
             pairs += categories[members.category]
         if len(members.soft):

@@ -110,14 +110,15 @@ class Split:
     fold: np.ndarray | None
     seeds: np.ndarray
 
-    def folds(self) -> Iterator[tuple[np.ndarray, Rows, Any]]:
-        """Yield for each fold a mask of its rows among those held out, the sample without the fold, and a seed."""
+    def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
+        """Yield for each fold a mask of its rows among those held out, the places of the others, and a seed."""
+        every = np.arange(len(self.sample))
         if self.fold is None:
-            yield np.ones(len(self.held), bool), self.sample, self.seeds[-1]
+            yield np.ones(len(self.held), bool), every, self.seeds[-1]
             return
         for j in np.unique(self.fold[self.out]):
-            rest = self.fold != j
-            yield self.fold[self.out] == j, self.sample.take(rest) if rest.any() else self.sample, self.seeds[j]
+            rest = np.flatnonzero(self.fold != j)
+            yield self.fold[self.out] == j, rest if len(rest) else every, self.seeds[j]
 
 
 @np.errstate(under="ignore")
@@ -176,7 +177,7 @@ def fit_average(
     }
     by_fold = [family for family in fitted if family.folds]
     for here, rest, own_seed in split.folds() if by_fold else ():
-        training = Training(rest, data, bend, own_seed)
+        training = whole.on(rest, own_seed)
         for family in by_fold:
             again = family.fit(groups[family], training) if len(rest) < len(sample) else fitted[family]
             _leave_out(split.held, here, again, density[family])
@@ -185,7 +186,8 @@ def fit_average(
             _leave_out(split.held, np.ones(len(split.held), bool), fitted[family], density[family])
     learned, which, out, fold = _learned(split, which, rng)
     given = None if given is None else replace(given, which=which).rows(np.arange(len(learned)))
-    training = Training(learned, learned, bend, split.seeds[-1], given)
+    bends = whole.bends if learned is sample else {}
+    training = Training(learned, learned, bend, split.seeds[-1], given, bends)
     for family in groups:
         if not family.subtracts:
             fitted[family], density[family] = family.fit_and_leave_out(groups[family], training, out, fold)

@@ -31,7 +31,7 @@ class Member(Record, abc.ABC):
     Attributes
     ----------
     takes : {"table", "numbers", "categories"}
-        The columns it models. Every member of the numbers, which are seen through a `FittedView`, makes a product with
+        The columns it models. Every member of the numbers, which are seen through a view, makes a product with
         each of the categories, which are counted as `CategoryMembers`.
     generative : bool
         True if it has a density of these columns given the class, so that questions about p(x, t) may use it, and
@@ -114,6 +114,8 @@ class Member(Record, abc.ABC):
 
 class Together(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
+
+    drawn: ClassVar[bool] = True  # False if neither parameters nor rows can be drawn under the members
 
     members: tuple[Any, ...]
 

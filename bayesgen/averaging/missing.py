@@ -42,8 +42,10 @@ def reach(average) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the grids of the bent columns, (D,) each."""
     low, high = np.array(np.inf), np.array(-np.inf)
     for view in average.taking("numbers"):
+        if not view.drawn:
+            continue
         m = view.statistics
-        spread = np.sqrt((np.diagonal(m.scatter, axis1=1, axis2=2).sum(0) + 1) / (m.n.sum() + 1))
+        spread = np.sqrt((view.squares.sum(0) + 1) / (view.n.sum() + 1))
         low = np.minimum(low, (m.mean - _REACH * spread).min(0))
         high = np.maximum(high, (m.mean + _REACH * spread).max(0))
     return low, high

@@ -49,7 +49,7 @@ def by_content(x, c, codes, weight, classes: int) -> tuple[np.ndarray, np.ndarra
 
 def _sorted(keys) -> np.ndarray:
     """Return the order by the first key, among equals by the next, and so on."""
-    return np.lexsort([np.round(key, _DIGITS) for key in keys][::-1])
+    return np.lexsort(np.round(np.asarray(keys)[::-1], _DIGITS))
 
 
 def _numbers(x, weight, member):

@@ -16,6 +16,9 @@ Removing weight r of row x from group c gives, with d = x - m_c,
 
 (Chan, Golub and LeVeque 1983, solved for one of the two parts). If a row makes up nearly all of the squares of some
 column, the subtraction loses digits, and the other rows are summed anew.
+
+Columns that all members take as independent need no more of S, W and V than the diagonals: `Moments` by column, which
+have one axis of columns in place of two, give a `Reference` by column.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +42,8 @@ class Reference:
     mean : array, shape (B, G, D)
         Mean of each group; the mean of all rows where it has no weight.
     scatter : array, shape (G, D, D)
-        Scatter of each group with all its rows; (B, G, D, D) without the rows of each departure.
+        Scatter of each group with all its rows; (B, G, D, D) without the rows of each departure. Here and below
+        matrices (D, D) are diagonals (D,) if the statistics are by column.
     own : int array, shape (B,), or None
         Group of row b, which was left out.
     own_scatter : array, shape (B, D, D), or None
@@ -64,7 +68,7 @@ class Reference:
     @classmethod
     def of(cls, statistics: Moments) -> "Reference":
         """Return the reference with all rows, or of each of the B first entries of the statistics."""
-        n, mean, scatter = statistics.n, statistics.mean, statistics.scatter
+        n, mean, scatter = weights(statistics), statistics.mean, statistics.scatter
         total, centre, within, squares = _totals(statistics)
         mean = np.where((n > 0)[..., None], mean, centre[..., None, :])
         covariance = _covariance(total, (n > 0).sum(-1), within, squares)
@@ -90,13 +94,17 @@ class Reference:
             ``rows(b)`` returns the `Moments` of all rows but row b, summed anew.
         """
         total, centre, within, squares = _totals(statistics)
-        n_own, left = statistics.n[group], total - removed
+        every = weights(statistics)
+        n_own, left = every[group], total - removed
         rest = n_own - removed
         rest[rest < 1e-12 * n_own] = 0.0
         some, any_left = rest > 0, left > 1e-12 * total
         ratio = np.divide(removed, rest, out=np.zeros_like(rest), where=some)
         d, away = x - statistics.mean[group], x - centre
-        outer = (ratio * n_own)[:, None, None] * (d[:, :, None] * d[:, None, :])
+        if statistics.vector:
+            outer = (ratio * n_own)[:, None, None] * (d[:, :, None] * d[:, None, :])
+        else:
+            outer = (ratio * n_own)[:, None] * d * d
         outer[~some] = statistics.scatter[group[~some]]
         own_scatter = statistics.scatter[group] - outer
         own_mean = statistics.mean[group] - ratio[:, None] * d
@@ -105,16 +113,16 @@ class Reference:
         centre = centre - share * away
         squares_left = squares - total * share * away**2
         here = np.arange(len(x))
-        n = np.repeat(statistics.n[None], len(x), axis=0)
+        n = np.repeat(every[None], len(x), axis=0)
         n[here, group] = rest
         mean = np.repeat(statistics.mean[None], len(x), axis=0)
         mean[here, group] = own_mean
-        scatter_left = np.diagonal(within, axis1=1, axis2=2)
-        few = (scatter_left < _LOST * np.diagonal(within + outer, axis1=1, axis2=2)) | (squares_left < _LOST * squares)
+        scatter_left = _diagonal(within, statistics)
+        few = (scatter_left < _LOST * _diagonal(within + outer, statistics)) | (squares_left < _LOST * squares)
         for b in np.flatnonzero(few.any(1)):
             anew = rows(int(b))
             _, centre[b], within[b], squares_left[b] = _totals(anew)
-            n[b], mean[b], own_scatter[b] = anew.n, anew.mean, anew.scatter[group[b]]
+            n[b], mean[b], own_scatter[b] = weights(anew), anew.mean, anew.scatter[group[b]]
         mean = np.where((n > 0)[..., None], mean, centre[:, None])
         covariance = _covariance(np.where(any_left, left, 0.0), (n > 0).sum(1), within, squares_left)
         return cls(n, mean, statistics.scatter, group, own_scatter, centre, within, covariance)
@@ -137,8 +145,8 @@ class Reference:
         left = (whole - gone).without_dust(whole)
         _, _, all_within, all_squares = _totals(statistics)
         _, _, within, squares = _totals(left)
-        scatter = np.diagonal(within, axis1=1, axis2=2)
-        few = (scatter < _LOST * np.diagonal(all_within)) | (squares < _LOST * all_squares)
+        scatter = _diagonal(within, statistics)
+        few = (scatter < _LOST * _diagonal(all_within, statistics)) | (squares < _LOST * all_squares)
         for b in np.flatnonzero(few.any(1)):
             anew = rows(int(b))
             left.n[b], left.mean[b], left.scatter[b] = anew.n, anew.mean, anew.scatter
@@ -151,7 +159,7 @@ class Reference:
 
     def scatter_of(self, g: int) -> np.ndarray:
         """Return the scatter of group g without each row, (B, D, D), or (1, D, D) if no row was left out of it."""
-        if self.scatter.ndim == 4:
+        if self.scatter.ndim > self.covariance.ndim:
             return self.scatter[:, g]
         if self.own is None or self.own_scatter is None or not (own := self.own == g).any():
             return self.scatter[g][None]
@@ -159,29 +167,67 @@ class Reference:
         result[own] = self.own_scatter[own]
         return result
 
+    @property
+    def variance(self) -> np.ndarray:
+        """The diagonal of V, (B, D)."""
+        return self._diagonal(self.covariance)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """The diagonal of W, (B, D)."""
+        return self._diagonal(self.within)
+
+    def squares_of(self, g: int) -> np.ndarray:
+        """Return the diagonal of `scatter_of`, (B, D) or (1, D)."""
+        return self._diagonal(self.scatter_of(g))
+
+    def _diagonal(self, matrix):
+        return matrix if self.covariance.ndim == 2 else np.diagonal(matrix, axis1=1, axis2=2)
+
+
+def weights(statistics: Moments) -> np.ndarray:
+    """Return the weight of each group, (..., G), also of moments by column, which are of complete rows."""
+    return statistics.n if statistics.vector else statistics.n[..., 0]
+
+
+def squares(statistics: Moments) -> np.ndarray:
+    """Return the sums of squares of each group and column, (..., G, D)."""
+    return _diagonal(statistics.scatter, statistics)
+
+
+def _diagonal(matrix, statistics: Moments):
+    return np.diagonal(matrix, axis1=-2, axis2=-1) if statistics.vector else matrix
+
 
 def _totals(statistics: Moments):
     """Return weight and mean of all rows, pooled scatter within the groups, and total squares of each column.
 
     The statistics are of groups, (G, ...), or of groups in departures, (B, G, ...).
     """
-    n, mean = statistics.n, statistics.mean
+    n, mean = weights(statistics), statistics.mean
     total = n.sum(-1)
     start = np.take_along_axis(mean, n.argmax(-1)[..., None, None], -2)
     share = np.divide(n, total[..., None], out=np.zeros_like(n), where=total[..., None] > 0)
     centre = (start + (share[..., None] * (mean - start)).sum(-2, keepdims=True)) * (total[..., None, None] > 0)
-    within = statistics.scatter.sum(-3)
-    squares = np.diagonal(within, axis1=-2, axis2=-1) + (n[..., None] * (mean - centre) ** 2).sum(-2)
+    within = statistics.scatter.sum(-3 if statistics.vector else -2)
+    squares = _diagonal(within, statistics) + (n[..., None] * (mean - centre) ** 2).sum(-2)
     return total, centre[..., 0, :], within, squares
+
+
+def freedom(total, groups):
+    """Return the degrees of freedom of V from the total weight and the number of groups with any."""
+    return np.maximum(total - groups, 0.0) + _GAMMA
 
 
 def _covariance(total, groups, within, squares):
     """Return V from totals that may have a leading axis of rows."""
     total, groups = np.asarray(total)[..., None], np.asarray(groups)[..., None]
-    freedom = np.maximum(total - groups, 0.0) + _GAMMA
+    f = freedom(total, groups)
     variance = np.divide(squares, total, out=np.ones_like(squares), where=total > 0)
     variance = np.where(variance > 1e-14, variance, 1.0)  # a column that does not vary: any variance serves
-    covariance = within / freedom[..., None]
+    if within.ndim == squares.ndim:
+        return (within + _GAMMA * variance) / f
+    covariance = within / f[..., None]
     diagonal = np.arange(squares.shape[-1])
-    covariance[..., diagonal, diagonal] += _GAMMA * variance / freedom
+    covariance[..., diagonal, diagonal] += _GAMMA * variance / f
     return covariance

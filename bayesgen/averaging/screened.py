@@ -122,7 +122,7 @@ class ScreenedMembers(Together):
     @classmethod
     def of(cls, members, chosen, training: Training) -> "ScreenedMembers":
         """Fit members to the chosen columns."""
-        dim, some = training.rows.x.shape[1], training.on(chosen)
+        dim, some = training.rows.x.shape[1], training.narrowed(chosen)
         kinds = ([getattr(member, name) for member in members] for name in _KINDS)
         numbers, categories, softmax = (tuple(dict.fromkeys(m for m in own if m is not None)) for own in kinds)
         view = counts = regressions = None

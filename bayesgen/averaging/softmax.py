@@ -12,20 +12,25 @@ no density of x, and takes no part where one is needed.
 
 It is the mode of `LogisticRegression` with the same prior. Newton's method, which finds that mode there, takes 7 to 14
 times as long as L-BFGS where classes times columns are hundreds (digits, splice), and gains nothing where they are few.
+
+The penalty is the same in all directions of z, so b_k lies in the span of the rows. Where columns are more than rows
+the search moves in coordinates of that span, of which there are no more than rows.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
 from bayesgen.averaging.warp import Warp, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
+_RANK = 1e-12  # share of the largest square below which a direction is none
 _CELLS = 10_000_000  # rows times coefficients, at most: 100,000 rows of 30 columns and 3 classes
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
@@ -63,7 +68,8 @@ class SoftmaxMember(Member):
     def fit_and_leave_out(cls, groups, training, out, fold):
         """Learn from all rows, or from a sample where rows times coefficients are too many."""
         rows = training.rows
-        width = rows.classes * (1 + rows.x.shape[1] + sum(rows.levels))
+        columns = rows.x.shape[1] + sum(rows.levels)
+        width = rows.classes * (1 + (min(columns, len(rows)) if columns > WIDE else columns))
         return super().fit_and_leave_out(groups, *training.at_most(_CELLS // width, out), fold)
 
 
@@ -108,10 +114,13 @@ class LogisticMembers(Together):
         log_prior = log_frequencies(codes, weight, classes)
         self = cls(members, warp, centre, scale, np.asarray(rows.levels, int), np.empty(0), log_prior)
         z = self._columns(rows.x, rows.c)
+        back: Any = None
+        if z.shape[1] - 1 > max(WIDE, len(z)):
+            z, back = _span(z)
         found, start = [], np.zeros((classes, z.shape[1]))
         for member in members:
             start = _fit(z, codes, weight, member.strength, start)
-            found.append(start)
+            found.append(start if back is None else np.column_stack([start[:, 0], start[:, 1:] @ back]))
         return replace(self, coefficients=np.stack(found))
 
     def claims(self, dim, levels, classes):
@@ -154,6 +163,15 @@ class LogisticMembers(Together):
         size -= np.log(self.scale)
         size[:, ~self.coefficients[:, :, 1 : 1 + x.shape[1]].any((0, 1))] = -np.inf  # no effect, however far
         return sign * np.exp(size - np.maximum(size.max(1, keepdims=True) - np.log(_FARTHEST), 0.0))
+
+
+def _span(z):
+    """Return rows (n, 1 + P) in coordinates of the span of their columns but the first, and its basis, (r, P)."""
+    columns = z[:, 1:]
+    squares, vectors = np.linalg.eigh(columns @ columns.T)
+    kept = squares > _RANK * squares[-1]
+    root = np.sqrt(squares[kept])
+    return np.column_stack([z[:, 0], vectors[:, kept] * root]), (vectors[:, kept] / root).T @ columns
 
 
 def _fit(z, codes, weight, strength, start):

@@ -108,7 +108,7 @@ def _full(result, reference, rho, shrinkage, kappas, u, delta, width, seen):
         pair = np.stack(np.broadcast_arrays(u[:, g], delta[:, g]), axis=1)
         log_det, white = whiten(prior + reference.scatter_of(g), pair, seen)
         dof = rho + 2 + n
-        gamma = _gamma_ratio(dof, width)
+        gamma = gamma_ratio(dof, width)
         uu, ud, dd = ((white[:, a] * white[:, b]).sum(1) for a, b in ((0, 0), (0, 1), (1, 1)))
         for out, kappa in zip(result, kappas, strict=True):
             beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
@@ -121,7 +121,7 @@ def _shared(result, reference, rho, kappas, u, delta, width, seen):
     base = reference.within.copy()
     _add_diagonal(base, rho * np.diagonal(reference.covariance, axis1=1, axis2=2))
     dof, width = (rho + 2 + reference.n.sum(1))[:, None], np.asarray(width)[..., None]
-    gamma = _gamma_ratio(dof, width)
+    gamma = gamma_ratio(dof, width)
     for out, kappa in zip(result, kappas, strict=True):
         n = reference.n
         root = np.sqrt(kappa * n / (kappa + n))[..., None] * delta
@@ -132,11 +132,10 @@ def _shared(result, reference, rho, kappas, u, delta, width, seen):
 
 
 def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
-    variance = np.diagonal(reference.covariance, axis1=1, axis2=2)
-    n = reference.n
-    squares = np.diagonal(reference.within, axis1=1, axis2=2) if shared else 0.0
+    variance, n = reference.variance, reference.n
+    squares: Any = reference.squares if shared else [reference.squares_of(g) for g in range(u.shape[1])]
     dofs = [(rho + 2 + (n.sum(1) if shared else n[:, g]))[:, None] for g in range(u.shape[1])]
-    gammas = [_gamma_ratio(dof, 1) for dof in dofs]
+    gammas = [gamma_ratio(dof, 1) for dof in dofs]
     for out, kappa in zip(result, kappas, strict=True):
         beta, b = kappa * n / (kappa + n), kappa / (kappa + n)
         scale: Any = None  # for all groups, or for one group at a time
@@ -144,8 +143,7 @@ def _diagonal(result, reference, rho, kappas, u, delta, seen, shared):
             scale = rho * variance + squares + np.einsum("bg,bgj->bj", np.broadcast_to(beta, delta.shape[:2]), delta**2)
         for g in range(u.shape[1]):
             if not shared:
-                own = np.diagonal(reference.scatter_of(g), axis1=1, axis2=2)
-                scale = rho * variance + own + beta[:, g, None] * delta[:, g] ** 2
+                scale = rho * variance + squares[g] + beta[:, g, None] * delta[:, g] ** 2
             z = u[:, g] + b[:, g, None] * delta[:, g]
             with np.errstate(over="ignore"):
                 column = log_student(z * z / scale, np.log(scale), dofs[g], kappa + n[:, g, None], 1, gammas[g])
@@ -161,14 +159,14 @@ def _add_diagonal(matrix, diagonal):
 def log_student(square, log_det, dof, kappa, width, gamma):
     """Return the log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square.
 
-    ``log_det`` is log|A|, and ``gamma`` is `_gamma_ratio` of dof and width, the same for all kappas.
+    ``log_det`` is log|A|, and ``gamma`` is `gamma_ratio` of dof and width, the same for all kappas.
     """
     power = (dof + width) / 2
     level = gamma - 0.5 * width * np.log(np.pi * (kappa + 1) / kappa) - 0.5 * log_det
     return level - power * np.log1p(square * kappa / (kappa + 1))
 
 
-def _gamma_ratio(dof, width):
+def gamma_ratio(dof, width):
     """Return log Γ((dof + width)/2)/Γ(dof/2); single values, which recur for each group and width, are cached."""
     if np.size(dof) == np.size(width) == 1:
         return _one_gamma_ratio(float(np.ravel(dof)[0]), float(np.ravel(width)[0]))

@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.gaps import Filling, Missing
+from bayesgen.averaging.gaps import WIDE, Filling, Missing
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
@@ -69,8 +69,10 @@ class Training:
         Seed of random draws.
     given : Given, optional
         The rows to learn from as the user gave them, each of those that are identical.
-    known : Warp, optional
-        The bends of the columns, where they are known.
+    bends : dict
+        Bends that were learned from these rows, or some of them, by their places: families share folds.
+    places : tuple of bytes
+        The places of the rows to learn from among all; () for all of them.
     """
 
     rows: Rows
@@ -78,7 +80,13 @@ class Training:
     bend: bool = True
     seed: int = 0
     given: Given | None = None
-    known: Warp | None = None
+    bends: dict[tuple[bytes, ...], Warp] = field(default_factory=dict)
+    places: tuple[bytes, ...] = ()
+
+    def on(self, places, seed: int) -> "Training":
+        """Return the training that learns from some rows, and sums all."""
+        own = (*self.places, places.tobytes())
+        return Training(self.rows.take(places), self.summed, self.bend, seed, None, self.bends, own)
 
     def without(self, places) -> "Training":
         """Return the training on all rows but some, and but the rows of their groups; of few rows the same each time.
@@ -91,7 +99,7 @@ class Training:
         gone, group = np.isin(np.arange(len(self.rows)), places), self.rows.group
         rest = np.flatnonzero(~gone if group is None else ~np.isin(group, group[gone]))
         rows, given = self.rows.take(rest), None if self.given is None else self.given.rows(rest)
-        result = Training(rows, rows, self.bend, self.seed, given)
+        result = Training(rows, rows, self.bend, self.seed, given, self.bends, (*self.places, rest.tobytes()))
         if (1 + len(self._rests)) * rows.x.size <= _KEPT:
             self._rests[key] = result
         return result
@@ -100,13 +108,13 @@ class Training:
     def _rests(self) -> "dict[bytes, Training]":
         return {}
 
-    def on(self, columns) -> "Training":
+    def narrowed(self, columns) -> "Training":
         """Return the training on some columns, without leaves; those of categories are counted from D."""
         dim = self.rows.x.shape[1]
         numbers, categories = columns[columns < dim], columns[columns >= dim] - dim
         rows = self.rows.columns(numbers, categories)
         summed = rows if self.summed is self.rows else self.summed.columns(numbers, categories)
-        return Training(rows, summed, self.bend, self.seed, known=self.warp.take(numbers))
+        return Training(rows, summed, self.bend, self.seed, bends={(): self.warp.take(numbers)})
 
     def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":
         """Return the training on a stratified sample with the rows at some places, and their places in it."""
@@ -120,10 +128,10 @@ class Training:
     @functools.cached_property
     def warp(self) -> Warp:
         """The bends of the columns."""
-        if self.known is not None:
-            return self.known
         rows = self.rows
-        return Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
+        if self.places not in self.bends:
+            self.bends[self.places] = Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
+        return self.bends[self.places]
 
     @functools.cached_property
     def filling(self) -> Filling | None:
@@ -148,7 +156,7 @@ class Training:
     @property
     def parts(self) -> Iterable[Bent]:
         """The rows to sum, bent, in pieces."""
-        small = len(self.summed) * self.summed.x.shape[1] ** (1 if self.filling is None else 2) <= _KEPT
+        small = len(self.summed) * _cells(self.summed, self.filling) <= _KEPT
         return self._parts if small else bent(self.summed, self.warp, self.filling)
 
     @functools.cached_property
@@ -159,9 +167,15 @@ class Training:
 def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
     """Yield rows bent and completed, in pieces."""
     kind, weight = np.min_scalar_type(rows.classes - 1), None if (rows.weight == 1).all() else rows.weight
-    for part in pieces(len(rows), rows.x.shape[1] ** (1 if filling is None else 2)):
+    for part in pieces(len(rows), _cells(rows, filling)):
         order = np.argsort(rows.codes[part].astype(kind), kind="stable") + part.start  # for `assign`
         y, own, missing = warp.forward(rows.x[order]), rows.codes[order], None
         if filling is not None:
             y, missing = filling.complete(y, ~np.isnan(y), own)
         yield Bent(y, own, None if weight is None else weight[order], missing)
+
+
+def _cells(rows: Rows, filling: Filling | None) -> int:
+    """Return the entries that a bent row takes, with the covariances of its gaps."""
+    dim = rows.x.shape[1]
+    return dim if filling is None or dim > WIDE else dim**2

@@ -9,23 +9,24 @@ far out go through `quadratics`, which are kept from the first prediction on.
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from bayesgen.averaging import components
-from bayesgen.averaging.gaps import Filling
+from bayesgen.averaging.gaps import WIDE, Filling
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.quadratics import Quadratics, within
-from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density, log_density_far
 from bayesgen.averaging.training import Bent, Training, bent
 from bayesgen.averaging.warp import FAR, Warp, far_rows
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import Record
+from bayesgen.core.registry import earlier
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces
 
@@ -48,12 +49,15 @@ class View(Record):
         Centres of the groups, in bent columns.
     owner : int array, shape (G,)
         The class of each group, in order.
+    by_column : bool
+        True if all members take the columns as independent.
     """
 
     warp: Warp
     filling: Filling | None
     centres: np.ndarray
     owner: np.ndarray
+    by_column: bool = False
 
     @classmethod
     def learn(cls, training: Training, count: int, rng) -> "View":
@@ -61,7 +65,7 @@ class View(Record):
         rows = training.rows
         order = np.argsort(rows.order[1])
         groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count, rng)
-        return cls(training.warp, training.filling, *groups)
+        return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property
     def classes(self) -> int:
@@ -74,25 +78,49 @@ class View(Record):
         return int(np.bincount(self.owner).max())
 
     def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
-        """Return the moments of the groups, (G, D, D); ``parts`` holds the rows already bent, if at hand."""
-        groups = len(self.owner)
+        """Return the moments of the groups; ``parts`` holds the rows already bent, if at hand.
+
+        They are matrices, (G, D, D), or sums by column, (G, D).
+        """
+        groups, vector = len(self.owner), not self.by_column
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
-            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=True))
+            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=vector))
         result: Any = None
         for part in bent(rows, self.warp, self.filling) if parts is None else parts:
             group = components.assign(part.y, part.codes, self.centres, self.owner)
             if part.missing is None:
-                more = moments(part.y, group, groups, part.weight, vector=True)
+                more = moments(part.y, group, groups, part.weight, vector=vector)
             else:
                 more = part.missing.moments(part.y, group, groups, part.weight)
             result = more if result is None else result + more
         return result
 
+    def claims(self, dim: int, classes: int):
+        """Yield the conditions on bends and completion of ``dim`` columns; see `Together.claims`."""
+        yield from self.warp.claims(dim)
+        if self.filling is not None:
+            own = self.filling.covariance
+            yield "the means that gaps are completed from", self.filling.mean, (classes, dim)
+            yield "the covariance that gaps are completed from", own, (dim,) if own.ndim == 1 else (dim, dim)
+
+    def completed(self, rows: Rows):
+        """Return bent rows, completed, and the covariances of what was missing, or None."""
+        y, seen = self.read(rows.x)
+        if self.filling is None or seen is None:  # there is a filling if a row of the fit has a gap
+            return y, None
+        return self.filling.complete(y, seen, rows.codes)
+
     def read(self, x):
         """Return the bent rows, 0 where missing, and a mask of the entries that are not, or None if none is missing."""
         seen, y = ~np.isnan(x), self.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
+
+
+@earlier("View")
+def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a `View` from those in a file of a version without sums by column."""
+    return {"by_column": False, **read}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +133,7 @@ class FittedView(Together):
     members : tuple of GaussianMember or MixtureMember
         Members that differ in kappa alone stand side by side.
     statistics : Moments
-        Moments of the groups, (G, D, D).
+        Moments of the groups; see `View.sum_rows`.
     """
 
     view: View
@@ -126,8 +154,17 @@ class FittedView(Together):
     @property
     def near(self) -> bool:
         """Tell if the squares of all rows that were summed stay within float64."""
-        squares = np.diagonal(self.statistics.scatter, axis1=1, axis2=2)
-        return bool((np.abs(self.statistics.mean) <= FAR).all() and (squares <= FAR**2).all())
+        return bool((np.abs(self.statistics.mean) <= FAR).all() and (self.squares <= FAR**2).all())
+
+    @property
+    def n(self) -> np.ndarray:
+        """Weight of each group, (G,)."""
+        return weights(self.statistics)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Sums of squares of each group and column, (G, D)."""
+        return squares(self.statistics)
 
     @functools.cached_property
     def reference(self) -> Reference:
@@ -137,7 +174,7 @@ class FittedView(Together):
     @functools.cached_property
     def log_share(self) -> np.ndarray:
         """Log probability of each group within its class, (G,)."""
-        n = self.statistics.n + 1
+        n = self.n + 1
         return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
 
     def claims(self, dim, levels, classes):
@@ -146,13 +183,16 @@ class FittedView(Together):
         yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
         every = np.array_equal(np.unique(owner), np.arange(classes))
         yield "a class has no group", bool((np.diff(owner) >= 0).all()) and every, None
-        yield from view.warp.claims(dim)
-        if view.filling is not None:
-            yield "the means that gaps are completed from", view.filling.mean, (classes, dim)
-            yield "the covariance that gaps are completed from", view.filling.covariance, (dim, dim)
+        yield from view.claims(dim, classes)
         groups = len(owner)
         yield "the centres of the groups", view.centres, (groups, dim)
-        for name, shape in {"n": (groups,), "mean": (groups, dim), "scatter": (groups, dim, dim)}.items():
+        last = () if view.by_column else (dim,)
+        sizes = {
+            "n": (groups, dim) if view.by_column else (groups,),
+            "mean": (groups, dim),
+            "scatter": (groups, dim, *last),
+        }
+        for name, shape in sizes.items():
             yield f"the moments have no {name} of {shape}", getattr(moments, name), shape
         yield "the groups have weights below 0", (moments.n >= 0).all(), None
         yield "a member is none", all(member.proper for member in self.members), None
@@ -206,10 +246,11 @@ class FittedView(Together):
         whole = seen.all(1)
         kinds, order, _ = grouped_patterns(seen[~whole])
         alike = len(order) >= _ALIKE * len(kinds) or len(kinds) == 1
-        holes = np.flatnonzero(~whole)
+        holes, dim, groups = np.flatnonzero(~whole), y.shape[1], len(self.view.owner)
+        cells = dim * groups if self.view.by_column else (dim + groups) ** 2
         if not alike:
             members = [self.members[m] for m in used]
-            for part in pieces(len(holes), (y.shape[1] + len(self.view.owner)) ** 2, _CELLS):
+            for part in pieces(len(holes), cells, _CELLS):
                 own = holes[part]
                 density = log_density(members, self.reference, y[own], seen[own])
                 result[:, :, own] = self.mix(density, self.log_share, 2).swapaxes(1, 2)
@@ -260,10 +301,10 @@ class FittedView(Together):
         leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows.
         """
         y, seen = self.view.read(held.rows.x)
-        gone, _ = self._completed(held.gone)
+        gone, _ = self.view.completed(held.gone)
         group = components.assign(gone, held.gone.codes, self.view.centres, self.view.owner)
         weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
-        large = (self.statistics.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
+        large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
         result = np.empty((len(self.members), len(y), self.view.classes))
         if large.any():
             own = None if seen is None or seen[large].all() else seen[large]
@@ -271,7 +312,9 @@ class FittedView(Together):
         others = np.flatnonzero(~large)
         others = others[np.argsort(held.at[others], kind="stable")]
         cells = (y.shape[1] + len(self.view.owner)) ** 2
-        if not held.single:
+        if self.view.by_column:
+            cells = y.shape[1] * len(self.view.owner)
+        elif not held.single:
             cells += len(self.view.owner) * y.shape[1] ** 2
         for part in pieces(len(others), cells, _CELLS):
             here = others[part]
@@ -291,21 +334,14 @@ class FittedView(Together):
             result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
         return result
 
-    def _completed(self, rows: Rows):
-        """Return bent rows, completed, and the covariances of what was missing, or None."""
-        y, seen = self.view.read(rows.x)
-        if self.view.filling is None or seen is None:  # there is a filling if a row of the fit has a gap
-            return y, None
-        return self.view.filling.complete(y, seen, rows.codes)
-
     def _leaving(self, held: HeldOut) -> Moments:
         """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""
-        y, missing = self._completed(held.gone)
+        y, missing = self.view.completed(held.gone)
         count, departures = len(self.view.owner), int(held.leaves.max()) + 1
         group = components.assign(y, held.gone.codes, self.view.centres, self.view.owner)
         place, size = held.leaves * count + group, departures * count
         if missing is None:
-            flat = moments(y, place, size, held.gone.weight, vector=True)
+            flat = moments(y, place, size, held.gone.weight, vector=not self.view.by_column)
         else:
             flat = missing.moments(y, place, size, held.gone.weight)
         shape = departures, count

@@ -22,7 +22,9 @@ from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments
 
 FAR = 1e100  # bent: squares of nearer values, times any precision, stay below 1e250, the border in `students.whiten`
+_FIELDS = ("location", "scale", "power")
 _GRID = np.linspace(0.0, 2.0, 21)
+_COLUMNS = 128  # bent at a time: more leave the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +42,15 @@ class Warp(Record):
     power: np.ndarray
 
     @classmethod
-    def learn(cls, x, codes, classes: int, weight, bend: bool = True) -> "Warp":
-        """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only."""
+    def learn(cls, x, codes, classes: int, weight, bend: bool = True, few: bool = True) -> "Warp":
+        """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only.
+
+        Unless columns are ``few`` the steps are of a fifth.
+        """
+        if x.shape[1] > _COLUMNS:
+            starts = range(0, x.shape[1], _COLUMNS)
+            parts = [cls.learn(x[:, i : i + _COLUMNS], codes, classes, weight, bend, False) for i in starts]
+            return cls(*(np.concatenate([getattr(own, name) for own in parts]) for name in _FIELDS))
         seen = ~np.isnan(x)
         w = np.where(seen, weight[:, None], 0.0)
         total = w.sum(0)
@@ -55,8 +64,9 @@ class Warp(Record):
         member[codes, np.arange(len(x))] = 1.0
         count = member @ w
         freedom = total - (count > 0).sum(0)
-        score = np.empty((len(_GRID), x.shape[1]))
-        for place, power in enumerate(_GRID):
+        grid = _GRID if few else _GRID[::2]
+        score = np.empty((len(grid), x.shape[1]))
+        for place, power in enumerate(grid):
             y, log_slope = _bend(z, power, a), _log_slope(z, power, a)
             mean = np.divide(member @ (w * y), count, out=np.zeros_like(count), where=count > 0)
             scatter = (w * (y - mean[codes]) ** 2).sum(0)
@@ -64,7 +74,7 @@ class Warp(Record):
             scatter += 0.01 * spread + 1e-300  # as in V: classes of one row each have no scatter
             fit = -0.5 * np.log(scatter) + np.divide((w * log_slope).sum(0), total, where=total > 0, out=0 * total)
             score[place] = np.maximum(freedom, 0.0) * fit - 2 * (power - 1) ** 2
-        return cls(location, scale, _GRID[score.argmax(0)])
+        return cls(location, scale, grid[score.argmax(0)])
 
     @np.errstate(over="ignore")
     def forward(self, x) -> np.ndarray:
@@ -79,7 +89,7 @@ class Warp(Record):
 
     def claims(self, dim: int):
         """Yield the conditions on a transformation of ``dim`` columns; see `Together.claims`."""
-        for name in ("location", "scale", "power"):
+        for name in _FIELDS:
             yield f"the bend of the columns has no {name} of each", getattr(self, name), (dim,)
         yield "the bend is none", (self.scale > 0).all() and (self.power >= 0).all() and (self.power <= 2).all(), None
 
@@ -111,8 +121,10 @@ class Warp(Record):
 
     def moments(self, statistics: Moments) -> Moments:
         """Return the moments of standardised columns, none of them bent, from the moments of the columns as given."""
-        scatter = statistics.scatter / (self.scale[:, None] * self.scale)
-        mean = np.where(statistics.n[:, None] > 0, (statistics.mean - self.location) / self.scale, 0.0)
+        vector = statistics.vector
+        scatter = statistics.scatter / (self.scale[:, None] * self.scale if vector else self.scale**2)
+        n = statistics.n[:, None] if vector else statistics.n
+        mean = np.where(n > 0, (statistics.mean - self.location) / self.scale, 0.0)
         return Moments(statistics.n, mean, scatter)
 
     def log_slope(self, x) -> np.ndarray:

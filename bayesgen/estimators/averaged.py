@@ -139,8 +139,12 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample, softmax
     regressions and trees from up to 100,000 rows, and a tree is grown on fewer the more there are. Missing entries are
     integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
-    expected statistics (`bayesgen.averaging.gaps`). Beyond 100 numeric columns the generative members take them as
-    independent given the class, in one component; more than 2,000 are refused.
+    expected statistics (`bayesgen.averaging.gaps`).
+
+    Beyond 100 numeric columns there is one component per class. Up to 1,000 rows, full and shared covariances are
+    worked out in the coordinates that the rows span (`bayesgen.averaging.wide`); questions that draw rows or entries
+    take the members with independent columns. There gaps at fit are filled by the means of the class, with a warning.
+    Boosted trees take at most 2,000 columns. A table that memory does not hold is refused before anything is learned.
 
     There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
     from sums of earlier rows. There is no ``n_jobs``: a fit takes a few seconds, much of it in small array operations
@@ -231,6 +235,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             self.constant_ = columns.constant(self.schema_, blocks)
             pairs = families.pairs(self.members)
             given = Given(table, y, self.classes_, weight, self.schema_, self.constant_) if pairs else None
+            numeric = len(columns.numbers(self.schema_, self.constant_))
+            columns.refuse_large(len(codes), numeric, len(self.classes_))
             rows = Rows(
                 *columns.arrays(self.schema_, blocks, self.constant_, columns.LARGEST),
                 codes,
@@ -295,6 +301,11 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         if self.constant_:
             warn(
                 f"columns {listed(self.constant_)} hold one value or none: they are no sign of the class, and left out"
+            )
+        if any(not part.drawn and part.view.filling is not None for part in self.average_.taking("numbers")):
+            warn(
+                "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
+                "means of their class. At prediction they are integrated out"
             )
         if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
             warn(

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import columns, draws, explanation, filling, missing
 from bayesgen.averaging.given_the_rest import Members, Rows
-from bayesgen.averaging.member import Product
 from bayesgen.averaging.warp import far_rows
 from bayesgen.core.errors import listed
 from bayesgen.inspection.joint_of_model import along, expectations, totals_of
@@ -277,7 +276,7 @@ def member_posteriors(classifier):
     groups = {}
     for m in heavy:
         member = fitted.members[m]
-        if not isinstance(member, Product):
+        if not fitted.drawn(member):
             continue
         own = draws.parameters(fitted, member, (4, 250), rng)
         dims = {dim for variable, _ in own.values() for dim in variable}

@@ -1,0 +1,388 @@
+r"""Gaussians of more columns than are modelled together elsewhere, exact in the coordinates that the rows span.
+
+The members are those of `gaussian` with full or shared covariances, of one Gaussian per class. With W, T and S_g the
+scatters, m the centre, f the freedom and γ the share of `reference`, columns are divided by
+
+.. math:: s_j^2 = \frac{l W_{jj} + \gamma T_{jj}/N}{f}, \qquad \tilde x = (x - m)/s, \qquad c = Q^\top \tilde x, \qquad
+   e^2 = \lVert\tilde x\rVert^2 - \lVert c\rVert^2
+
+where Q is an orthonormal basis of the r directions that the rows span, at most as many as rows. There the scale of the
+prior, ρ((1 - l) V + l diag V), is ρ(I + (1 - l) W/f), so that the posterior scales, with β_g = κ n_g/(κ + n_g), are
+
+.. math:: A_g = \rho I + \tfrac{\rho (1 - l)}{f} W + S_g + \beta_g \delta_g \delta_g^\top \quad\text{(full)}, \qquad
+   A = \rho I + W + \sum_g \beta_g \delta_g \delta_g^\top \quad\text{(shared, l = 1)}
+
+within the span, and ρ I outside, the same for all groups: squares are c'A⁻¹c + e²/ρ, and log-determinants
+log|A| + (D - r) log ρ + 2 Σ log s. Each l has a scale and a basis of its own.
+
+A row is left out of W, S_g and m by subtraction, with weights that may be below 0 in one rank more. The scale s, like
+the bends, is learned without the fold of the row. All vectors are combinations of the row and the means, so their
+products under one factorisation serve every row, κ and departure. A missing entry is integrated out: with o the entries
+that a row has, A_oo = ρ I + Q_o (A - ρ I) Q_o', whose inverse and determinant take matrices of the size of the span.
+"""
+
+import functools
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bayesgen.averaging.member import Together
+from bayesgen.averaging.reference import Reference, freedom
+from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.students import gamma_ratio, log_student
+from bayesgen.averaging.training import Training
+from bayesgen.averaging.views import View
+from bayesgen.averaging.warp import FAR, far_rows
+from bayesgen.models.moments import Moments, moments
+from bayesgen.numerics.pieces import patterns, pieces
+
+_RANK = 1e-13  # share of the largest square below which a direction is none
+_FAR = 1e7  # square of the distance to its mean from which a row is left out by summing the others anew
+_APART = 1e5  # scales by which a row may lie from the others
+
+
+@dataclass(frozen=True)
+class Span:
+    """Coordinates of rows, in units of one scale per column.
+
+    Attributes
+    ----------
+    centre, scale : array, shape (D,)
+        Where coordinates begin, and the unit of each column.
+    basis : array, shape (r, D), or None
+        Orthonormal directions; None where there are no more columns than rows, which then are the coordinates.
+    """
+
+    centre: np.ndarray
+    scale: np.ndarray
+    basis: np.ndarray | None
+
+    @classmethod
+    def of(cls, y, scale) -> "Span":
+        """Return the coordinates that the rows (N, D) span.
+
+        They begin at the row in the midst of the others, and take the directions to these at unit length, so that a
+        single row far away hides no direction.
+        """
+        centre = y[((y - np.median(y, axis=0)) ** 2 / scale**2).sum(1).argmin()]
+        if y.shape[1] <= len(y):
+            return cls(centre, scale, None)
+        z = (y - centre) / scale
+        z /= np.sqrt((z * z).sum(1).clip(1e-300))[:, None]
+        squares, vectors = np.linalg.eigh(z @ z.T)
+        kept = squares > _RANK * squares[-1]
+        return cls(centre, scale, (vectors[:, kept] / np.sqrt(squares[kept])).T @ z)
+
+    def of_rows(self, y) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coordinates of rows, (n, r), and the squares of their distances outside the span, (n,)."""
+        z = (y - self.centre) / self.scale
+        if self.basis is None:
+            return z, np.zeros(len(z))
+        c = z @ self.basis.T
+        return c, np.maximum((z * z).sum(1) - (c * c).sum(1), 0.0)
+
+
+@dataclass(frozen=True)
+class Departure:
+    """What leaves with each of some rows, as combinations of the row and the means of G groups, (n, ..., 1 + G).
+
+    Attributes
+    ----------
+    n : array, shape (n, G)
+        Weight of each group without what leaves.
+    lost : array, shape (n,)
+        The a by which W and the scatter of the group of the row fall, in units of dd'.
+    group : int array, shape (n,)
+        The group of the row.
+    away : array, shape (n, 1 + G)
+        d, from the mean of the group to the row.
+    delta, u : array, shape (n, G, 1 + G)
+        From the centre to each mean, and from each mean to the row.
+    """
+
+    n: np.ndarray
+    lost: np.ndarray
+    group: np.ndarray
+    away: np.ndarray
+    delta: np.ndarray
+    u: np.ndarray
+
+    @classmethod
+    def of(cls, n, group, removed, rows: int) -> "Departure":
+        """Return what leaves with rows, some weight of their groups; nothing, where ``group`` is None."""
+        if group is None:
+            group, removed = np.zeros(rows, np.intp), np.zeros(rows)
+        count, here = len(n), np.arange(rows)
+        total, left = n.sum(), np.repeat(n[None], rows, axis=0)
+        left[here, group] -= removed
+        left[left < 1e-12 * n] = 0.0
+        rest = left[here, group]
+        ratio = np.divide(removed, rest, out=np.zeros(rows), where=rest > 0)
+        share = removed / np.maximum(total - removed, 1e-300)
+        row = np.eye(1 + count)[0]
+        centre = np.append(0.0, n / total) * (1 + share)[:, None] - share[:, None] * row
+        mean = np.repeat(np.eye(count, 1 + count, 1)[None], rows, axis=0)
+        away = row - mean[here, group]
+        mean[here, group] -= ratio[:, None] * away
+        mean = np.where((left > 0)[..., None], mean, centre[:, None])
+        return cls(left, ratio * n[group], group, away, mean - centre[:, None], row - mean)
+
+    def take(self, rows) -> "Departure":
+        """Return some of the rows."""
+        return Departure(*(own[rows] for own in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class WideView(Together):
+    """Full and shared Gaussians of many columns.
+
+    Attributes
+    ----------
+    view : View
+        Bends, and what gaps at fit are completed from.
+    members : tuple of GaussianMember
+        Members of one l side by side, and among these those that differ in kappa alone.
+    scale : array, shape (L, D)
+        s of each l, ascending.
+    y : array, shape (N, D)
+        The rows of the fit, bent and completed: their span holds the members' scatters.
+    codes : int array, shape (N,)
+        Their classes.
+    weight : array, shape (N,)
+        Their weights.
+    """
+
+    drawn: ClassVar = False
+
+    view: View
+    members: tuple[Any, ...]
+    scale: np.ndarray
+    y: np.ndarray
+    codes: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def fit(cls, members, training: Training) -> "WideView":
+        """Learn bends and scales from the rows to learn from, and take the rows to sum."""
+        classes, dim = training.rows.classes, training.rows.x.shape[1]
+        view = View(training.warp, training.filling, np.zeros((classes, dim)), np.arange(classes), True)
+        levels = np.unique([member.shrinkage for member in members])
+        y, scale = view.completed(training.summed)[0], _scales(view, training.rows, levels)
+        if (np.abs(y - y.mean(0)) > _APART * scale[0]).any():  # a row left out, in whose units others have no digits
+            scale = _scales(view, training.summed, levels)
+        return cls(view, members, scale, y, training.summed.codes, training.summed.weight)
+
+    @functools.cached_property
+    def spans(self) -> list[tuple[Span, Moments]]:
+        """The coordinates under each l, and the moments of the classes there."""
+        result = []
+        for scale in self.scale:
+            span = Span.of(self.y, scale)
+            result.append((span, self._moments(span, self.y, self.codes, self.weight)))
+        return result
+
+    def _moments(self, span: Span, y, codes, weight) -> Moments:
+        return moments(span.of_rows(y)[0], codes, self.view.classes, weight, vector=True)
+
+    def claims(self, dim, levels, classes):
+        """Yield the shapes of the arrays; see `Together.claims`."""
+        yield from self.view.claims(dim, classes)
+        rows, count = len(self.codes), len({member.shrinkage for member in self.members})
+        yield "the wide Gaussians have other classes", self.view.owner.tolist() == list(range(classes)), None
+        right = self.codes.dtype.kind == "i" and ((self.codes >= 0) & (self.codes < classes)).all()
+        yield "the wide Gaussians have rows of no class", right, None
+        for name, shape in {"scale": (count, dim), "y": (rows, dim), "weight": (rows,)}.items():
+            yield f"the wide Gaussians have no {name} of {shape}", getattr(self, name), shape
+        yield "the wide Gaussians have no scales", (self.scale > 0).all() and (self.weight > 0).all(), None
+        yield "a member is none", all(m.proper and not m.diagonal for m in self.members), None
+
+    def log_density(self, x, c, used) -> np.ndarray:
+        """Return log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
+        result = np.empty((len(used), len(x), self.view.classes))
+        for part in pieces(len(x), x.shape[1]):
+            result[:, part] = self._of_rows(x[part], used)
+        return result
+
+    def _of_rows(self, x, used) -> np.ndarray:
+        y, seen = self.view.read(x)
+        far = far_rows(y)
+        if not len(far):
+            return self._density(y, seen, used)
+        sign, size = self.view.warp.polar(x[far])
+        beyond = np.maximum(size - np.log(FAR), 0.0).max(1)[:, None]
+        y[far] = sign * np.exp(size - beyond)
+        result = self._density(y, seen, used)
+        width = np.full(len(far), y.shape[1]) if seen is None else seen[far].sum(1)
+        n = np.bincount(self.codes, self.weight, self.view.classes)
+        for own, m in zip(result, used, strict=True):  # as in `students.log_density_far`
+            dof = self.members[m].rho + 2 + (n.sum() if self.members[m].shared else n)
+            own[far] -= (dof + width[:, None]) * beyond
+        return result
+
+    def left_out(self, held: HeldOut) -> np.ndarray:
+        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K)."""
+        (y, seen), used = self.view.read(held.rows.x), np.arange(len(self.members))
+        result = np.empty((len(used), len(y), self.view.classes))
+        anew = np.ones(len(y), bool)
+        if held.single:
+            whole, _ = self.view.completed(held.gone)
+            anew = self._far(whole, held.gone.codes)
+            some = np.flatnonzero(~anew)
+            own = held.gone.codes[some], held.gone.weight[some]
+            result[:, some] = self._density(whole[some], None if seen is None else seen[some], used, *own)
+        for b in np.unique(held.at[anew]):
+            here, rest = np.flatnonzero(held.at == b), held.rest(b)
+            if not len(rest):
+                result[:, here] = 0.0
+                continue
+            table = self.view.completed(rest)[0], rest.codes, rest.weight
+            sums = [self._moments(span, *table) for span, _ in self.spans]
+            result[:, here] = self._density(y[here], None if seen is None else seen[here], used, sums=sums)
+        return result
+
+    def _far(self, y, codes) -> np.ndarray:
+        """Return True for rows so far from the mean of their group that taking them out would lose digits."""
+        result = np.zeros(len(y), bool)
+        for span, sums in self.spans:
+            away = span.of_rows(y)[0] - sums.mean[codes]
+            free = freedom(sums.n.sum() - 1, (sums.n > 0).sum())
+            result |= (away * away).sum(1) * (1 + 1 / free) > _FAR
+        return result
+
+    def _density(self, y, seen, used, group=None, removed=None, sums=None) -> np.ndarray:
+        """Return log densities, (m, n, K), without some weight of each row in its group, where these are given."""
+        result = np.empty((len(used), len(y), self.view.classes))
+        levels, start = np.unique([member.shrinkage for member in self.members]), 0
+        for shrinkage, alike in groupby([self.members[m] for m in used], lambda m: m.shrinkage):
+            members, place = list(alike), int(np.searchsorted(levels, shrinkage))
+            span, own = self.spans[place]
+            own = own if sums is None else sums[place]
+            departure = Departure.of(own.n, group, removed, len(y))
+            for known, at in [(slice(None), slice(None))] if seen is None else patterns(seen):
+                rows = Alike.of(span, y[at], known, own.mean)
+                density = _densities(members, own, departure.take(at), rows)
+                result[start : start + len(members), at] = density
+            start += len(members)
+        return result
+
+
+def _scales(view: View, rows: Rows, levels) -> np.ndarray:
+    """Return s of each l, (L, D)."""
+    own = Reference.of(view.sum_rows(rows))
+    within = own.squares[0] / freedom(own.n[0].sum(), (own.n[0] > 0).sum())
+    return np.sqrt(own.variance[0] - (1 - levels)[:, None] * within)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Rows with gaps in the same columns, or without any, beside the means of G groups.
+
+    Attributes
+    ----------
+    c : array, shape (n, r)
+        Q_o'x_o of the rows.
+    square : array, shape (n,)
+        Their squares.
+    mean : array, shape (G, r)
+        Coordinates of the means.
+    inside : array, shape (r, r), or None
+        Q_o'Q_o; None without gaps, where it is I.
+    width : int
+        Number of columns that the rows have.
+    log_scale : float
+        Sum of log s over these.
+    """
+
+    c: np.ndarray
+    square: np.ndarray
+    mean: np.ndarray
+    inside: np.ndarray | None
+    width: int
+    log_scale: float
+
+    @classmethod
+    def of(cls, span: Span, y, known, mean) -> "Alike":
+        """Return rows (n, D) that have some columns."""
+        scale = span.scale[known]
+        z, log_scale = (y[:, known] - span.centre[known]) / scale, float(np.log(scale).sum())
+        square, whole = (z * z).sum(1), len(scale) == len(span.scale)
+        if span.basis is None and whole:
+            return cls(z, square, mean, None, len(scale), log_scale)
+        basis = np.eye(len(span.scale)) if span.basis is None else span.basis
+        c, inside = z @ basis[:, known].T, None
+        if not whole:
+            gone = np.delete(basis, known, axis=1)
+            inside = np.eye(len(basis)) - gone @ gone.T
+        return cls(c, square, mean, inside, len(scale), log_scale)
+
+    def products(self, matrix, rho, some) -> tuple[float, np.ndarray]:
+        """Return log|A_oo| and the products v'A_oo⁻¹w of each of some rows and the means, (n, 1 + G, 1 + G).
+
+        A is ``matrix`` within the span and ρ I outside.
+        """
+        c, square, mean = self.c[some], self.square[some], self.mean
+        result, rank = np.empty((len(c), 1 + len(mean), 1 + len(mean))), len(matrix)
+        if self.inside is None:
+            root = np.linalg.cholesky(matrix)
+            log_det = 2 * np.log(np.diagonal(root)).sum()
+            white = solve_triangular(root, np.concatenate([c, mean]).T, lower=True, check_finite=False).T
+            row, others = white[: len(c)], white[len(c) :]
+            outside = np.maximum(square - (c * c).sum(1), 0.0) if self.width > rank else 0.0
+            result[:, 0, 0] = (row * row).sum(1) + outside / rho
+            result[:, 0, 1:], result[:, 1:, 1:] = row @ others.T, others @ others.T
+        else:
+            extra, others = matrix - rho * np.eye(rank), mean @ self.inside
+            inner = rho * np.eye(rank) + extra @ self.inside
+            log_det = float(np.linalg.slogdet(inner)[1])
+            row, pull = np.split(np.linalg.solve(inner, extra @ np.concatenate([c, others]).T), [len(c)], axis=1)
+            result[:, 0, 0] = (square - (c * row.T).sum(1)) / rho
+            result[:, 0, 1:] = (c @ mean.T - c @ pull) / rho
+            result[:, 1:, 1:] = (mean @ others.T - others @ pull) / rho
+        result[:, 1:, 0] = result[:, 0, 1:]
+        return log_det + (self.width - rank) * np.log(rho) + 2 * self.log_scale, result
+
+
+def _densities(members, sums: Moments, departure: Departure, rows: Alike) -> np.ndarray:
+    """Return log densities under members of one l, (m, n, G)."""
+    result = np.empty((len(members), *departure.n.shape))
+    free, start = freedom(departure.n.sum(1), (departure.n > 0).sum(1)).round(9), 0
+    within, groups = sums.scatter.sum(0), np.arange(len(sums.n))
+    for (shared, rho, shrinkage), alike in groupby(members, lambda m: (m.shared, m.rho, m.shrinkage)):
+        kappas = [member.kappa for member in alike]
+        part = result[start : start + len(kappas)]
+        start += len(kappas)
+        for value in [0.0] if shared else np.unique(free):  # one, but where weights differ
+            some = np.flatnonzero(shared | (free == value))
+            factor = 1.0 if shared else rho * (1 - shrinkage) / value
+            base = rho * np.eye(len(within)) + factor * within
+            for own in [groups] if shared else groups[:, None]:
+                log_det, products = rows.products(base if shared else base + sums.scatter[own[0]], rho, some)
+                here = departure.take(some)
+                lost = here.lost * (factor + (not shared) * (here.group == own[0]))
+                density = _students(kappas, rho, shared, own, here, lost, log_det, products, rows.width)
+                part[:, some[:, None], own] = density
+    return result
+
+
+def _students(kappas, rho, shared, own, here: Departure, lost, log_det, products, width) -> np.ndarray:
+    """Return log densities of some groups under the kappas, (m, n, g), by Woodbury from one factorisation."""
+    n, delta, u = here.n[:, own], here.delta[:, own], here.u[:, own]
+    known, total = 1 + len(own), here.n.sum(1, keepdims=True)
+    dof = rho + 2 + (total if shared else n)
+    gamma = gamma_ratio(dof, np.array(width))
+    result: Any = np.empty((len(kappas), *n.shape))
+    for out, kappa in zip(result, kappas, strict=True):
+        b = kappa / (kappa + n)
+        vectors = np.concatenate([here.away[:, None], delta, u + b[..., None] * delta], axis=1)
+        gram = vectors @ products @ vectors.swapaxes(1, 2)
+        weight = np.concatenate([-lost[:, None], n * b], axis=1)[:, :, None]
+        square = np.diagonal(gram, axis1=1, axis2=2)[:, known:]
+        update = np.eye(known) + weight * gram[:, :known, :known]
+        across = gram[:, :known, known:]
+        square = square - (across * np.linalg.solve(update, weight * across)).sum(1)
+        log_dets = (log_det + np.linalg.slogdet(update)[1])[:, None]
+        out[:] = log_student(square, log_dets, dof, kappa + n, width, gamma)
+    return result
