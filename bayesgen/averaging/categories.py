@@ -247,11 +247,10 @@ class CategoryMembers(Together):
     def _without(self, gone: Rows) -> "CategoryMembers":
         """Return the counts without some rows."""
         less = CategoryMembers.of(gone.c, self.levels, gone.codes, gone.classes, gone.weight)
-        left = [
-            None if own is None else _counts(own).without(_counts(gone)).sums
-            for own, gone in ((self.single, less.single), (self.pairs, less.pairs))
-        ]
-        return CategoryMembers(self.levels, *left)
+        single, pairs = _counts(self.single).without(_counts(less.single)).sums, None
+        if self.pairs is not None and less.pairs is not None:
+            pairs = _counts(self.pairs).without(_counts(less.pairs)).sums
+        return CategoryMembers(self.levels, single, pairs)
 
     def _own(self, x, codes, removed):
         """Return log p(x_i | t_i) without the row itself, (M, B)."""

@@ -9,6 +9,7 @@ Of the other columns it has no density, so it takes no part where one of a whole
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,12 @@ _FEWEST = 6  # columns of a table; of fewer, members on all of them do as well
 _POWERS = (0.8, 0.6, 0.4, 0.25)  # widths are powers of the number of columns: 11, 6, 3 and 2 of 20
 _WIDEST = 100  # columns of a full covariance
 _LEARN = 5000  # rows to learn from
-_GAUSSIANS = (("full", 8.0, 0.1, 0.4), ("shared", 8.0, 0.1), ("diagonal", 8.0, 0.1))
-_CATEGORIES = (("independent", 1.0), ("one parent", 1.0))
+_GAUSSIANS = (
+    GaussianMember("full", 8.0, 0.1, 0.4),
+    GaussianMember("shared", 8.0, 0.1),
+    GaussianMember("diagonal", 8.0, 0.1),
+)
+_CATEGORIES = CategoryMember("independent", 1.0), CategoryMember("one parent", 1.0)
 _STRENGTH = 0.3  # of the softmax regression
 _KINDS = ("gaussian", "category", "softmax")
 
@@ -61,9 +66,8 @@ class ScreenedMember(Member):
         dim, total = rows.x.shape[1], rows.x.shape[1] + len(rows.levels)
         if total < _FEWEST:
             return []
-        numbers = [GaussianMember(*own) for own in _GAUSSIANS] if dim else [None]
-        kinds = _CATEGORIES[: 1 if dim else 2] if rows.levels else ()
-        categories = [CategoryMember(*own) for own in kinds] or [None]
+        numbers = _GAUSSIANS if dim else (None,)
+        categories = _CATEGORIES[: 1 if dim else 2] if rows.levels else (None,)
         widths = sorted({min(_WIDEST, round(total**power)) for power in _POWERS})
         softmax = SoftmaxMember(_STRENGTH)
         return [(*(cls(w, a, b) for a in numbers for b in categories), cls(w, softmax=softmax)) for w in widths]
@@ -125,7 +129,8 @@ class ScreenedMembers(Together):
         dim, some = training.rows.x.shape[1], training.narrowed(chosen)
         kinds = ([getattr(member, name) for member in members] for name in _KINDS)
         numbers, categories, softmax = (tuple(dict.fromkeys(m for m in own if m is not None)) for own in kinds)
-        view = counts = regressions = None
+        view: Any = None
+        counts = regressions = None
         if numbers and some.rows.x.shape[1]:
             (view,) = GaussianMember.fit([numbers], some)
         if categories and some.rows.levels:

@@ -295,7 +295,7 @@ def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
 
     place, _ = pd.factorize(group)
     middle = worth.mean().where(np.isfinite(worth).all(), 0.0)  # an infinite value is left as it is
-    apart = (worth - middle).groupby(place).sum()
+    apart: Any = (worth - middle).groupby(place).sum()
     return apart * (len(apart) / len(worth)) + middle
 
 

@@ -1,5 +1,7 @@
 """Times of rows: the order in which they came, from numbers, dates, or text of either."""
 
+from typing import Any
+
 import numpy as np
 
 from bayesgen.core.errors import counted, named
@@ -44,10 +46,10 @@ def _numbers(order) -> np.ndarray | None:
 
     if order.dtype.kind in "iuf":
         return order.astype(float) if order.dtype.kind == "f" else order
-    series = pd.Series(order)
+    series: Any = pd.Series(order)
     if order.dtype.kind == "M" or not series.notna().any():
         return None if order.dtype.kind == "M" else np.full(len(order), np.nan)
-    numbers = pd.to_numeric(series.astype(object), errors="coerce") if order.dtype.kind in "OUST" else None
+    numbers: Any = pd.to_numeric(series.astype(object), errors="coerce") if order.dtype.kind in "OUST" else None
     if numbers is None or bool in set(map(type, series)) or (numbers.isna() & series.notna()).any():
         return None
     return numbers.to_numpy(float)
