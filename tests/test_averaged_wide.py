@@ -110,6 +110,7 @@ def test_wide_gaussians_take_part_and_answer_questions(fitted, tmp_path):
     assert table.loc[table["covariance"].isin(["full", "shared"]), "weight"].sum() > 0.3
     assert fitted.score(X[30:], y[30:]) == 1
     fitted.save(tmp_path / "wide.nc")
+    assert (tmp_path / "wide.nc").stat().st_mode & 0o777 == 0o600  # it holds the rows
     np.testing.assert_array_equal(load(tmp_path / "wide.nc").predict_proba(X), fitted.predict_proba(X))
     gone = X[30:32].copy()
     gone[0], gone[1, 5] = np.nan, np.nan

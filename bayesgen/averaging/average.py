@@ -99,6 +99,11 @@ class Average(Posterior):
         """Return the part to which a member of the numbers or of the categories belongs, and its place there."""
         return next((part, place) for part in self.parts for place, own in enumerate(part.members) if own == member)
 
+    @property
+    def keeps_rows(self) -> bool:
+        """True if rows of the fit stand among the members."""
+        return any(part.keeps_rows for part in self.parts)
+
     def drawn(self, member) -> bool:
         """Return True for a member whose parameters can be drawn: a product, unless of many numbers in their span."""
         return isinstance(member, Product) and (member.numbers is None or self.place(member.numbers)[0].drawn)

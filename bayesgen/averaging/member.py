@@ -115,6 +115,7 @@ class Member(Record, abc.ABC):
 class Together(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
 
+    keeps_rows: ClassVar[bool] = False  # True: only its owner may read a file of them
     drawn: ClassVar[bool] = True  # False if neither parameters nor rows can be drawn under the members
 
     members: tuple[Any, ...]

@@ -156,6 +156,7 @@ class WideView(Together):
     """
 
     drawn: ClassVar = False
+    keeps_rows: ClassVar = True
 
     view: View
     members: tuple[Any, ...]

@@ -91,7 +91,7 @@ class Estimator(BaseEstimator, abc.ABC):
         """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
 
         The file holds parameters, statistics and posterior. The classifiers without sufficient statistics (logistic,
-        probit) keep the rows themselves.
+        probit), and the averaged classifier of more than 100 numeric columns, keep the rows themselves.
 
         Parameters
         ----------

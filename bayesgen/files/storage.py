@@ -24,7 +24,8 @@ def save(estimator, path) -> None:
 
     The file is there at once and as a whole: a full disk or an interrupt leaves what was there before, and of several
     processes that save to one path one is last. A link is followed, and an existing file keeps its mode. A new file of
-    an estimator that keeps its rows (logistic, probit, and linear with Laplace noise or prior) is for its owner only.
+    an estimator that keeps its rows (logistic, probit, linear with Laplace noise or prior, averaged of more than 100
+    numeric columns) is for its owner only.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def save(estimator, path) -> None:
     _check_names(estimator, fitted)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     attributes = {"format": "bayesgen", "format_version": disk.VERSION, "library_version": __version__}
-    _put(path, {"estimator": cls.__name__}, parts, attributes, _keeps_rows(estimator))
+    _put(path, {"estimator": cls.__name__}, parts, attributes, _keeps_rows(fitted))
 
 
 def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
@@ -119,9 +120,9 @@ def _check_names(estimator, names) -> None:
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
 
 
-def _keeps_rows(estimator) -> bool:
-    """Tell if the rows of the fit stand in the file."""
-    return getattr(getattr(estimator, "statistics_", None), "keeps_rows", False)
+def _keeps_rows(fitted) -> bool:
+    """Tell if the rows of the fit stand among the fitted attributes."""
+    return any(getattr(value, "keeps_rows", False) for value in fitted.values())
 
 
 def _put(path, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], attributes, private: bool) -> None:
