@@ -1,12 +1,13 @@
-"""Every test: asserts in the laws explain themselves as those of a test do; programs are compiled without polish."""
+"""Every test: asserts in the laws explain themselves as those of a test do; each process has one thread of the BLAS."""
 
 import os
 
 import pytest
 
-# Nearly all programs of the tests run for less time than LLVM would take to make them faster. JAX reads this when it is
-# imported, here and in the processes that tests start; `JAX_DISABLE_MOST_OPTIMIZATIONS=0` tests what users run.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+# Read when NumPy and SciPy are imported, here and in processes that tests start. Where as many workers as cores have more
+# threads, these wait for each other in loops: some tests then take ten times as long.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 pytest.register_assert_rewrite("laws", "refusals", "commands")
 

@@ -83,7 +83,7 @@ def test_the_demonstration_compares_penguins_and_writes_the_page(tmp_path, monke
     monkeypatch.setattr(candidates, "CANDIDATES", {name: CANDIDATES[name] for name in ("naive Bayes", "logistic")})
     monkeypatch.setitem(INFERENCES, "nuts", functools.partial(NUTS, num_warmup=20, num_samples=20, num_chains=2))
     code, out, err = run("--output", tmp_path / "demo", command="demo")
-    assert code == 0 and "344 rows" in out and "exact 5 of 5" in out and "logistic" in out
+    assert code == 0 and "344 rows" in out and "exact 3 of 3" in out and "logistic" in out
     page = (tmp_path / "demo" / "report.html").read_text()
     assert "bayesgen demo --output" in page and "report.html in a browser" in err
 

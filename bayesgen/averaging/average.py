@@ -25,7 +25,7 @@ from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
-from bayesgen.numerics.pieces import pieces, split_rows, taken
+from bayesgen.numerics.pieces import one_blas_thread, pieces, split_rows, taken
 from bayesgen.posterior.posterior import Posterior, generator
 
 _CELLS = 1 << 19  # densities held at a time
@@ -108,6 +108,7 @@ class Average(Posterior):
         """Return True for a member whose parameters can be drawn: a product, unless of many numbers in their span."""
         return isinstance(member, Product) and (member.numbers is None or self.place(member.numbers)[0].drawn)
 
+    @one_blas_thread()
     @np.errstate(under="ignore")
     def log_density(self, x, c, used=None, e=None) -> np.ndarray:
         """Return log p(x | k) of rows under the members, (M, n, K), without the Jacobian of the bends, shared by all.
@@ -139,6 +140,7 @@ class Average(Posterior):
             result[self.carries[used]] += self.leaves.log_density(e)
         return result
 
+    @one_blas_thread()
     @np.errstate(under="ignore")
     def probability(self, x, c, e=None) -> np.ndarray:
         """Return p(k | x) of rows, shape (n, K)."""
@@ -157,6 +159,7 @@ class Average(Posterior):
             result *= self.given / prior
         return result / result.sum(1, keepdims=True)
 
+    @one_blas_thread()
     @np.errstate(under="ignore")
     def log_joint(self, x, c, e=None) -> np.ndarray:
         """Return log p(x, k) under the untempered members, (n, K), in the units of the columns, with learned priors."""

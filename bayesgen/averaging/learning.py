@@ -24,6 +24,7 @@ from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
+from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
@@ -121,6 +122,7 @@ class Split:
             yield self.fold[self.out] == j, rest if len(rest) else every, self.seeds[j]
 
 
+@one_blas_thread()
 @np.errstate(under="ignore")
 def fit_average(
     data: Rows,
