@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-# Read when NumPy and SciPy are imported, here and in processes that tests start. Where as many workers as cores have more
-# threads, these wait for each other in loops: some tests then take ten times as long.
+# Read when NumPy and SciPy are imported, here and in processes that tests start. Where as many workers as cores have
+# more threads each, these wait for each other in loops, and some tests take ten times as long.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
