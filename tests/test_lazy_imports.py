@@ -25,7 +25,13 @@ assert numpyro.distributions is sys.modules["numpyro.distributions"]
 """
 
 
-@pytest.mark.parametrize("first", FIRST.values(), ids=FIRST)
+OFTEN = ("to_arviz with rows", "NUTS")  # each begins a process of its own: the others are slow
+
+
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(own, id=name, marks=[] if name in OFTEN else pytest.mark.slow) for name, own in FIRST.items()],
+)
 def test_numpyro_is_whole_after_whatever_comes_first(first):
     code = PROGRAM.format(first=first)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)

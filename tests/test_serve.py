@@ -187,7 +187,10 @@ def in_a_fresh_process(code, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
-@pytest.mark.parametrize("kind", ["naive Bayes", "discriminant", "averaged", "logistic"])
+@pytest.mark.parametrize(
+    "kind",
+    ["averaged", "logistic", *(pytest.param(own, marks=pytest.mark.slow) for own in ("naive Bayes", "discriminant"))],
+)
 def test_a_process_that_only_predicts_never_imports_the_heavy_packages(tmp_path, kind):
     rows = bg.data.load("penguins").dropna()[::6]
     y = rows.pop("species")
