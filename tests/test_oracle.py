@@ -127,7 +127,7 @@ def cells():
             yield pytest.param(name, gaps, inference, marks=pytest.mark.slow if slow else [])
 
 
-@pytest.mark.parametrize(("name", "gaps", "inference"), cells())
+@pytest.mark.parametrize(("name", "gaps", "inference"), list(cells()))
 def test_cell(name, gaps, inference):
     make, *arguments = TABLE[name]
     row = make(*arguments)
