@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
 import numpy as np
@@ -473,3 +474,15 @@ def test_tosses_that_repeat_are_worked_out_once_and_right():
         terms = stats.betabinom(x[:, None, :, 1], a, b).logpmf(np.nan_to_num(x[:, None, :, 0]))
         expected = np.where(np.isnan(x[:, None, :, 0]), 0.0, terms).sum(-1)
         np.testing.assert_allclose(posterior.log_predictive(x), expected, rtol=1e-6)
+
+
+def test_threads_that_grow_one_table_get_the_answers_of_one():
+    rng = np.random.default_rng(0)
+    leaf = GammaPoisson(np.full(300, 2.0), 1.0)
+    batches = [rng.poisson(mean, (40, 300)).astype(float) for mean in (0.5, 3.0, 8.0, 20.0)]
+    expected = [leaf.update(leaf.statistics(rows[:0])).log_predictive(rows) for rows in batches]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            shared = leaf.update(leaf.statistics(batches[0][:0]))
+            for found, own in zip(pool.map(shared.log_predictive, batches), expected, strict=True):
+                np.testing.assert_allclose(found, own, rtol=1e-9)

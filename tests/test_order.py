@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from sklearn.dummy import DummyClassifier
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier, plot
-from bayesgen.comparison import compare, compare_models, held_out_importance, over_time, splits
+from bayesgen.comparison import blocks, compare, compare_models, held_out_importance, over_time, splits
 from bayesgen.inspection import importance, predict_in_order
 from bayesgen.models import NormalInverseWishart
 from bayesgen.tables.times import as_text
@@ -141,6 +141,9 @@ def test_times_come_in_many_forms():
         days,
         days.to_series(),
         days.tz_localize("Europe/Berlin"),
+        days.to_period("D"),
+        days.to_series().dt.to_period("D"),
+        days - days.min(),
         days.strftime("%Y-%m-%d"),
         days.strftime("%d.%m.%Y").to_numpy(),
         np.array([day.date() for day in days], dtype=object),
@@ -169,7 +172,7 @@ def test_times_come_in_many_forms():
         ([*pd.date_range("2020-01-01", periods=59), pd.NaT], "order has no time in 1 row, the first of them row 59"),
         ([None] * 60, "order has no time in 60 rows"),
         (["2020-01-01"] * 59 + ["soon"], "'order' is to hold dates, and 'soon' is none"),
-        (np.arange(60) > 30, "'order' is to hold dates"),
+        (np.arange(60) > 30, "order holds True and False, which are no times"),
         (np.full(60, 3.0), "order has one time only, 3.0"),
         ("day", "names no column"),
     ],
@@ -199,6 +202,17 @@ def test_what_cannot_be_scored_is_told():
 
 
 # -- drift
+
+
+def test_rows_to_predict_in_order_have_a_label_each():
+    fitted = NaiveBayesClassifier().fit([[0.0], [1.0], [2.0]], ["a", "b", "a"])
+    with pytest.raises(ValueError, match="X has 2 rows and y has 1"):
+        predict_in_order(fitted, [[1.0], [2.0]], ["a"], order=[1])
+
+
+def test_a_period_of_one_group_has_no_standard_error():
+    values = np.array([0.1, 0.4, 0.2])
+    assert np.isnan(blocks.mean_of_rows(values, np.zeros(3))[1]) and blocks.mean_of_rows(values)[1] > 0
 
 
 def test_drift_is_seen():

@@ -26,7 +26,7 @@ from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 
 _STEPS = 6
-WIDE = 100  # columns; more are taken as independent, each completed by its mean
+WIDE = 100  # columns; of more each entry is completed by the mean of its class
 
 
 @dataclass(frozen=True, eq=False)

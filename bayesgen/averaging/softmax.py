@@ -45,7 +45,7 @@ class SoftmaxMember(Member):
         C, the prior variance of a coefficient.
     """
 
-    mass: ClassVar = 2.0  # the only members that are no densities of x
+    mass: ClassVar = 2.0  # smooth models of t given x, which no other family is
 
     strength: float
 

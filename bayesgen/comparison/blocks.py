@@ -163,4 +163,6 @@ def mean_of_rows(values, group=None) -> tuple[float, float]:
     mean, apart = values.mean(), values - values.mean()
     if group is not None:  # rows of one group are not independent: their sums are
         apart = by_label(group, apart)
+        if len(apart) < 2:  # one group says nothing of how groups differ
+            return float(mean), float("nan")
     return float(mean), float(np.sqrt((apart**2).sum() * len(apart) / max(len(apart) - 1, 1)) / len(values))

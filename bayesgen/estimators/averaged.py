@@ -81,7 +81,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Weights of the members. "stacking" maximises the leave-one-out log score of the average; "loo" weighs each
         member by the exponential of half its own leave-one-out log score; "evidence" by its evidence, untempered
         (Bayesian model averaging, over the members that have an evidence: one component per class, independent
-        categories).
+        categories). By "stacking" and "loo" the class prior alone gets more of the average, the less the nested score
+        gains on it; see ``scores_``.
     bend : bool, default True
         Whether numeric columns are bent; otherwise they are only standardised.
     members : {"all", "generative"} or list, default "all"
@@ -128,9 +129,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     exponents_, weights_ : array, shape (M,)
         Exponent and weight of each member.
     scores_ : dict
-        Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under the exponents and
-        weights chosen by these scores; "nested", under exponents and weights chosen by other rows; "base_rate", of the
-        class prior. "rows" is the number of rows left out.
+        Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under ``exponents_`` and
+        ``weights_``, which follow these scores; "nested", under exponents and weights chosen by other rows, before the
+        class prior gets more; "base_rate", of the class prior. "rows" is the number of rows left out.
 
     Notes
     -----

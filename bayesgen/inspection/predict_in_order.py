@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.numerics.pieces import select_rows
+from bayesgen.numerics.pieces import count_rows, select_rows
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.times import times_of
@@ -54,7 +54,10 @@ def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
             "inference='exact' and a label for each row of the fit; compare_models(order=) refits others"
         )
     rows = classifier._read(X)
-    _, codes = class_codes(class_labels(y), classifier.classes_)
+    labels = class_labels(y)
+    if len(labels) != count_rows(rows):
+        raise ValueError(f"X has {count_rows(rows)} rows and y has {len(labels)}; they must be of one length")
+    _, codes = class_codes(labels, classifier.classes_)
     time, group = times_of(order, len(codes)), group_codes(groups, len(codes))
     model, statistics = classifier.model_, classifier.statistics_
     begin, sequence, learned = begins(time, group), np.argsort(time, kind="stable"), 0

@@ -122,9 +122,10 @@ class LogWays:
         if place is None:  # some are too large for a table
             place = np.minimum(x.data, np.iinfo(np.int32).max).astype(np.int32)
         place -= 1
-        aside = self._beyond(place, np.flatnonzero(place.view(np.uint32) >= len(self.table) // columns))
+        table = self.table  # another thread may put a larger one in its place
+        table, aside = self._grown(table, place, np.flatnonzero(place.view(np.uint32) >= len(table) // columns))
         many = aside[place[aside] >= 0]
-        cells = len(self.table)
+        cells = len(table)
         cell = place if cells < LARGEST_INDEX else place.astype(np.int64)
         cell *= columns
         cell += x.indices.astype(cell.dtype, copy=False)
@@ -133,7 +134,7 @@ class LogWays:
         cell[aside] = 0
         there[aside] = 0.0
         indptr = x.indptr.astype(cell.dtype, copy=False)
-        result = sparse.csr_array((there, cell, indptr), shape=(x.shape[0], cells)) @ self.table
+        result = sparse.csr_array((there, cell, indptr), shape=(x.shape[0], cells)) @ table
         if len(many):
             times, of = x.data[many].astype(float)[:, None], x.indices[many]
             terms = log_multichoose(self.a[of], times) + times * self.slope[of]
@@ -141,27 +142,29 @@ class LogWays:
             result += sparse.csr_array((np.ones(len(many)), np.arange(len(many)), ends)) @ terms
         return result
 
-    def _beyond(self, place, aside) -> np.ndarray:
-        """Return which entries are not in the table, of those that were not; it grows if that pays off.
+    def _grown(self, table, place, aside) -> tuple[np.ndarray, np.ndarray]:
+        """Return the table, larger if that pays off and kept for later, and which entries it lacks.
 
         Parameters
         ----------
+        table : array, shape (columns * levels, groups)
+            The table so far.
         place : int32 array
             Counts less 1, so that 0 is -1, the largest as an unsigned number.
         aside : int array
             Places of entries that the table lacks.
         """
         columns = len(self.a)
-        levels, above = len(self.table) // columns, place[aside]
+        levels, above = len(table) // columns, place[aside]
         known = np.bincount(above[(above >= 0) & (above < self.most)] - levels)
         gain = np.cumsum(_GAMMA * known - columns)
         if gain.max(initial=0) <= 0:
-            return aside
-        parts = [self.table]
+            return table, aside
+        parts = [table]
         for x in range(levels + 1, levels + 2 + int(gain.argmax())):
             parts.append(parts[-1][-columns:] + np.log((self.a + (x - 1)) / x) + self.slope)
-        self.table = np.concatenate(parts)
-        return aside[above.view(np.uint32) >= len(self.table) // columns]
+        self.table = table = np.concatenate(parts)
+        return table, aside[above.view(np.uint32) >= len(table) // columns]
 
 
 def log_factorial(x):

@@ -211,6 +211,8 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
 
 def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
     """Do `_distinct` for text of fixed width, whose letters are whole numbers: faster than as objects."""
+    if not len(y):
+        return y, np.empty(0, np.intp)
     import pandas as pd
 
     width = y.dtype.itemsize

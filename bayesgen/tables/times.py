@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.core.errors import counted, named
 from bayesgen.tables import dates
 from bayesgen.tables.columns import frame_of
+from bayesgen.tables.labels import unwrapped
 
 
 def times_of(order, rows: int) -> np.ndarray:
@@ -24,9 +25,12 @@ def times_of(order, rows: int) -> np.ndarray:
     ValueError
         If there is not one time for each row, or one is missing or is neither a number nor a date.
     """
-    if not isinstance(getattr(order, "dtype", None), np.dtype) and (convert := getattr(order, "to_numpy", None)):
-        order = convert()
-    order = np.asarray(order)
+    if type(getattr(order, "dtype", None)).__name__ == "PeriodDtype":
+        order = getattr(order, "dt", order).to_timestamp()
+    order = np.asarray(unwrapped(order))
+    order = order / np.timedelta64(1, "s") if order.dtype.kind == "m" else order
+    if order.dtype.kind == "b":
+        raise ValueError("order holds True and False, which are no times: give numbers or dates")
     if order.ndim != 1 or len(order) != rows:
         raise ValueError(f"order must hold one time for each of the {rows} rows; it has shape {order.shape}")
     found = _numbers(order)
