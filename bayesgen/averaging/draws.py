@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Product
 from bayesgen.numerics.draws import choose
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, taken
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 
@@ -104,7 +104,7 @@ def rows(average, codes, rng):
             drawn = tables(part, member.categories, len(at), rng)
             for row, (level, table) in zip(at, drawn, strict=True):
                 k, nothing = codes[row], np.full(width, -1)
-                c[row] = part.fill(nothing, level[k], None if table is None else table[k], rng)
+                c[row] = part.fill(nothing, level[k], taken(table, k), rng)
     return x, c, None if average.leaves is None else average.leaves.draw(codes, rng)
 
 

@@ -145,7 +145,7 @@ class Component:
         if part is not None:
             (level, table), c = self.tables, c.copy()
             for i in np.flatnonzero((c < 0).any(1)):
-                c[i] = part.fill(c[i], level[codes[i]], None if table is None else table[codes[i]], rng)
+                c[i] = part.fill(c[i], level[codes[i]], taken(table, codes[i]), rng)
         return x, c, codes, group
 
     def _numbers(self, y, group, rng):

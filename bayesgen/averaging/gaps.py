@@ -22,7 +22,7 @@ import numpy as np
 from bayesgen.averaging.reference import Reference
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import Grouping
 
 _STEPS = 6
@@ -128,6 +128,6 @@ class Missing:
         """Return the expected moments of the rows by group."""
         result = moments(complete, group, groups, weight, vector=self.covariance.ndim == 3)
         flat = self.covariance.reshape(len(self.rows), math.prod(self.covariance.shape[1:]))
-        own = None if weight is None else weight[self.rows]
+        own = taken(weight, self.rows)
         extra = Grouping(group[self.rows], groups, own, (groups,)).membership() @ flat
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

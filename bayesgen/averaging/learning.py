@@ -22,6 +22,7 @@ from bayesgen.averaging import average, families, rows, stack, temper
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.member import NOTHING
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.numerics.pieces import one_blas_thread
@@ -284,11 +285,11 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
     log_q = left.log_q(exponents)
     share = left.weight / left.weight.sum()
     base = float(left.own(left.log_prior) @ share)
-    nested = float(average.mixed(log_q, weights) @ share)
-    if method != "evidence":
+    if method == "evidence":
+        nested = float(average.mixed(log_q, weights) @ share)
+    else:
         nested = _nested(left, prior, mode, method, (exponents, weights))
-        alone = np.array([member == (None, None, ()) for member in members])
-        weights = stack.gated(weights, alone, left.count * (nested - base))
+        weights = stack.gated(weights, members.index(NOTHING), left.count * (nested - base))
     scores = {
         "members": log_q @ share,
         "average": float(average.mixed(log_q, weights) @ share),

@@ -210,7 +210,7 @@ class Product(NamedTuple):
     @property
     def mass(self) -> float:
         """Prior weight of the family: 1, and a fifth for the base rate."""
-        return 0.2 if self == (None, None, ()) else 1.0
+        return 0.2 if self == NOTHING else 1.0
 
     def expected_exponent(self, columns: int, rows: float) -> float:
         """Return the exponent to expect of a density of so many columns."""
@@ -218,9 +218,12 @@ class Product(NamedTuple):
 
     def settings(self) -> Mapping[str, Any]:
         """Return the entries of the members and leaves in a summary."""
-        kind = {"kind": BASE_RATE if self == (None, None, ()) else "generative"}
+        kind = {"kind": BASE_RATE if self == NOTHING else "generative"}
         leaves = {LEAVES: named(self.leaves)} if self.leaves else {}
         return {name: v for part in self[:2] if part is not None for name, v in part.settings().items()} | leaves | kind
+
+
+NOTHING = Product(None, None)  # the base rate
 
 
 class SingleMember(Member):

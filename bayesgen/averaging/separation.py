@@ -1,4 +1,4 @@
-r"""How well each column separates the classes: the log Bayes factor of its entries by class against all in one.
+r"""Ranks columns by how they separate the classes: the log Bayes factor of their entries by class against all in one.
 
 With prior p(θ) of a column's parameters, its entries x_i that are there, and those of class k,
 

@@ -91,7 +91,7 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
     return weights / weights.sum()
 
 
-def gated(weights, alone, gain: float) -> np.ndarray:
+def gated(weights, alone: int, gain: float) -> np.ndarray:
     """Return weights (M,) that trust the average by the score it gained on rows that did not choose its weights.
 
     With e^gain the ratio of what the average and the base rate give to these rows, the average keeps the share
@@ -102,13 +102,15 @@ def gated(weights, alone, gain: float) -> np.ndarray:
     ----------
     weights : array, shape (M,)
         Weights by stacking.
-    alone : bool array, shape (M,)
-        True for the base rate, which gets the rest.
+    alone : int
+        Place of the base rate, which gets the rest.
     gain : float
         Log score that the average gained on the base rate, summed over independent rows.
     """
     trust = expit(gain + _TRUSTED)
-    return trust * weights + (1 - trust) * alone
+    result = trust * weights
+    result[alone] += 1 - trust
+    return result
 
 
 def _solve(root, diagonal, right) -> np.ndarray:

@@ -11,7 +11,7 @@ from bayesgen.averaging.gaps import WIDE, Filling, Missing
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import finite
 
 _KEPT = 1 << 24  # entries of bent rows that are kept for the next family
@@ -172,7 +172,7 @@ def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
         y, own, missing = warp.forward(rows.x[order]), rows.codes[order], None
         if filling is not None:
             y, missing = filling.complete(y, ~np.isnan(y), own)
-        yield Bent(y, own, None if weight is None else weight[order], missing)
+        yield Bent(y, own, taken(weight, order), missing)
 
 
 def _cells(rows: Rows, filling: Filling | None) -> int:

@@ -28,7 +28,7 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import Record
 from bayesgen.core.registry import earlier
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.pieces import grouped_patterns, pieces
+from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out
@@ -231,7 +231,7 @@ class FittedView(Together):
         y[far] = 0.0  # they stay among the others, whose sums keep their order
         result = self.of_bent(y, seen, used)
         if len(far):
-            own = None if seen is None else seen[far]
+            own = taken(seen, far)
             members = [self.members[m] for m in used]
             density = log_density_far(members, self.reference, *self.view.warp.polar(x[far]), own)
             result[:, far] = self.mix(density, self.log_share, 2)
@@ -328,7 +328,7 @@ class FittedView(Together):
                 reference = Reference.without(self.statistics, *own, rest)
             else:
                 reference = Reference.without_groups(self.statistics, self._leaving(some), rest).take(some.at)
-            density = log_density(self.members, reference, y[here], None if seen is None else seen[here])
+            density = log_density(self.members, reference, y[here], taken(seen, here))
             owner, n = self.view.owner, reference.n
             member = owner == np.arange(owner[-1] + 1)[:, None]
             result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)

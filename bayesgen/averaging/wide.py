@@ -37,7 +37,7 @@ from bayesgen.averaging.training import Training
 from bayesgen.averaging.views import View
 from bayesgen.averaging.warp import FAR, far_rows
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.pieces import patterns, pieces
+from bayesgen.numerics.pieces import patterns, pieces, taken
 
 _RANK = 1e-13  # share of the largest square below which a direction is none
 _FAR = 1e7  # square of the distance to its mean from which a row is left out by summing the others anew
@@ -87,7 +87,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Departure:
-    """What leaves with each of some rows, as combinations of the row and the means of G groups, (n, ..., 1 + G).
+    """The weight and vectors that leave with each row, as combinations of the row and G means, (n, ..., 1 + G).
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class WideView(Together):
             anew = self._far(whole, held.gone.codes)
             some = np.flatnonzero(~anew)
             own = held.gone.codes[some], held.gone.weight[some]
-            result[:, some] = self._density(whole[some], None if seen is None else seen[some], used, *own)
+            result[:, some] = self._density(whole[some], taken(seen, some), used, *own)
         for b in np.unique(held.at[anew]):
             here, rest = np.flatnonzero(held.at == b), held.rest(b)
             if not len(rest):
@@ -241,7 +241,7 @@ class WideView(Together):
                 continue
             table = self.view.completed(rest)[0], rest.codes, rest.weight
             sums = [self._moments(span, *table) for span, _ in self.spans]
-            result[:, here] = self._density(y[here], None if seen is None else seen[here], used, sums=sums)
+            result[:, here] = self._density(y[here], taken(seen, here), used, sums=sums)
         return result
 
     def _far(self, y, codes) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.core.errors import listed
 from bayesgen.evaluation.intervals import frequencies
 from bayesgen.inspection.predict_in_order import begins, exact, predict_in_order
+from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.times import times_of
 
@@ -45,9 +46,7 @@ def blocks_in_order(y, order, count: Any, group=None) -> list[tuple[np.ndarray, 
     moments, rank = np.unique(time, return_inverse=True)
     if len(moments) < 2:
         raise ValueError(f"order has one time only, {moments[0]}: no row came before another; give the time of each")
-    known = np.array(
-        [_second(rank[codes == k], None if group is None else group[codes == k]) for k in range(len(classes))]
-    )
+    known = np.array([_second(rank[codes == k], taken(group, codes == k)) for k in range(len(classes))])
     begin = begins(rank, group)
     starts = np.unique(begin[begin > known.max()])
     if not len(starts):
@@ -69,7 +68,7 @@ def blocks_in_order(y, order, count: Any, group=None) -> list[tuple[np.ndarray, 
 
 def _second(rank, group) -> int:
     """Return the rank of the time of the second row, or of the second group; a large one if there is none."""
-    first = np.sort(rank if group is None else [rank[group == own].min() for own in np.unique(group)])
+    first = np.sort(rank if group is None else begins(rank, group)[np.unique(group, return_index=True)[1]])
     return int(first[1]) if len(first) > 1 else np.iinfo(np.int64).max
 
 
@@ -92,11 +91,10 @@ def predict_block(classifier, X, y, time, group, past, block) -> np.ndarray:
 
     if not exact(classifier) or getattr(classifier, "exponent_", 1.0) != 1.0:
         return classifier.predict_proba(_safe_indexing(X, block))
-    between = time < begins(time[block], None if group is None else group[block]).max()
+    between = time < begins(time[block], taken(group, block)).max()
     later = np.setdiff1d(np.union1d(np.flatnonzero(between), block), past)
-    own = None if group is None else group[later]
     rows = _safe_indexing(X, later), np.asarray(y)[later], time[later]
-    log_joint = predict_in_order(classifier, *rows, groups=own)[np.searchsorted(later, block)]
+    log_joint = predict_in_order(classifier, *rows, groups=taken(group, later))[np.searchsorted(later, block)]
     joint = np.exp(log_joint - log_joint.max(1, keepdims=True))
     return joint / joint.sum(1, keepdims=True)
 
@@ -129,7 +127,7 @@ def over_time(result, name: str, periods: int = 10) -> "pd.DataFrame":
     if not len(rows):
         raise ValueError(f"{name} could be learned before no block: there are no scores")
     time, truth, p = result.time[rows], result.y_true[rows], result.probability[name][rows]
-    group = None if result.group is None else result.group[rows]
+    group = taken(result.group, rows)
     first = np.searchsorted(time, time)  # rows of one time count as the first of them
     count = max(1, min(periods, len(rows) // _LEAST))
     period = np.unique(first * count // len(rows), return_inverse=True)[1]
@@ -139,7 +137,7 @@ def over_time(result, name: str, periods: int = 10) -> "pd.DataFrame":
         loss = -np.log(p[np.arange(len(rows)), truth])
     begin = np.searchsorted(period, np.arange(count))
     end = np.append(begin[1:], len(rows)) - 1
-    means = [mean_of_rows(loss[period == own], None if group is None else group[period == own]) for own in range(count)]
+    means = [mean_of_rows(loss[period == own], taken(group, period == own)) for own in range(count)]
     scores, errors = np.transpose(means)
     return pd.DataFrame(
         {

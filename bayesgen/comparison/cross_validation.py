@@ -20,6 +20,7 @@ from bayesgen.core.errors import listed
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.numerics.pieces import taken
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.times import taken_out, times_of
 
@@ -121,6 +122,13 @@ class Comparison:
             evaluation.expected_calibration_error(*held),
         )
 
+    def best_first(self) -> list[str]:
+        """Return the models or inferences that could be learned, the one of the least log loss first."""
+        learned = [name for name in self.probability if self.learned(name).any()]
+        if not learned:
+            raise ValueError("no model could be learned in any fold or before any block: there is nothing to draw")
+        return sorted(learned, key=lambda name: self.scores(name).log_loss)
+
     def difference(self, one: str = "nuts", other: str = "exact") -> np.ndarray:
         """Return the |difference| of two inferences' probabilities on the m rows that have both, shape (m, K)."""
         rows = self.learned(one) & self.learned(other)
@@ -193,7 +201,7 @@ class ModelComparison(Comparison):
     def _mean(self, values) -> tuple[float, float]:
         """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
         some = ~np.isnan(values)
-        return mean_of_rows(values[some], None if self.group is None else self.group[some])
+        return mean_of_rows(values[some], taken(self.group, some))
 
 
 def usable_folds(y, folds: int) -> int:
@@ -257,11 +265,8 @@ def compare(
         inferences = {name: resolve(name) for name in inferences}
     if not inferences:
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
-    X, order = taken_out(X, order)
-    y = np.asarray(y)
-    places = splits(y, folds, seed, groups, order)
-    time = None if order is None else times_of(order, len(y))
-    result = Comparison.begin(y, inferences, group=group_codes(groups, len(y)), time=time)
+    X, y, group, time, places = _planned(X, y, folds, seed, groups, order)
+    result = Comparison.begin(y, inferences, group=group, time=time)
     classifier = estimator(X, model, seed=seed, features=features)
     _cross_validate(
         result,
@@ -339,11 +344,7 @@ def compare_models(
     """
     from bayesgen.comparison.candidates import candidates
 
-    X, order = taken_out(X, order)
-    y = np.asarray(y)
-    group = group_codes(groups, len(y))
-    places = splits(y, folds, seed, groups, order)
-    time = None if order is None else times_of(order, len(y))
+    X, y, group, time, places = _planned(X, y, folds, seed, groups, order)
     chosen, left_out = candidates(X, models, seed, features)
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}
     done = {name: candidate.note for name, candidate in chosen.items() if candidate.note}
@@ -392,10 +393,9 @@ def held_out_importance(
 
     from bayesgen.comparison.candidates import estimator
 
-    X, order = taken_out(X, order)
-    y, found, held = np.asarray(y), [], []
-    group = group_codes(groups, len(y))
-    for train, test in splits(y, folds, seed, groups, order):
+    X, y, group, _, places = _planned(X, y, folds, seed, groups, order)
+    found, held = [], []
+    for train, test in places:
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")  # `compare` notes the problems of a fold
             classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
@@ -403,10 +403,10 @@ def held_out_importance(
             held.append(test)
     if not found:
         return pd.DataFrame()
-    rows = np.argsort(places := np.concatenate(held))
+    rows = np.argsort(at := np.concatenate(held))
     worth = pd.concat(found).iloc[rows]
-    worth = worth if hasattr(X, "index") else worth.set_axis(places[rows])  # the rows of an array are numbered
-    return by_group(worth, None if group is None else group[places[rows]])
+    worth = worth if hasattr(X, "index") else worth.set_axis(at[rows])  # the rows of an array are numbered
+    return by_group(worth, taken(group, at[rows]))
 
 
 def _cross_validate(result: Comparison, places, progress, fit, rows, predict=None) -> None:
@@ -446,6 +446,14 @@ def _cross_validate(result: Comparison, places, progress, fit, rows, predict=Non
         said = dict.fromkeys(str(w.message) for w in told)
         result.notes.extend(Note(name, number, text, False) for text in said)
     progress(len(work), len(work), "done")
+
+
+def _planned(X, y, folds, seed: int, groups, order):
+    """Return rows and labels, the group and the time of each, None without such, and the rows of each fold."""
+    X, order = taken_out(X, order)
+    y = np.asarray(y)
+    time = None if order is None else times_of(order, len(y))
+    return X, y, group_codes(groups, len(y)), time, splits(y, folds, seed, groups, order)
 
 
 def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -17,7 +17,7 @@ from bayesgen.inspection.missing import FEWEST, Components, Joint, gaps_of, warn
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.draws import choose
-from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows
+from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
 from bayesgen.numerics.special import log_gamma_ratio
 
 _DRAWS, _FEWER = 500, 100  # draws of the parameters, where the posterior is draws: for means, and for values of entries
@@ -81,7 +81,7 @@ class SingleJoint(Joint):
         for piece in pieces(len(incomplete), width, DENSITIES):
             own = incomplete[piece]
             part = select_rows(rows, own)
-            weight = softmax(components.log_weight(part, None if codes is None else codes[own]), axis=(0, 1))
+            weight = softmax(components.log_weight(part, taken(codes, own)), axis=(0, 1))
             for gap, values in expectations(components, schema, part, weight):
                 flat[gap.block][own[gap.rows], gap.place] = values
         return result
@@ -94,7 +94,7 @@ class SingleJoint(Joint):
         for piece in pieces(len(incomplete), components.count * len(self.log_prior), DENSITIES):
             own = incomplete[piece]
             part = select_rows(rows, own)
-            weight = softmax(components.log_weight(part, None if codes is None else codes[own]), axis=(0, 1))
+            weight = softmax(components.log_weight(part, taken(codes, own)), axis=(0, 1))
             effective[own] = 1 / (weight.sum(1) ** 2).sum(0)
             place = choose(weight.reshape(-1, len(own)).T, rng, (draws,))
             again = select_rows(part, np.tile(np.arange(len(own)), draws))

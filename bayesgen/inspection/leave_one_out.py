@@ -29,7 +29,7 @@ from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.moments import Moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
-from bayesgen.numerics.pieces import select_rows
+from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, existing
@@ -125,7 +125,7 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     model, whole = classifier.model_, classifier.statistics_
 
     def summed(own):
-        return model.statistics(select_rows(rows, own), codes[own], None if weight is None else weight[own])
+        return model.statistics(select_rows(rows, own), codes[own], taken(weight, own))
 
     check_rows(classifier, whole, summed(slice(None)))
     log_joint = np.empty((len(codes), len(classifier.classes_)))
@@ -324,6 +324,6 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
         * (classifier.statistics_.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
     )
     scored *= own.sum() / scored.sum()
-    count = effective(scored, None if group is None else group[places])
+    count = effective(scored, taken(group, places))
     mode = temper.expected_exponent(len(classifier.schema_.columns), count)
     return float(temper.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])

@@ -14,7 +14,7 @@ from bayesgen.inspection.missing import Components, warn_of_few
 from bayesgen.models.model import Params
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.draws import choose, rounds_apart
-from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, select_rows
+from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, select_rows, taken
 
 
 def knows(classifier, rows, codes) -> bool:
@@ -75,7 +75,7 @@ def _weight(joint, draws, rows, codes) -> np.ndarray:
     """Return the probability of each draw given the observed entries of all rows, (1, S)."""
     components, total = Components(joint, draws.flat), 0.0
     for piece in pieces(count_rows(rows), components.count * len(joint.log_prior), DENSITIES):
-        score = components.log_weight(select_rows(rows, piece), None if codes is None else codes[piece])
+        score = components.log_weight(select_rows(rows, piece), taken(codes, piece))
         total = total + np.logaddexp.reduce(score, axis=1).sum(-1)
     weight = np.exp(total - np.max(total))
     weight /= weight.sum()

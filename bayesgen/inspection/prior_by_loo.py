@@ -17,6 +17,7 @@ from bayesgen.averaging.rows import HeldOut, Rows, effective, sample
 from bayesgen.averaging.views import FittedView, View
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.moments import grouped_moments
+from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import Grouping
 
 _MOST = 1000  # rows that are left out
@@ -71,7 +72,7 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool, grou
     score = log_softmax(density + log_class, axis=2)[:, np.arange(len(own)), own]
     share = statistics.n / np.bincount(own, chosen, len(log_class)).clip(1e-300)
     scored = chosen * share[own]
-    worth = effective(scored, None if group is None else group[places]) / scored.sum()
+    worth = effective(scored, taken(group, places)) / scored.sum()
     member = mean_strength(fitted.members, score @ scored * worth)
     prior: Any = member.prior(fitted.reference)._untied()
     mean = warp.location + warp.scale * prior.mean

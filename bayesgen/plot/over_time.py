@@ -34,7 +34,7 @@ def running_score(
         Where to draw; default: the current Axes.
     """
     ax = axes(ax)
-    names = _best_first(result)[: len(COLOURS)] if models is None else models
+    names = result.best_first()[: len(COLOURS)] if models is None else models
     for i, name in enumerate(names):
         style: dict = {"color": COLOURS[i % 7], "marker": MARKS[i % 7], "linestyle": DASHES[i % 4], "markersize": 4}
         table = over_time(result, name, periods)
@@ -71,7 +71,7 @@ def calibration_over_time(
         Where to draw; default: the current Axes.
     """
     ax = axes(ax)
-    name = _best_first(result)[0] if model is None else model
+    name = result.best_first()[0] if model is None else model
     table = over_time(result, name, periods)
     middle = _middle(table)
     ax.vlines(middle, table["lower"], table["upper"], color=BLUE, linewidth=1.5, alpha=0.6)
@@ -81,14 +81,6 @@ def calibration_over_time(
     _name_times(ax, result)
     legend(ax)
     return ax
-
-
-def _best_first(result) -> list[str]:
-    """Return the models that could be learned, the one of the least log loss first."""
-    learned = [name for name in result.probability if result.learned(name).any()]
-    if not learned:
-        raise ValueError("no model could be learned from the rows before any block: there is nothing to draw")
-    return sorted(learned, key=lambda name: result.scores(name).log_loss)
 
 
 def _middle(table) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.description import Verdict, of_labels, of_whole
+from bayesgen.tables.labels import is_copy
 from bayesgen.tables.numerals import Unread, unread
 from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
 
@@ -242,9 +243,11 @@ def _skewed(values) -> bool:
 
 def _is_copy(column, y) -> bool:
     """Return True if each class has one value of its own in a column, and the column no gap."""
-    if column.isna().any() or column.nunique() != (count := len(np.unique(y))):
-        return False
-    return len(column.groupby([y, column.to_numpy()], observed=True).size()) == count
+    import pandas as pd
+
+    values, _ = pd.factorize(column)
+    codes, classes = pd.factorize(y)
+    return bool((values >= 0).all()) and is_copy(values, codes, len(classes))
 
 
 def _third_moment(values) -> float:

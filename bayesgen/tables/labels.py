@@ -88,7 +88,7 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
         if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
             continue
         for column, values in zip(block.columns, blocks[block.name].reshape(len(codes), -1).T, strict=True):
-            if _is_copy(values, codes, len(classes)):
+            if is_copy(values, codes, len(classes)):
                 text = (
                     f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
                     "known of new rows before their class is"
@@ -99,7 +99,8 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
 _FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all
 
 
-def _is_copy(values, codes, count: int) -> bool:
+def is_copy(values, codes, count: int) -> bool:
+    """Return True if each of so many classes has one number of its own among the values (n,), NaN where missing."""
     own = np.full(count, np.nan)
     for part in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
         own[codes[part]] = values[part]

@@ -182,8 +182,7 @@ def _times(result) -> Picture:
     above, below = figure.subplots(2, 1, sharex=True)
     plot.running_score(result, ax=above).set(xlabel="")
     plot.calibration_over_time(result, ax=below)
-    learned = [name for name in result.probability if result.learned(name).any()]
-    best = min(learned, key=lambda name: result.scores(name).log_loss)
+    best = result.best_first()[0]
     table = over_time(result, best)
     losses, right = (", ".join(f"{v:.3f}" for v in table[name]) for name in ("log_loss", "frequency"))
     return _picture(
