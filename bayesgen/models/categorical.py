@@ -143,8 +143,9 @@ class DirichletPrior(ConjugateFamily):
 
 def labels(owner: str, categories) -> tuple:
     """Return the labels of categories, given as labels or as their number, as plain Python values, or raise."""
-    if any(categories is one for one in tuple(_known)):
-        return categories
+    for known in tuple(_known):
+        if categories is known:
+            return categories
     categories = tuple(range(categories) if isinstance(categories, int | np.integer) else categories)
     if any(issubclass(kind, np.generic) for kind in set(map(type, categories))):
         categories = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)

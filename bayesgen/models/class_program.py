@@ -92,7 +92,8 @@ class ClassProgram(Model):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "columns", tuple((name, tuple(c)) for name, c in dict(self.columns).items()))
+        columns = dict(self.columns)
+        object.__setattr__(self, "columns", tuple(zip(columns, map(tuple, columns.values()), strict=True)))
         if not isinstance(self.classes, Categorical) or self.classes.event_dim:
             raise TypeError(
                 f"{type(self).__name__}: classes must be a DirichletCategorical or KnownCategorical, "

@@ -22,6 +22,7 @@ no estimate is plugged in.
 
 import abc
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -51,8 +52,8 @@ class ClassConditional(ClassProgram, Conjugate):
     def with_prior(self, statistics: ClassStatistics) -> Self:
         """Return the model with its weak priors set from the statistics of the rows."""
         leaves = self._leafwise(lambda name, leaf: leaf.with_prior(statistics.leaves[name]))
-        changed = any(leaves[name] is not leaf for name, leaf in self.leaves.items())
-        return self.with_leaves(self.classes, leaves) if changed else self
+        same = all(map(operator.is_, leaves.values(), self.leaves.values()))
+        return self if same else self.with_leaves(self.classes, leaves)
 
     # -- statistics and densities ------------------------------------------------------------------------------------
 
@@ -161,12 +162,12 @@ class ClassConditional(ClassProgram, Conjugate):
     @property
     def conjugate(self) -> bool:  # type: ignore[override]  # depends on the leaves
         """True if the exact posterior exists in closed form."""
-        return all(leaf.conjugate for leaf in self.leaves.values())
+        return all(map(operator.attrgetter("conjugate"), self.leaves.values()))
 
     @property
     def proper(self) -> bool:  # type: ignore[override]  # depends on the leaves
         """True if the prior of every leaf is a distribution."""
-        return all(leaf.proper for leaf in self.leaves.values())
+        return all(map(operator.attrgetter("proper"), self.leaves.values()))
 
     def update(self, statistics: ClassStatistics) -> Self:
         """Return the posterior: every leaf updated by class."""

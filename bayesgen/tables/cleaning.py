@@ -13,7 +13,7 @@ import numpy as np
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.description import Verdict, of_labels, of_whole
-from bayesgen.tables.labels import is_copy
+from bayesgen.tables.labels import copies
 from bayesgen.tables.numerals import Unread, unread
 from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
 
@@ -247,7 +247,7 @@ def _is_copy(column, y) -> bool:
 
     values, _ = pd.factorize(column)
     codes, classes = pd.factorize(y)
-    return bool((values >= 0).all()) and is_copy(values, codes, len(classes))
+    return bool((values >= 0).all()) and bool(copies(values[:, None], codes, len(classes)))
 
 
 def _third_moment(values) -> float:

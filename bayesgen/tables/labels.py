@@ -87,26 +87,26 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
     for block in schema.blocks:
         if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
             continue
-        for column, values in zip(block.columns, blocks[block.name].reshape(len(codes), -1).T, strict=True):
-            if is_copy(values, codes, len(classes)):
-                text = (
-                    f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
-                    "known of new rows before their class is"
-                )
-                warn(InputWarning(text, column=column))
+        for place in copies(blocks[block.name].reshape(len(codes), -1), codes, len(classes)):
+            column = block.columns[place]
+            text = (
+                f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
+                "known of new rows before their class is"
+            )
+            warn(InputWarning(text, column=column))
 
 
 _FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all
 
 
-def is_copy(values, codes, count: int) -> bool:
-    """Return True if each of so many classes has one number of its own among the values (n,), NaN where missing."""
-    own = np.full(count, np.nan)
+def copies(values, codes, count: int) -> list[int]:
+    """Return which columns (n, columns) hold one number of its own for each of so many classes; NaN where missing."""
+    columns = np.arange(values.shape[1])
     for part in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
-        own[codes[part]] = values[part]
-        if not (values[part] == own[codes[part]]).all():
-            return False
-    return len(np.unique(own)) == count
+        rows, own = values[part][:, columns], np.full((count, len(columns)), np.nan)
+        own[codes[part]] = rows
+        columns = columns[(rows == own[codes[part]]).all(0)]
+    return [j for j in columns.tolist() if len(np.unique(values[:, j])) == count]
 
 
 def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
