@@ -184,7 +184,10 @@ def test_zarr_both_ways(lda, tmp_path):
     xr.testing.assert_equal(again["log_likelihood"].to_dataset(), lda["log_likelihood"].to_dataset())
 
 
-@pytest.mark.parametrize(("prior", "inference"), [("weak", "exact"), (bg.models.SeparationPrior(), SHORT)])
+@pytest.mark.parametrize(
+    ("prior", "inference"),
+    [("weak", "exact"), pytest.param(bg.models.SeparationPrior(), SHORT, marks=pytest.mark.slow)],
+)
 def test_a_summary_has_no_gap(prior, inference):
     """A Cholesky factor is 0 above its diagonal in every draw, which has no R-hat; a covariance says the same."""
     fitted = bg.GaussianDiscriminantClassifier(prior=prior, inference=inference, random_state=0).fit(X[:, :3], Y)

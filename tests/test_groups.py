@@ -36,7 +36,7 @@ def clinic(patients, visits, seed, effect=0.0):
 
 
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")  # of labels at random it is right
-@pytest.mark.parametrize("effect", [0.0, 1.0])
+@pytest.mark.parametrize("effect", [0.0, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_scores_and_probabilities_suit_new_patients(effect):
     X, y, patient = clinic(60, 4, 0, effect)
     new, truth, _ = clinic(500, 1, 1, effect)

@@ -190,7 +190,7 @@ def test_partly_missing_rows_have_no_exact_posterior():
         fit(GAPPY, (ROWS, CLASSES))
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nuts_over_gaps_integrates_them_out(shared):
     """With one gap v the exact predictive is one integral: ∫ p(D with v, x*) dv / ∫ p(D with v) dv."""
     model = GaussianDiscriminant(GAPPY.classes, PLANE, shared=shared)

@@ -380,7 +380,9 @@ def test_draws_say_where_they_are_few():
 
 
 @pytest.mark.filterwarnings("ignore:Laplace:UserWarning")  # its k is .75 here: the same draws serve both sides
-@pytest.mark.parametrize(("covariance", "shared"), (("full", False), ("diagonal", True)))
+@pytest.mark.parametrize(
+    ("covariance", "shared"), [("full", False), pytest.param("diagonal", True, marks=pytest.mark.slow)]
+)
 def test_reliability_of_draws_is_that_of_the_prediction(covariance, shared):
     classifier = bg.GaussianDiscriminantClassifier(covariance, shared, inference="laplace", random_state=0).fit(X, Y)
     rows = np.where(np.arange(X.size).reshape(X.shape) % 7 == 0, np.nan, X)

@@ -25,12 +25,12 @@ assert numpyro.distributions is sys.modules["numpyro.distributions"]
 """
 
 
-OFTEN = ("to_arviz with rows", "NUTS")  # each begins a process of its own: the others are slow
-
-
 @pytest.mark.parametrize(
     "first",
-    [pytest.param(own, id=name, marks=[] if name in OFTEN else pytest.mark.slow) for name, own in FIRST.items()],
+    [
+        pytest.param(own, id=name, marks=[] if name == "to_arviz with rows" else pytest.mark.slow)  # a process for each
+        for name, own in FIRST.items()
+    ],
 )
 def test_numpyro_is_whole_after_whatever_comes_first(first):
     code = PROGRAM.format(first=first)

@@ -58,10 +58,12 @@ def test_chains_a_little_apart_ask_for_more_draws_and_for_nothing_else(apart, wo
 
 
 @pytest.mark.filterwarnings("error")
-def test_clean_data_give_no_warning():
+@pytest.mark.parametrize(
+    "classifier", [GaussianDiscriminantClassifier, pytest.param(NaiveBayesClassifier, marks=pytest.mark.slow)]
+)
+def test_clean_data_give_no_warning(classifier):
     X, y = load_iris(return_X_y=True)
-    for classifier in (GaussianDiscriminantClassifier, NaiveBayesClassifier):
-        classifier(inference="nuts", random_state=0).fit(X, y)
+    classifier(inference="nuts", random_state=0).fit(X, y)
 
 
 def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior():
@@ -75,8 +77,11 @@ def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior
     assert distance({"probability": found.samples["probability"] + sd}, {"probability": found.samples["probability"]})[
         "probability"
     ] == pytest.approx(1, rel=0.2)
-    gaps = fit(GAPPY, (ROWS, CLASSES), SHORT, seed=0)
-    assert not gaps.distance
+
+
+@pytest.mark.slow
+def test_draws_of_a_model_without_an_exact_posterior_have_no_distance():
+    assert not fit(GAPPY, (ROWS, CLASSES), SHORT, seed=0).distance
 
 
 def test_one_kernel_computes_the_same():
@@ -103,7 +108,10 @@ def test_what_cannot_be_one_kernel_is_sampled_all_the_same():
     np.testing.assert_allclose(draws.samples["mean"].mean((0, 1)), [0.5, 0.5, 0.8], atol=0.15)
 
 
-@pytest.mark.parametrize(("warmup", "samples"), [(0, 1), (30, 45), (50, 50), (70, 99), (100, 7)])
+@pytest.mark.parametrize(
+    ("warmup", "samples"),
+    [(0, 1), (30, 45), *(pytest.param(*own, marks=pytest.mark.slow) for own in ((50, 50), (70, 99), (100, 7)))],
+)
 def test_blocks_leave_no_seam(warmup, samples):
     """Whatever the number of draws, they are the first of a longer run."""
     short = fit(COIN, [1, 0, 1], NUTS(samples, warmup, 2), seed=3)

@@ -41,6 +41,7 @@ from laws.missing import (
 from laws.points import map_maximises, ml_maximises
 from laws.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
 from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, skewed, tosses
+from laws.statistics import likelihood_of_statistics_is_that_of_rows
 
 # -- what a model is exempt from, and why ------------------------------------------------------------------------------
 
@@ -77,6 +78,7 @@ NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
 NUTS_AGAIN = (nuts_is_exact,)
 WEIGHTED_AGAIN = (nuts_is_the_reweighted_prior,)
 COMPILED = (nuts_is_the_reweighted_prior, map_maximises, missing_at_fit_is_marginal, row_program_is_statistics_program)
+COMPILED_AGAIN = (*COMPILED, likelihood_of_statistics_is_that_of_rows)
 
 
 def leaf(name, model, rows, without=None, slow=(), **kwargs):
@@ -126,7 +128,7 @@ ABC = ("a", "b", "c")
 CASES = [
     leaf("coin", BetaBernoulli(a=2.0, b=3.5), bits()),
     leaf("coins", BetaBernoulli([2.0, 1.5, 4.0], [3.5, 2.0, 1.2]), bits(3), slow=NUTS_AGAIN),
-    leaf("die", DIE, codes(3)),
+    leaf("die", DIE, codes(3), slow=NUTS_AGAIN),
     leaf("dice", DICE, codes(3, 2), slow=NUTS_AGAIN),
     leaf("known die", KnownCategorical([0.2, 0.3, 0.5]), codes(3), NOTHING_TO_LEARN),
     leaf("calls", CALLS, counts(2), digits=1e-5),
@@ -134,11 +136,11 @@ CASES = [
     leaf("tosses", PAIRS, tosses(), GIVEN_TOSSES, slow=NUTS_AGAIN),
     leaf("bag", BAG, documents(3), ANY_LENGTH, NUTS_AGAIN),
     leaf("bags of four", BAGS, documents(3, 2, length=4), slow=NUTS_AGAIN, digits=1e-5),
-    leaf("toronto", TORONTO, normals()),
+    leaf("toronto", TORONTO, normals(), slow=NUTS_AGAIN),
     leaf("gauge", NormalKnownMean(1.0, 4.0, 6.0), normals()),
     leaf("gauges", NormalKnownMean([1.0, 2.0], [4.0, 5.0], [6.0, 5.0]), normals(2), slow=NUTS_AGAIN),
     leaf("weather stations", NormalKnownVariance([1.0, 2.0], [2.0, 0.5], [1.5, 1.0]), normals(2), slow=NUTS_AGAIN),
-    leaf("normal", NIG, normals()),
+    leaf("normal", NIG, normals(), slow=NUTS_AGAIN),
     leaf("normals", NIGS, normals(3), slow=NUTS_AGAIN),
     leaf("skewed", LogNormal(mean=1.0, kappa=1.5, alpha=4.0, beta=2.0), skewed()),
     leaf("skewed from 0", LogNormal([1.0, 0.5], 1.5, [4.0, 5.0], 2.0, shift=1.0), skewed(2, shift=1), slow=NUTS_AGAIN),
@@ -150,21 +152,21 @@ CASES = [
          classed(2, size=normals()), CLASSIFIER, NUTS_AGAIN),
     leaf("naive Bayes of counts", NaiveBayes(TWO, COUNTS), classed(2, **COUNTS_ROWS), CLASSIFIER, NUTS_AGAIN),
     discriminant("full", TWO, NIW2),
-    discriminant("full shared", TWO, NIW2, shared=True),
+    discriminant("full shared", TWO, NIW2, NUTS_AGAIN, shared=True),
     discriminant("diagonal", TWO, PLANE, covariance="diagonal", slow=NUTS_AGAIN),
     discriminant("diagonal shared", TWO, PLANE, covariance="diagonal", shared=True),
-    discriminant("isotropic", TWO, ROUND, covariance="isotropic"),
+    discriminant("isotropic", TWO, ROUND, NUTS_AGAIN, covariance="isotropic"),
     discriminant("isotropic shared", TWO, ROUND, covariance="isotropic", shared=True, slow=NUTS_AGAIN),
     discriminant("separation", TWO, APART, COMPILED),
-    discriminant("separation shared", TWO, APART, COMPILED, shared=True),
-    discriminant("separation diagonal", TWO, APART, WEIGHTED_AGAIN, covariance="diagonal"),
+    discriminant("separation shared", TWO, APART, COMPILED_AGAIN, shared=True),
+    discriminant("separation diagonal", TWO, APART, COMPILED_AGAIN, covariance="diagonal"),
     regression("linear", LinearRegression(**LINE, alpha=4.0, beta=3.0, columns=("a", "b")), columns(2)),
     regression("linear, known noise", LinearRegressionKnownVariance(**LINE, noise_sd=0.8), columns(2),
                slow=NUTS_AGAIN),
     regression("linear through 0", LinearRegression(**SLOPES, alpha=4.0, beta=3.0, intercept=False), columns(2),
                slow=NUTS_AGAIN),
     regression("linear, prior apart", SemiConjugateLinearRegression(**LINE, alpha=4.0, beta=3.0), columns(2),
-               slow=NUTS_AGAIN),
+               slow=NUTS_AGAIN + WEIGHTED_AGAIN),
     regression("laplace noise", LaplaceLinearRegression([0.8, 0.5], **LASSO), columns(2), NO_ML, WEIGHTED_AGAIN,
                kinked=True),
     regression("laplace prior", LaplaceLinearRegression([0.8, 0.5], **LASSO, noise="normal", prior="laplace"),
