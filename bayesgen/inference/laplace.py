@@ -150,19 +150,18 @@ class Laplace:
 
             def propose(count, *places):
                 """Return proposals, in units where φ is N(0, I) and as steps, with energies, log w and c."""
-                units, density, control = _proposals(rng, count, *places)
+                units, density, control = _proposals(rng, min(count, self.num_proposals), *places)
                 step = mode.step + mode.scale * solve_triangular(root, units.T, lower=True, trans=1).T
                 energy = _in_batches(potential, step, mode.origin, own, copied)
                 return units, step, energy, np.where(np.isfinite(energy), volume - energy - density, -np.inf), control
 
             places, enough = [(np.zeros(size), np.eye(size))], _ENOUGH * self.num_samples
-            rounds = 2 * enough, 4 * enough, 4 * enough, self.num_proposals
-            for count in rounds:
-                units, step, energy, log_weight, control = propose(min(count, self.num_proposals), *places)
-                weight, effective = _weights(log_weight, self.num_samples)
-                if len(places) == len(rounds) or (len(places) == 1 and effective >= enough):
-                    break
+            units, step, energy, log_weight, control = propose(2 * enough, *places)
+            weight, effective = _weights(log_weight, self.num_samples)
+            for count in (4 * enough, 4 * enough, self.num_proposals) if effective < enough else ():
                 places.append(_moments(units, weight, effective))
+                units, step, energy, log_weight, control = propose(count, *places)
+                weight, effective = _weights(log_weight, self.num_samples)
             picked = _systematic(rng, weight, self.num_samples)
             samples = _in_batches(sites, step[picked], mode.origin, own, copied)
         k = float(np.nan_to_num(pareto_shape(log_weight), nan=np.inf))  # of too few proposals nothing is known
