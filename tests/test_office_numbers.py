@@ -311,6 +311,13 @@ def test_what_is_said_to_be_categories_is(tmp_path):
     assert set(table["x"]) == {f"{i}%" for i in range(15)} and account.notes == ()
 
 
+def test_names_of_rows_stay_as_written_where_their_column_has_a_comma(tmp_path):
+    rows = "\n".join(f"{i}.50,{i * 0.37 % 3:.2f},{'ab'[i % 2]}" for i in range(30))
+    (tmp_path / "t.csv").write_text(f'"case, visit",z,t\n{rows}\n')
+    _, account = bg.read_table(tmp_path / "t.csv", "t", id="case, visit")
+    assert account.ids["case, visit"].tolist() == [f"{i}.50" for i in range(30)]
+
+
 def test_ways_of_writing_are_not_for_parquet(tmp_path):
     pd.DataFrame({"x": [f"{i},5" for i in range(40)], "z": np.arange(40.0) ** 0.5}).to_parquet(tmp_path / "t.parquet")
     _, account = bg.read_table(tmp_path / "t.parquet", decimal=",")
