@@ -10,7 +10,7 @@ from commands import run
 
 import bayesgen as bg
 from bayesgen import data
-from bayesgen.cli import folders
+from bayesgen.cli import folders, reading
 from bayesgen.comparison.encoded import EncodedClassifier
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
@@ -90,6 +90,29 @@ def test_large_files_are_learned_in_batches(parts, small_memory, model):
     )
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_words_for_a_gap_are_gaps_in_batches_too(tmp_path, monkeypatch, kind):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=90), "k": rng.integers(0, 5, 90), "c": rng.choice(["u", "v", "?"], 90)})
+    frame.loc[::7, "x"], frame.loc[::9, "k"], frame["t"] = -999.0, -999, np.resize(["a", "b", "?"], 90)
+    frame = frame.astype({"x": str, "k": str}) if kind == "csv" else frame
+    frame.replace("-999.0", "-999").to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    given = (tmp_path / f"a.{kind}", "--target", "t", "--model", "nb", "--missing=-999,?")
+    for large in (False, True):
+        monkeypatch.setattr(folders, "outgrows", lambda file, large=large: large)
+        assert run(*given, "--output", tmp_path / f"{large}.nc", command="fit")[0] == 0
+        files = (tmp_path / "False.nc", given[0], "--output", tmp_path / f"{large}.csv")
+        assert run(*files, command="predict")[0] == 0
+    X = frame.drop(columns="t").replace({"-999": None, "-999.0": None, -999: None, "?": None})
+    X = X.astype({"x": float, "k": float})
+    found, want = (bg.load(tmp_path / f"{large}.nc").predict_proba(X) for large in (True, False))
+    np.testing.assert_allclose(found, want, rtol=1e-9)
+    for large in (False, True):
+        got = pd.read_csv(tmp_path / f"{large}.csv").filter(like="p_")
+        np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
 def test_the_averaged_classifier_learns_from_a_sample_and_knows_the_frequencies(tmp_path, small_memory, monkeypatch):
     rng = np.random.default_rng(0)
     n = 4000
@@ -115,7 +138,7 @@ def test_what_a_sample_keeps_does_not_depend_on_the_batches(tmp_path, monkeypatc
     for number in range(8):
         frame[number * 250 : (number + 1) * 250].to_parquet(tmp_path / f"{number}.parquet", index=False)
     monkeypatch.setattr(folders, "_SAMPLED", 100)
-    kept = [folders.sample(str(tmp_path), "t", (), ",", seed) for seed in range(40)]
+    kept = [folders.sample(str(tmp_path), "t", (), reading.Csv(), seed) for seed in range(40)]
     assert {len(one.codes) for one in kept} == {100} and kept[0].counts.tolist() == [1000, 1000]
     x = np.concatenate([pd.read_parquet(io.BytesIO(one.content))["x"] for one in kept])
     assert abs(x.mean() - 999.5) < 5 * 577 / 4000**0.5
@@ -128,7 +151,7 @@ def test_what_a_sample_keeps_does_not_depend_on_the_batches(tmp_path, monkeypatc
     [
         ("fit empty --target t", "empty: no such file, nor a folder or pattern of Parquet or CSV files"),
         ("fit rows --target t", "lacks ['x'] and has besides ['z']"),
-        ("fit *.csv --target t --sep ;", "read with commas between their columns: no --sep"),
+        ("fit *.csv --target t --sep ;", "no column 't'; there are: 'x,t'"),
         ("fit *.txt --target t", "*.txt: no such file"),
     ],
 )

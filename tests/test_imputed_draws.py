@@ -13,7 +13,7 @@ from test_imputation import Drawn
 import bayesgen as bg
 from bayesgen.inspection import impute
 from bayesgen.inspection.probabilities import FewDrawsWarning
-from bayesgen.models import LogNormal
+from bayesgen.models import LogNormal, NormalInverseWishart
 
 X, Y = load_iris(return_X_y=True)
 ODD = np.array([5.0, 5.0, 5.0, np.nan])
@@ -238,6 +238,87 @@ def test_tables_of_the_average_share_a_member_and_its_parameters():
     assert abs(found / wanted - 1) < 5 * np.sqrt(2 / 200), (found, wanted)
 
 
+# -- tables of an average with leaves
+
+
+def visits(rows=30, seed=0):
+    """Rows of two classes with a number and two counts."""
+    rng, y = np.random.default_rng(seed), np.arange(rows) % 2
+    columns = {"age": rng.normal(y, 2.0), "visits": rng.poisson(2.0 + 3 * y), "calls": rng.poisson(4.0 - 2 * y)}
+    return pd.DataFrame(columns, dtype=float), y
+
+
+def z_of_variance(means, wanted):
+    """Return z of the variance of some means, by their fourth moment."""
+    square = (np.array(means) - np.mean(means)) ** 2
+    return (square.mean() - wanted) / (square.std() / np.sqrt(len(means)))
+
+
+@pytest.mark.parametrize("rows", ["of the fit", "new"])
+def test_tables_of_counts_vary_as_their_rate_is_unknown(rows):
+    """Given Gamma(a, b) of all that is seen, the mean of n filled counts has the variance a/b² + a/(b n)."""
+    table, y = visits()
+    table.loc[(y == 1) & (table.index >= 10), "visits"] = np.nan
+    average = bg.AveragedClassifier(members=["gaussian", "category"], features={"visits": "poisson"}).fit(table, y)
+    leaf = average.average_.leaves.posterior.leaves["poisson"]
+    a, b = (np.broadcast_to(v, (2, 1))[1, 0] for v in (leaf.concentration, leaf.rate))
+    if rows == "new":
+        table, y = visits(24, 1)[0], np.ones(24, int)
+        table.loc[8:, "visits"] = np.nan
+        a, b = a + table["visits"].sum(), b + 8
+    gone = table["visits"].isna().to_numpy()
+    means = [own.loc[gone, "visits"].mean() for own in impute(average, table, y, draws=400, joint=True)]
+    wanted = a / b**2 + a / (b * gone.sum())
+    assert abs(np.mean(means) - a / b) < 5 * np.sqrt(wanted / 400)
+    assert abs(z_of_variance(means, wanted)) < 5, (np.var(means), wanted)
+    alone = [own.loc[gone, "visits"].mean() for own in impute(average, table, y, draws=400)]
+    assert z_of_variance(alone, wanted) < -5
+
+
+def test_tables_of_counts_without_classes_know_all_that_is_seen():
+    """Two rows with other gaps, against draws of the posterior that are weighed by the density of both rows."""
+    rows, y = visits()
+    features = {"visits": "poisson", "calls": "poisson"}
+    average = bg.AveragedClassifier(features=features).fit(rows[[*features]], y)
+    new = pd.DataFrame({"visits": [6.0, np.nan], "calls": [np.nan, 3.0]})
+    drawn = np.stack([own.to_numpy()[[0, 1], [1, 0]] for own in impute(average, new, draws=400, joint=True)], 1)
+    rng, fitted = np.random.default_rng(1), average.average_
+    classes = rng.dirichlet(fitted.class_weight + fitted.concentration, 100_000)
+    rate = fitted.leaves.posterior.sample_parameters(rng, (100_000,))["poisson.mean"]
+    weight, means = 1.0, []
+    for column, value in ((0, 6), (1, 3)):
+        joint = classes * stats.poisson.pmf(value, rate[..., column])
+        means.append((joint * rate[..., 1 - column]).sum(1) / joint.sum(1))
+        weight = weight * joint.sum(1)
+    weight = weight / weight.sum()
+    for values, own in zip((*drawn, drawn[0] * drawn[1]), (*means, means[0] * means[1]), strict=True):
+        error = np.sqrt(values.var() / 400 + (weight**2 * (own - weight @ own) ** 2).sum())
+        assert abs(values.mean() - weight @ own) < 5 * error, (values.mean(), weight @ own, error)
+
+
+def test_tables_of_a_leaf_with_a_full_covariance_vary_as_its_regression_is_unknown():
+    prior = NormalInverseWishart(np.zeros(2), 1.0, 4.0, np.eye(2))
+    rows = pd.DataFrame(PAIR, columns=["a", "b"])
+    average = bg.AveragedClassifier(features={("a", "b"): prior}).fit(rows[:20], np.arange(20) % 2)
+    own, leaf = average.average_.leaves, next(iter(average.average_.leaves.posterior.leaves))
+    drawn = own.posterior.sample_parameters(np.random.default_rng(0), (20_000,))
+    params = {f"gaussian.{name}": drawn[f"{leaf}.{name}"] for name in ("mean", "covariance")}
+    wanted = wanted_variance(params, PAIR[20:60, 0])
+    tables = impute(average, rows[20:60].assign(b=np.nan), np.zeros(40, int), draws=120, joint=True)
+    assert abs(z_of_variance([table["b"].mean() for table in tables], wanted)) < 5
+
+
+def test_imputers_by_an_average_with_leaves_vary_as_its_rate_is_unknown():
+    table = visits()[0][["age", "visits"]]
+    table.loc[10:, "visits"] = np.nan
+    average = bg.AveragedClassifier(members=["gaussian", "category"], features={"visits": "poisson"})
+    imputers = [bg.Imputer(average, draw=True, random_state=seed).fit(table) for seed in range(60)]
+    leaf = imputers[0].classifier_.average_.leaves.posterior.leaves["poisson"]
+    a, b = leaf.concentration.item(), leaf.rate.item()
+    means = [imputer.transform(table)["visits"][10:].mean() for imputer in imputers]
+    assert abs(z_of_variance(means, a / b**2 + a / (b * 20))) < 5
+
+
 def test_the_rows_of_a_fit_are_recognised():
     table = bg.data.load("penguins")[::8]
     y = table.pop("species")
@@ -245,6 +326,7 @@ def test_the_rows_of_a_fit_are_recognised():
     numbers = gaps.select_dtypes("number")
     for classifier, rows in (
         (bg.AveragedClassifier(members="generative"), gaps),
+        (bg.AveragedClassifier(members=["gaussian", "category"], features={"body_mass_g": "log"}), gaps),
         (bg.NaiveBayesClassifier(), gaps),
         (bg.GaussianDiscriminantClassifier(inference="map"), numbers),
     ):

@@ -181,11 +181,7 @@ def test_draws_have_the_distribution_of_the_posterior(coin):
     np.testing.assert_allclose(coin.sample_stats["lp"], lp, atol=1e-9)
 
 
-FEW_ROWS = "separation of few"  # its evidence is off without a warning, as docs/reliability.md says
-SLOW = [
-    pytest.param(name, 200, marks=[pytest.mark.slow, *([pytest.mark.xfail(strict=True)] if name == FEW_ROWS else [])])
-    for name in quantiles.BY_NAME
-]
+SLOW = [pytest.param(name, 200, marks=pytest.mark.slow) for name in quantiles.BY_NAME]
 
 
 @pytest.mark.parametrize(("name", "sets"), [("normal", 25), ("coins", 25), *SLOW])

@@ -10,6 +10,7 @@ import pytest
 from commands import fitted, predicted, run
 
 import bayesgen as bg
+from bayesgen.cli import folders
 from bayesgen.tables.files import read
 from bayesgen.tables.numerals import Numerals, read_column, unread
 
@@ -197,7 +198,78 @@ def test_new_rows_without_a_limit_and_a_table_that_tells_them_already(folder):
     for name, rows in (("plain.csv", new.drop(columns="crp_limit")), ("told.csv", new)):
         rows.to_csv(name, index=False)
         _, got = predicted(folder, name)
-        np.testing.assert_allclose(got.filter(like="p_"), saved.predict_proba(new), rtol=1e-9)
+        np.testing.assert_allclose(
+            got.filter(like="p_"), saved.predict_proba(new[list(saved.schema_.columns)]), rtol=1e-9
+        )
+
+
+def in_parts(text, folder, count=3):
+    """Write the lines of a file to several, the header above each; return the pattern of their names."""
+    header, *lines = text.splitlines(keepends=True)
+    folder.mkdir()
+    for number, part in enumerate(np.array_split(lines, count)):
+        (folder / f"{number}.csv").write_text(header + "".join(part))
+    return folder / "*.csv"
+
+
+@pytest.mark.parametrize("model", ["nb", "gda", "logistic"])
+def test_the_table_of_an_office_in_batches_is_what_it_is_in_memory(folder, monkeypatch, model):
+    said = ["--target", "result", "--model", model, "--drop", "patient,seen", "--limits", *OPTIONS]
+    out, whole = fitted(folder, "office.csv", *said)
+    asked = ["--id", "patient", *OPTIONS, *(["--limits"] if model == "gda" else [])]  # whose columns do not tell them
+    _, want = predicted(folder, "new.csv", *asked)
+    parts, new = in_parts(office()[1], folder / "parts"), in_parts(office(20, 1)[1], folder / "new")
+    _, joined = fitted(folder, parts, *said)
+    monkeypatch.setattr(folders, "outgrows", lambda file: True)
+    told, batches = fitted(folder, parts, *said)
+    assert "a sample of 120 of 120 rows" in told
+    for note in re.findall("rate: % dropped|crp: [0-9]+ limits such as '<0,6'", out):
+        assert note in told
+    _, got = predicted(folder, new, *asked)
+    names = [name for name in want if name.startswith("p_")]
+    np.testing.assert_allclose(got[names], want[names], atol=1e-5 if model == "logistic" else 1e-12)
+    assert got["patient"].tolist() == want["patient"].tolist()
+    if model != "logistic":  # which keeps no schema
+        assert set(batches.schema_.blocks) == set(joined.schema_.blocks) == set(whole.schema_.blocks)
+
+
+def test_limits_that_a_sample_might_miss_are_read(folder, monkeypatch):
+    """One row of 400 has a limit, in the last of the files; a sample of 40 rows judges the columns."""
+    rng = np.random.default_rng(0)
+    crp = rng.lognormal(size=400).round(2) + 0.01
+    frame = pd.DataFrame({"crp": crp.astype(str), "z": rng.normal(size=400).round(2), "t": np.resize(["a", "b"], 400)})
+    frame.loc[399, "crp"] = "<0.5"
+    parts = in_parts(frame.to_csv(index=False), folder / "parts", 4)
+    given = ["--target", "t", "--model", "nb", "--limits"]
+    _, want = fitted(folder, parts, *given)
+    monkeypatch.setattr(folders, "outgrows", lambda file: True)
+    monkeypatch.setattr(folders, "_SAMPLED", 40)
+    monkeypatch.setattr(folders, "_FEWEST", 5)
+    out, found = fitted(folder, parts, *given)
+    assert "crp: 1 limit such as '<0.5' read" in out
+    X = frame.assign(crp=crp, crp_limit=False)[["crp", "crp_limit", "z"]]
+    X.loc[399, ["crp", "crp_limit"]] = 0.25, True
+    np.testing.assert_allclose(found.predict_proba(X), want.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(found.predict_proba(X), NB().fit(X, frame["t"]).predict_proba(X), rtol=1e-9)
+    _, got = predicted(folder, parts)
+    np.testing.assert_allclose(got.filter(like="p_"), want.predict_proba(X), rtol=1e-9)
+
+
+def test_limits_are_told_where_their_own_column_is_left_out(folder):
+    said = ["--target", "result", "--model", "nb", "--drop", "patient,seen,crp", "--limits"]
+    _, saved = fitted(folder, "office.csv", *said, *OPTIONS)
+    new = office(20, 1)[0]
+    _, got = predicted(folder, "new.csv", *OPTIONS)
+    np.testing.assert_allclose(got.filter(like="p_"), saved.predict_proba(new[list(saved.schema_.columns)]), rtol=1e-9)
+
+
+def test_files_of_an_office_are_compared(folder, monkeypatch):
+    parts = in_parts(office()[1], folder / "parts")
+    given = ["--target", "result", "--model", "nb", "--inference", "exact", "--folds", 2, "--drop", "patient,seen"]
+    for large in (False, True):
+        monkeypatch.setattr(folders, "outgrows", lambda file, large=large: large)
+        code, out, err = run(parts, *given, "--limits", *OPTIONS)
+        assert (code, err) == (0, "") and "exact 2 of 2" in out and re.search("crp: [0-9]+ limits such as", out)
 
 
 LEFT = {
@@ -237,6 +309,13 @@ def test_what_is_said_to_be_categories_is(tmp_path):
     (tmp_path / "t.csv").write_text(f"x,z,t\n{rows}\n")
     table, account = bg.read_table(tmp_path / "t.csv", "t", categorical="x")
     assert set(table["x"]) == {f"{i}%" for i in range(15)} and account.notes == ()
+
+
+def test_names_of_rows_stay_as_written_where_their_column_has_a_comma(tmp_path):
+    rows = "\n".join(f"{i}.50,{i * 0.37 % 3:.2f},{'ab'[i % 2]}" for i in range(30))
+    (tmp_path / "t.csv").write_text(f'"case, visit",z,t\n{rows}\n')
+    _, account = bg.read_table(tmp_path / "t.csv", "t", id="case, visit")
+    assert account.ids["case, visit"].tolist() == [f"{i}.50" for i in range(30)]
 
 
 def test_ways_of_writing_are_not_for_parquet(tmp_path):

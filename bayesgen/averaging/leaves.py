@@ -9,7 +9,7 @@ are integrated out. All members share these factors, and temper them like their 
 import functools
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,19 @@ class Leaves(Record):
     def posterior(self) -> NaiveBayes:
         """All leaves with their posteriors."""
         return self.model.update(self.statistics)
+
+    def of_rows(self, e, codes) -> "Leaves":
+        """Return the same leaves, with the statistics of other rows."""
+        return Leaves.of(self.model, self.single, e, codes, np.ones(len(e)))
+
+    def has_closed_form(self, e) -> bool:
+        """Tell if the leaves have a posterior in closed form given rows with these gaps."""
+        return self.model.has_closed_form(self.of_rows(e, np.zeros(len(e), np.intp)).statistics)
+
+    def hyperparameters(self) -> list[np.ndarray]:
+        """Return the hyperparameters of all posteriors, in order."""
+        posteriors = self.posterior.leaves.values()
+        return [np.asarray(getattr(p, f.name)) for p in posteriors for f in fields(p) if "rank" in f.metadata]
 
     @property
     def exact(self) -> ExactPosterior:

@@ -26,6 +26,7 @@ def predict(
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
+    limits: shell.Limits = False,
     unseen: shell.Unseen = "missing",
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
@@ -35,7 +36,7 @@ def predict(
     from bayesgen.core.errors import counted, named
     from bayesgen.estimators.predictions import predictions
 
-    csv, piped, names = reading.Csv(sep, decimal, thousands), str(output) == "-", reading.split(id)
+    csv, piped, names = reading.Csv(sep, decimal, thousands, limits), str(output) == "-", reading.split(id)
     out, err = report.consoles()
     out = err if piped else out
     with one_line(err):
@@ -58,8 +59,7 @@ def predict(
         with said(out):
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
             if folders.outgrows(file):
-                folders.check_separator(file, sep)
-                frames = folders.batches(file, estimator, names, reading.split(missing), predicted)
+                frames = folders.batches(file, estimator, names, reading.split(missing), csv, predicted)
                 source = file
             else:
                 read, X = reading.columns_of_fit(estimator, file, missing, csv, names)
@@ -98,6 +98,7 @@ def explain(
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
+    limits: shell.Limits = False,
     untrusted: shell.Untrusted = False,
     json: shell.Json = False,
 ):
@@ -111,7 +112,7 @@ def explain(
         classifier = models.load(model, untrusted)
         if not hasattr(classifier, "schema_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
-        _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands))
+        _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands, limits))
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):

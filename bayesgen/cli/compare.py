@@ -69,12 +69,8 @@ def compare(
         ids = [*(id or []), *(column for column in (group, order) if column)]
         roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         models.check_options(model, roles)
-        csv, sample = reading.Csv(sep, decimal, thousands, limits), None
-        if folders.outgrows(file):
-            sample = folders.sample(file, target, reading.split(missing), sep, seed)
-        content = sample.content if sample else None
-        read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
-        read = replace(read, notes=(sample.note(), *read.notes)) if sample else read
+        csv = reading.Csv(sep, decimal, thousands, limits)
+        read, prepared, _ = folders.prepared(file, target, model, reading.split(missing), csv, roles, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()
         costs = reading.losses(loss, csv, classes)
         decision.act([[1 / len(classes)] * len(classes)], costs, classes)  # costs of other classes are an error at once

@@ -3,21 +3,24 @@
 import functools
 import glob
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayesgen.cli import reading
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
+from bayesgen.tables.account import cleaned
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.dates import days
-from bayesgen.tables.files import CSV, PARQUET
+from bayesgen.tables.files import CSV, PARQUET, named_gaps
+from bayesgen.tables.numerals import limits_in
 from bayesgen.tables.rows import arrow_of
-from bayesgen.tables.sources import CsvFiles, kinds_of, source_of
+from bayesgen.tables.sources import CsvFiles, expanded, kinds_of
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
 _SHARE = 64  # the part of the available memory that larger files may have: a table takes some ten times its file
@@ -34,7 +37,7 @@ def several(file: str) -> bool:
 def outgrows(file: str) -> bool:
     """Return True if files are too large to be read whole."""
     if several(file):
-        found = source_of(file).paths
+        found = expanded(file)
     else:
         found = [file] if Path(file).is_file() and file.lower().endswith((*CSV, *PARQUET)) else []
     return sum(Path(one).stat().st_size for one in found) > max(_LARGE, (available() or 0) // _SHARE)
@@ -42,22 +45,15 @@ def outgrows(file: str) -> bool:
 
 def paths(file: str) -> Sequence[str]:
     """Return the files of a folder or a pattern; the path itself of anything else."""
-    return source_of(file).paths if several(file) else [file]
+    return expanded(file) if several(file) else [file]
 
 
-def joined(file: str, sep: str = ",") -> bytes | None:
+def joined(file: str, csv: reading.Csv) -> bytes | None:
     """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
     if not several(file):
         return None
-    check_separator(file, sep)
-    source = source_of(file)
-    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)])
-
-
-def check_separator(file: str, sep: str) -> None:
-    """Raise ValueError unless commas separate the columns, which is all that `source_of` reads."""
-    if sep != ",":
-        raise ValueError(f"{file}: several files, or a large one, are read with commas between their columns: no --sep")
+    source = csv.source(file)
+    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)], csv)
 
 
 def _read(job) -> Iterator[Any]:
@@ -72,7 +68,16 @@ def _arrow(batch):
     return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
 
 
-def _content(source: Source, tables) -> bytes:
+def _frame(batch, missing: Sequence[str]):
+    """Return a batch as a DataFrame, with gaps for what ``missing`` names."""
+    if hasattr(batch, "iloc"):  # fields of CSV, which have their gaps
+        return batch
+    frame = _arrow(batch).to_pandas()
+    gaps = {name: named_gaps(frame[name], missing) for name in frame if missing}
+    return frame.assign(**{name: frame[name].mask(own) for name, own in gaps.items() if own.any()})
+
+
+def _content(source: Source, tables, how: reading.Csv) -> bytes:
     """Return rows as a file of the format that they came from, with all that it says of them."""
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -82,10 +87,31 @@ def _content(source: Source, tables) -> bytes:
     table, sink = pa.concat_tables(tables, promote_options="permissive"), io.BytesIO()
     if isinstance(source, CsvFiles):
         text = [pa.field(name, pa.string()) for name in table.column_names]
-        csv.write_csv(table.cast(pa.schema(text)), sink)
+        csv.write_csv(table.cast(pa.schema(text)), sink, csv.WriteOptions(delimiter=how.options()["sep"]))
     else:
         parquet.write_table(table.unify_dictionaries(), sink)
     return sink.getvalue()
+
+
+def prepared(
+    file: str,
+    target: str,
+    model: str,
+    missing: Sequence[str],
+    csv: reading.Csv,
+    roles: Mapping[str, reading.Values],
+    seed: int,
+    batched: bool = False,
+):
+    """Return a table as it was read, the columns and classes to learn from, and of large files their sample, or None.
+
+    ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
+    """
+    drawn = sample(file, target, missing, csv, seed) if outgrows(file) else None
+    content = drawn.content if drawn else reading.content(file, csv)
+    given = {role: values or () for role, values in roles.items()}
+    read, own = cleaned(file, target, model, given, missing, content, **csv.options())
+    return (replace(read, notes=(drawn.note(batched), *read.notes)) if drawn else read), own, drawn
 
 
 @dataclass(frozen=True)
@@ -125,14 +151,15 @@ class Sample:
         return found / found.sum()
 
 
-def sample(file: str, target: str, missing: Sequence[str], sep: str, seed: int) -> Sample:
+def sample(file: str, target: str, missing: Sequence[str], csv: reading.Csv, seed: int) -> Sample:
     """Draw a sample of rows from all files in one pass, in memory that does not grow with them.
 
     Each class has its share of the rows, and some rows at least. Every row has a random number, and those of the
-    smallest numbers of each class are kept.
+    smallest numbers of each class are kept. Of a column with limits of detection the first is kept too, where limits
+    are read: the sample tells which columns hold some.
     """
-    check_separator(file, sep)
-    source, rng = source_of(file), np.random.default_rng(seed)
+    source, rng = csv.source(file), np.random.default_rng(seed)
+    unlimited = set(source.columns) if csv.limits and isinstance(source, CsvFiles) else set()
     names: dict[Any, int] = {}
     counts, without, pool, most = np.zeros(0, np.int64), 0, [], 4 * _SAMPLED
     for job in source.jobs():
@@ -148,7 +175,13 @@ def sample(file: str, target: str, missing: Sequence[str], sep: str, seed: int) 
             counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
                 codes[codes >= 0], minlength=len(names)
             )
-            pool.append((table, codes, rng.random(len(codes))))
+            keys = rng.random(len(codes))
+            for column in unlimited.copy():
+                limits = limits_in(table.column(column), csv.numerals())
+                if len(held := np.flatnonzero(limits & (codes >= 0))):
+                    keys[held[0]] = -1.0
+                    unlimited.remove(column)
+            pool.append((table, codes, keys))
             if sum(len(own) for _, own, _ in pool) > most:
                 pool = [_fewest(pool, np.full(len(names), _SAMPLED))]
                 most = 2 * len(pool[0][1]) + 4 * _SAMPLED
@@ -156,7 +189,7 @@ def sample(file: str, target: str, missing: Sequence[str], sep: str, seed: int) 
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_content(source, [table]), codes, counts, without)
+    return Sample(_content(source, [table], csv), codes, counts, without)
 
 
 def _fewest(pool, most):
@@ -172,17 +205,25 @@ def _fewest(pool, most):
     return table.take(kept), codes[kept], keys[kept]
 
 
-def batches(file: str, estimator, others: Sequence[str], missing: Sequence[str], work: Callable[[Any, Any], Any]):
+def batches(
+    file: str,
+    estimator,
+    others: Sequence[str],
+    missing: Sequence[str],
+    csv: reading.Csv,
+    work: Callable[[Any, Any], Any],
+):
     """Yield ``work(X, frame)`` for all rows of large files in order: the columns of the fit, and others beside them."""
     schema = getattr(estimator, "schema_", None)
     used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
-    source = source_of(file, [*missing, *(schema.missing if schema else ())])
+    words = [*missing, *(schema.missing if schema else ())]
+    source = csv.source(file, words, csv.limits_among(used))
     kinds = kinds_of(schema) if schema else dict.fromkeys(used, "f")
     source.declare(kinds | dict.fromkeys(others, "O"))
 
     def worked(job):
         with located(job.place):
-            frames = [_arrow(batch).to_pandas() for batch in job.read()]
+            frames = [_frame(batch, words) for batch in job.read()]
             return [work(frame.reindex(columns=list(schema.columns if schema else used)), frame) for frame in frames]
 
     for found in in_order(source.jobs(list(dict.fromkeys([*used, *others]))), worked):
@@ -204,12 +245,23 @@ class Cleaned(Source):
         Those of them that are days since 1970-01-01.
     missing : sequence of str
         Words for a gap.
+    csv : Csv
+        The format of CSV files.
     finish : callable (DataFrame) -> DataFrame
         Makes of these columns those that a classifier takes.
     """
 
-    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], finish: Callable[[Any], Any]):
-        self._source, self._target, self._X = source_of(file, missing), target, X
+    def __init__(
+        self,
+        file: str,
+        target: str,
+        X,
+        dates,
+        missing: Sequence[str],
+        csv: reading.Csv,
+        finish: Callable[[Any], Any] = lambda X: X,
+    ):
+        self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X
         self._dates, self._missing, self._finish = set(dates), missing, finish
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
         numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
@@ -224,8 +276,8 @@ class Cleaned(Source):
 
     def _cleaned(self, job):
         for batch in job.read():
-            frame = _arrow(batch).to_pandas()
-            frame = frame[(frame[self._target].notna() & ~frame[self._target].isin(self._missing)).to_numpy()]
+            frame = _frame(batch, self._missing)
+            frame = frame[frame[self._target].notna().to_numpy()]
             X = frame[list(self._X)]
             X = self._finish(X.assign(**{column: self._typed(X[column], column) for column in X}))
             yield X.assign(**{self._target: frame.loc[X.index, self._target]})

@@ -56,19 +56,17 @@ def fit(
         models.check_options(model, roles | {"inference": inference, "group": group})
         how = models.inference_of(model, inference)
         reading.keep_inputs(output, *folders.paths(file))
-        csv, spelled, sample = reading.Csv(sep, decimal, thousands, limits), tuple(reading.split(missing)), None
-        if folders.outgrows(file):
-            sample = folders.sample(file, target, spelled, sep, seed)
-        content = sample.content if sample else None
-        read, prepared = reading.prepared(file, target, model, missing, csv, roles, content)
+        csv, spelled = reading.Csv(sep, decimal, thousands, limits), reading.split(missing)
+        batched = model != "averaged"
+        read, prepared, sample = folders.prepared(file, target, model, spelled, csv, roles, seed, batched)
         with said(out):
             warnings.filterwarnings("ignore", ".*as if copied from y")  # the account of the table tells it
             if sample is None:
                 classifier = models.learn(model, prepared, how, seed, group)
             else:
-                read = replace(read, notes=(sample.note(model != "averaged"), *read.notes))
-                classifier = models.learn_large(model, prepared, how, seed, sample, file, target, spelled, group)
-            classifier.schema_ = replace(classifier.schema_, missing=spelled, dates=prepared.dates)
+                rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
+                classifier = models.learn_large(model, prepared, how, seed, sample, target, rows, group)
+            classifier.schema_ = replace(classifier.schema_, missing=tuple(spelled), dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
         models.save(classifier, output)
@@ -84,6 +82,7 @@ def update(
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
+    limits: shell.Limits = False,
     untrusted: shell.Untrusted = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
@@ -96,7 +95,9 @@ def update(
         classifier = storage.load(model, untrusted=untrusted)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
-        read, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands), [target])
+        read, X = reading.columns_of_fit(
+            classifier, file, missing, reading.Csv(sep, decimal, thousands, limits), [target]
+        )
         rows, y = reading.classes(classifier, read.table[target])
         with said(out):
             classifier.partial_fit(X[rows], y)

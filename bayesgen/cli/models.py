@@ -59,14 +59,13 @@ def _groups(prepared, group: str | None) -> dict[str, Any]:
 
 
 def learn_large(
-    model: str, prepared, inference, seed, sample, file: str, target: str, missing, group: str | None = None
+    model: str, prepared, inference, seed, sample, target: str, rows: Callable[..., Any], group: str | None = None
 ):
     """Return a classifier that learned from large files, of which ``prepared`` is a sample.
 
     The averaged classifier learns from the sample, under the frequencies of the classes in all files; others from all
-    rows, in batches, with the columns of the sample.
+    rows, in batches, with the columns of the sample. ``rows(finish=)`` is the source of these, see `folders.Cleaned`.
     """
-    from bayesgen.cli.folders import Cleaned
     from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 
     X = prepared.X
@@ -76,17 +75,15 @@ def learn_large(
         return classifier.set_params(priors=priors).fit(X, prepared.y, **_groups(prepared, group))
     if model == "logistic":
         encoded = MODELS[model].build(X, inference, seed, {}).fit(X, prepared.y)
-        rows = Cleaned(file, target, X, prepared.dates, missing, encoded.filled)
-        encoded.classifier_ = encoded.classifier.fit_batches(rows, target)
+        encoded.classifier_ = encoded.classifier.fit_batches(rows(finish=encoded.filled), target)
         return encoded
-    rows = Cleaned(file, target, X, prepared.dates, missing, (lambda X: X.dropna()) if model == "gda" else lambda X: X)
     if model == "gda":
-        return MODELS[model].build(X, inference, seed, {}).fit_batches(rows, target)
+        return MODELS[model].build(X, inference, seed, {}).fit_batches(rows(finish=lambda X: X.dropna()), target)
     kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
     kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
     features = kinds | prepared.features
     classifier = NaiveBayesClassifier(features or "auto", inference=inference, random_state=seed)
-    return classifier.fit_batches(rows, target)
+    return classifier.fit_batches(rows(), target)
 
 
 MODELS: dict[str, Choice] = {

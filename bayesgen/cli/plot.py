@@ -32,6 +32,7 @@ def plot(
     sep: shell.Sep = ",",
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
+    limits: shell.Limits = False,
     untrusted: shell.Untrusted = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
@@ -39,7 +40,7 @@ def plot(
     from bayesgen.core.errors import counted, listed, named
 
     out, err = report.consoles()
-    csv = reading.Csv(sep, decimal, thousands)
+    csv = reading.Csv(sep, decimal, thousands, limits)
     with one_line(err):
         if of not in GALLERY:
             raise ValueError(f"--of must be one of {', '.join(GALLERY)}; got {of!r}")

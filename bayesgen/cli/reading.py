@@ -2,10 +2,11 @@
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from bayesgen.tables.cleaning import split
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -20,12 +21,29 @@ class Csv(NamedTuple):
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of the reader of files."""
-        return self._asdict() | {"sep": {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)}
+        return self._asdict() | {"sep": self._separator}
 
+    def source(self, file: str, missing: Sequence[str] = (), limits: Collection[str] = ()):
+        """Return the source of batches for a file, folder or pattern; ``limits`` are columns in which they are read."""
+        from bayesgen.tables.sources import source_of
 
-def split(values: Values) -> list[str]:
-    """Split all values of an option at commas."""
-    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+        return source_of(file, missing, self._separator, self.numerals(), limits)
+
+    def limits_among(self, used: Collection[str]) -> list[str]:
+        """Return the columns in which limits are read: where columns that are used tell them, or in all of these."""
+        from bayesgen.tables.files import limited
+
+        return [*limited(used), *(used if self.limits else ())]
+
+    def numerals(self):
+        """Return the way in which numbers are written, limits aside."""
+        from bayesgen.tables.numerals import Numerals
+
+        return Numerals(self.decimal, self.thousands)
+
+    @property
+    def _separator(self) -> str:
+        return {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)
 
 
 def inference(name: str):
@@ -66,35 +84,18 @@ def writing(output: Path):
     return disk.writing(output)
 
 
-def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv, content: bytes | None = None):
-    """Read a file, a folder or pattern of files, a built-in data set, the standard input, or a content of these."""
-    from bayesgen.cli import folders
+def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
+    """Read a file, a folder or pattern of files, a built-in data set, or the standard input."""
     from bayesgen.tables import files
 
-    if content is None:
-        content = sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv.sep)
-    read = files.read(file, missing, kinds, content=content, **csv.options())
-    return read if content is None or file == "-" else replace(read, source=file)
+    return files.read(file, missing, kinds, content=content(file, csv), **csv.options())
 
 
-def prepared(
-    file: str,
-    target: str,
-    model: str,
-    missing: Values,
-    csv: Csv,
-    roles: Mapping[str, Values],
-    content: bytes | None = None,
-):
-    """Return the file (or the content, of a sample of it) as it was read, and the columns and classes to learn from."""
+def content(file: str, csv: Csv) -> bytes | None:
+    """Return what is to be read in place of a file: of the standard input, a folder or a pattern; else None."""
     from bayesgen.cli import folders
-    from bayesgen.tables.account import cleaned
 
-    if content is None:
-        content = sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv.sep)
-    given = {role: values or () for role, values in roles.items()}
-    read, own = cleaned(file, target, model, given, split(missing), content, **csv.options())
-    return (read if content is None or file == "-" else replace(read, source=file)), own
+    return sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv)
 
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
@@ -102,7 +103,6 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     from bayesgen.core.errors import named
     from bayesgen.tables import dates
     from bayesgen.tables.cleaning import how_read
-    from bayesgen.tables.files import limit_of
     from bayesgen.tables.numerals import unread
 
     schema = getattr(estimator, "schema_", None)
@@ -112,7 +112,7 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     for block in schema.blocks if schema else ():
         if block.textual:
             kinds |= dict.fromkeys(block.columns, "text")
-    csv = csv._replace(limits=[column for column in used if limit_of(column) in used])  # as at the fit
+    csv = csv._replace(limits=csv.limits_among(used))
     read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, csv)
     absent = [column for column in used if column not in read.table.columns]
     if absent:
@@ -151,7 +151,7 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    costs = table(file, (), None, _separated(file, csv)).table
+    costs = table(file, (), None, _separated(file, csv._replace(limits=False))).table
     first = costs.columns[0]
     try:
         return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)

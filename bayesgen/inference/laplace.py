@@ -29,10 +29,12 @@ comes out with a variance of about p(1 - p)(1/n + 1/S'), where S' = (Σw)²/Σw�
 weighted ones are worth (Kong, Liu and Wong 1994, same journal, 89). Of a posterior that is a Gaussian of 2, 10, 50 or
 200 latents, .96, .86, .72 and .62 of the proposals are left.
 
-*Second round.* The first takes 4n proposals. If they are worth fewer than 2n, they are used for the weighted mean and
-covariance alone, shrunk to those of φ as by L draws, and all proposals are drawn anew from four parts: φ, τ, and a
-Gaussian and a t density there. As the first two remain, no tail is lost; as the draws that chose the parts are not used
-again, no bias comes in.
+*More rounds.* The first takes 4n proposals. If they are worth fewer than 2n, they are used for the weighted mean and
+covariance alone, shrunk to those of φ as by L draws, and 8n proposals are drawn anew from four parts: φ, τ, and a
+Gaussian and a t density there. These are used for a mean and covariance that know more of the tails, and so once more:
+all proposals of the fourth and last round come from eight parts. As the earlier parts remain, no tail is lost; as the
+draws that chose the parts are not used again, no bias comes in. Under a separation prior with six rows a class, 90 % of
+the 95 % intervals of the evidence held it after two rounds, and 94 % do after four (of 600 data sets).
 
 The shape k of the largest weights detects what these parts reach too seldom; what they never reach, no weight shows: a
 long tail of a few latents among many, since a t density of many latents is wide in all of them at once. (Gelman et al.
@@ -62,7 +64,7 @@ from bayesgen.posterior.posterior import ParameterDraws, generator
 
 _LARGEST_K = 0.7  # above it the weights of so many draws do not show what the proposals miss
 _FEWEST = 100  # effective proposals, below which there is a warning whatever k is
-_ENOUGH = 2  # effective proposals for each draw that is kept; below, there is a second round
+_ENOUGH = 2  # effective proposals for each draw that is kept; below, there are more rounds
 _FREEDOM = 4  # degrees of freedom of the t density: heavy tails that still have a covariance
 _BATCHES = (8, 1024)  # fewest and most densities computed at a time
 
@@ -82,8 +84,8 @@ class Laplace:
     - "effective_proposals": how many draws of the posterior itself would do what the weighted proposals do;
     - "pareto_k": the shape of the largest weights; none is large where it is 0 or below. Above 0.7, or where fewer than
       100 proposals are effective, a `SamplerWarning` says that the posterior is too far from a Gaussian, and to use
-      NUTS. Below, quantiles of the draws and the error of the evidence are right in most models that were checked, but
-      not in all of few rows and many parameters: ``docs/reliability.md`` has the table.
+      NUTS. Below, quantiles of the draws and the error of the evidence are right in the models that were checked:
+      ``docs/reliability.md`` has the table.
 
     It finds one mode: neither weights nor k show others far away, nor a tail where nothing was proposed.
 
@@ -93,8 +95,8 @@ class Laplace:
         Number of draws kept. A draw is kept twice only where its weight is more than that of one draw.
     num_proposals : int
         Largest number of proposals that they are picked from in a round; more than ``num_samples``. The first round
-        takes four times ``num_samples``. If these are worth fewer than twice ``num_samples``, a second round takes all,
-        and follows what the first has found.
+        takes four times ``num_samples``. If these are worth fewer than twice ``num_samples``, two rounds of
+        twice as many and one of all proposals follow what the rounds before have found.
 
     Raises
     ------
@@ -148,17 +150,17 @@ class Laplace:
 
             def propose(count, *places):
                 """Return proposals, in units where φ is N(0, I) and as steps, with energies, log w and c."""
-                units, density, control = _proposals(rng, count, *places)
+                units, density, control = _proposals(rng, min(count, self.num_proposals), *places)
                 step = mode.step + mode.scale * solve_triangular(root, units.T, lower=True, trans=1).T
                 energy = _in_batches(potential, step, mode.origin, own, copied)
                 return units, step, energy, np.where(np.isfinite(energy), volume - energy - density, -np.inf), control
 
             places, enough = [(np.zeros(size), np.eye(size))], _ENOUGH * self.num_samples
-            units, step, energy, log_weight, control = propose(min(2 * enough, self.num_proposals), *places)
+            units, step, energy, log_weight, control = propose(2 * enough, *places)
             weight, effective = _weights(log_weight, self.num_samples)
-            if effective < enough:
+            for count in (4 * enough, 4 * enough, self.num_proposals) if effective < enough else ():
                 places.append(_moments(units, weight, effective))
-                _, step, energy, log_weight, control = propose(self.num_proposals, *places)
+                units, step, energy, log_weight, control = propose(count, *places)
                 weight, effective = _weights(log_weight, self.num_samples)
             picked = _systematic(rng, weight, self.num_samples)
             samples = _in_batches(sites, step[picked], mode.origin, own, copied)

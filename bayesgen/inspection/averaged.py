@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.averaging import columns, draws, explanation, filling, missing
 from bayesgen.averaging.given_the_rest import Members, Rows
 from bayesgen.averaging.warp import far_rows
-from bayesgen.core.errors import listed
 from bayesgen.inspection.joint_of_model import along, expectations, totals_of
 from bayesgen.inspection.missing import Components, Joint, gaps_of
 from bayesgen.numerics.pieces import DENSITIES, pieces, taken
@@ -105,19 +104,12 @@ class AveragedJoint(Joint):
     def filled_together(self, rows, codes, draws, rng, fitted):
         """Draw a member and its parameters, which know all rows, then classes, groups and entries given them."""
         refuse_far(self.classifier, rows["numbers"], "impute()")
-        x, c, e = arrays(rows)
-        if e is not None:
-            raise ValueError(
-                "impute() with joint=True takes no columns with leaves of their own "
-                f"({listed(self.leaves.names)}) in an average: give joint=False, whose rows are drawn one by one"
-            )
-        for filled in itertools.islice(filling.together(self.average, x, c, codes, rng, fitted), draws):
+        for filled in itertools.islice(filling.together(self.average, *arrays(rows), codes, rng, fitted), draws):
             yield _rows(*filled)
 
     def knows(self, rows, codes):
         """Compare the sums of the rows with those of the fit."""
-        x, c, e = arrays(rows)
-        return e is None and filling.knows(self.average, x, c, codes)
+        return filling.knows(self.average, *arrays(rows), codes)
 
     def measured(self, rows):
         """Take all categories and a grid of numbers, under the members that have nearly all of the weight."""

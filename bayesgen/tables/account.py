@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesgen.core.errors import counted
 from bayesgen.tables import files
-from bayesgen.tables.cleaning import Prepared, Roles, prepare
+from bayesgen.tables.cleaning import Prepared, Roles, prepare, split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +161,7 @@ def cleaned(
     missing, content, **csv
         See `files.read`.
     """
-    parts = {role: [part.strip() for value in values for part in value.split(",")] for role, values in roles.items()}
+    parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
     kinds |= {} if target is None else {target: "label"}
     read = files.read(name, missing, kinds, content=content, **csv)

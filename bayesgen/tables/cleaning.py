@@ -4,7 +4,7 @@ An account of what was done to the table comes with them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,12 @@ from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str]:
+    """Split the values of an option at commas; those that are among ``whole`` stay, commas and all."""
+    parts = (part.strip() for value in values or () for part in ([value] if value in whole else value.split(",")))
+    return [part for part in parts if part]
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,7 @@ class Roles:
         columns, taken = list(columns), {}
         result: dict[str, tuple[str, ...]] = {field.name: () for field in fields(cls)}
         for role, values in given.items():
-            parts = (part for value in values or () for part in ([value] if value in columns else value.split(",")))
-            result[role] = tuple(part.strip() for part in parts if part.strip())
+            result[role] = tuple(split(values, columns))
             for name in result[role]:
                 if name not in columns:
                     raise ValueError(f"--{role}: no column {name!r}; there are: {named(columns)}")

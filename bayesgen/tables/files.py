@@ -3,7 +3,7 @@
 import base64
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
+_TELLS = "_limit"  # ends the name of a column that tells which entries of another are limits
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def read(
         True to read <0.5 in columns of numbers of CSV, or the columns in which to; see `Numerals`. Another column, of
         the same name with "_limit", tells which entries are limits.
     content : bytes, optional
-        Content of the file, where it is read already, as from the standard input.
+        Content of the file, where it is read already; of the standard input where the name is "-".
 
     Raises
     ------
@@ -98,7 +99,7 @@ def read(
         path, source = data.path(name), f"{name} (built in)"
     if content is None and not path.exists():
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
-    source = "the standard input" if content is not None else source
+    source = "the standard input" if name == "-" else source
     with located(source):
         file = opened(path, content)
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
@@ -124,7 +125,12 @@ def read(
 
 def limit_of(column: str) -> str:
     """Return the name of the column that tells which entries of a column are limits."""
-    return f"{column}_limit"
+    return f"{column}{_TELLS}"
+
+
+def limited(columns: Iterable[str]) -> list[str]:
+    """Return the names of the columns whose limits are told by some of these columns."""
+    return [column.removesuffix(_TELLS) for column in columns if column.endswith(_TELLS)]
 
 
 def _csv(fields: Fields) -> "list[tuple[str, pa.Array]]":
@@ -152,8 +158,7 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits)
             continue
         if limit_of(name) in table:
             raise ValueError(f"the limits of {name!r} would be told by {limit_of(name)!r}, which is there already")
-        limited = np.zeros(len(fields), bool) if found.limited is None else found.limited
-        columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(limited), pd.Series([], dtype=object)
+        columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(found.tells), pd.Series([], dtype=object)
     if percent:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
     return columns, gaps, notes
@@ -245,18 +250,21 @@ def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> 
         column = column.astype(float)
     if holds == "string" and not declared:
         return column_of(column.astype(object).where(~gone, ""), missing, "number" if kind == "number" else "text")
-    numbers = column.dtype.kind in "iuf"
+    named = named_gaps(column, missing) & ~gone
     if not categories and (declared or (kind == "category" and column.dtype.kind in "iufb")):
         column, categories = column.astype("category"), True
-    texts = column.astype(object).map(str)
-    named = texts.isin(missing).to_numpy() & ~gone
-    if numbers:
-        named |= column.isin([float(word) for word in missing if _is_number(word)]).to_numpy(dtype=bool) & ~gone
-    spelled = texts.where(named, "")[gone | named]
+    spelled = column.astype(object).map(str).where(named, "")[gone | named]
     column = column.mask(named) if named.any() else column
     if not (gone | named).any() and column.dtype.kind in "iub" and not categories:
         column = column.astype(column.dtype.name.lower().replace("boolean", "bool"))
     return column, spelled
+
+
+def named_gaps(column: "pd.Series", missing: Collection[str]) -> np.ndarray:
+    """Return the mask of the entries of a typed column that words for a gap name; numbers are compared as numbers."""
+    if column.dtype.kind in "iuf":
+        return column.isin([float(word) for word in missing if _is_number(word)]).to_numpy(dtype=bool)
+    return column.astype(object).map(str).isin(missing).to_numpy()
 
 
 def _is_number(word: str) -> bool:

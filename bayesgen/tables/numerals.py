@@ -101,6 +101,11 @@ class Column:
     limit: str = ""
     apart: str = ""
 
+    @property
+    def tells(self) -> np.ndarray:
+        """The mask of the rows that hold a limit, where there may be none."""
+        return np.zeros(len(self.values), bool) if self.limited is None else self.limited
+
 
 def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
     """Convert a column of text to its kind, as `column_of` does, where numbers may be written as offices do.
@@ -163,6 +168,14 @@ def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | 
         values = pd.Series(np.where(entries(_BELOW)[rows.to_numpy()], numbers / 2, numbers))
     first = [distinct[int(found.argmax())].as_py().strip() if found.any() else "" for found in (percent, limits)]
     return Column(values, spelled, limited, *first)
+
+
+def limits_in(fields: "pa.ChunkedArray", how: Numerals) -> np.ndarray:
+    """Return the mask of the texts that are limits of detection, such as <0.5."""
+    fields = fields.cast("string")  # of gaps alone the type is another
+    patterns = (replace(how, limits=True).pattern, _LIMIT)
+    numbers, limits = (functions().match_substring_regex(fields, pattern) for pattern in patterns)
+    return functions().and_(numbers, limits).fill_null(False).to_numpy()
 
 
 def _numbers_and_gaps(fields: "pa.Array", missing, how: Numerals) -> np.ndarray | None:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from bayesgen.tables.batches import (
     without_index,
 )
 from bayesgen.tables.fields import Fields
-from bayesgen.tables.files import CSV, PARQUET, declared_categories
+from bayesgen.tables.files import CSV, PARQUET, declared_categories, limit_of
 from bayesgen.tables.numerals import Numerals, office_column, read_column
 from bayesgen.tables.opening import PARQUET_HEAD, opened
 from bayesgen.tables.survey import Survey
@@ -45,11 +45,16 @@ _END = 1 << 16  # bytes of either end of a file, which tell it from others
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
-    def __init__(self, paths: Sequence[str], missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None):
+    def __init__(
+        self,
+        paths: Sequence[str],
+        missing: Sequence[str] = (),
+        sep: str = ",",
+        how: Numerals | None = None,
+        limits: Collection[str] = (),
+    ):
         self.paths, self.missing = list(paths), set(missing)
         self._files: list[Fields] = []
-        self._how = how or Numerals()
-        self.kinds: dict[str, str] = {}  # of the columns, as far as they are known
         for path in self.paths:
             with located(path):
                 self._files.append(Fields(opened(path), sep))
@@ -58,7 +63,14 @@ class CsvFiles(Source):
                 if twice:
                     raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
                 check_columns(names, self.paths[0], self._files[0].names)
-        self.columns = self._files[0].names
+        fields = self._files[0].names
+        self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
+        self.columns = [*fields, *self._told]
+        self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(
+            self._told.values(), "f"
+        )  # as far as they are known
+        plain = replace(how or Numerals(), limits=False)
+        self._how = {name: replace(plain, limits=name in self._told.values()) for name in fields}
 
     def identity(self):
         """Return size and time of each file, and a digest of its two ends."""
@@ -75,18 +87,18 @@ class CsvFiles(Source):
         return Survey({name: self.kinds[name] for name in self.columns if name not in (target, weight)})
 
     def _survey(self) -> dict[str, str]:
-        kinds: dict[str, str] = dict.fromkeys(self.columns, "")
-        for job in self._texts(self.columns):
+        kinds: dict[str, str] = dict.fromkeys(self._how, "")
+        for job in self._texts(self._how):
             with located(job.place):
                 for batch in job.read():
-                    for name in self.columns:
+                    for name in kinds:
                         found, before = self._kind(batch.column(name), name), kinds[name]
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
         return kinds
 
     def _kind(self, fields, name: str) -> str:
         found = kind_of(fields, self.missing)
-        if found != "O" or (column := office_column(fields, self.missing, "number", self._how)) is None:
+        if found != "O" or (column := office_column(fields, self.missing, "number", self._how[name])) is None:
             return found
         if column.percent:
             text = f"column {name!r}: % dropped, as in {column.percent!r}"
@@ -95,10 +107,12 @@ class CsvFiles(Source):
 
     def jobs(self, columns=None):
         """Yield a job for each block of a file, with typed columns."""
-        for job in self._texts(list(columns) if columns is not None else self.columns):
-            yield replace(job, read=functools.partial(self._typed, job))
+        names = self.columns if columns is None else list(columns)
+        fields = dict.fromkeys(self._told.get(name, name) for name in names)
+        for job in self._texts(list(fields)):
+            yield replace(job, read=functools.partial(self._typed, job, names))
 
-    def _typed(self, job):
+    def _typed(self, job, names: list[str]):
         import pandas as pd
 
         for batch in job.read():
@@ -106,16 +120,19 @@ class CsvFiles(Source):
             for name in batch.schema.names:
                 kind = "text" if self.kinds.get(name, "O") == "O" else "number"
                 fields = batch.column(name)
-                columns[name] = read_column(fields, self.missing, kind, self._how).values
-                if kind == "number" and columns[name].dtype.kind == "O" and columns[name].notna().any():
-                    wrong = [field for field in fields.to_pylist() if self._is_text(field)][:1] or ["True and False"]
-                    raise ValueError(f"column {name!r} holds {wrong[0]!r}, which is not a number")
-            yield pd.DataFrame(columns)
+                found = read_column(fields, self.missing, kind, self._how[name])
+                columns[name] = found.values
+                if (tells := limit_of(name)) in self._told:
+                    columns[tells] = found.tells
+                if kind == "number" and found.values.dtype.kind == "O" and found.values.notna().any():
+                    wrong = [field for field in fields.to_pylist() if self._is_text(field, name)]
+                    raise ValueError(f"column {name!r} holds {[*wrong, 'True and False'][0]!r}, which is not a number")
+            yield pd.DataFrame({name: columns[name] for name in names})
 
-    def _is_text(self, field: str) -> bool:
+    def _is_text(self, field: str, name: str) -> bool:
         import pyarrow as pa
 
-        values = read_column(pa.array([field]), self.missing, "number", self._how).values
+        values = read_column(pa.array([field]), self.missing, "number", self._how[name]).values
         return values.dtype.kind == "O" and bool(values.notna().any())
 
     def _texts(self, columns) -> Iterator[Job]:
@@ -256,7 +273,9 @@ def _readable(file, group, column) -> bool:
     return True
 
 
-def source_of(data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None) -> Source:
+def source_of(
+    data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None, limits: Collection[str] = ()
+) -> Source:
     """Return the source of batches for the data that a user gave.
 
     Parameters
@@ -269,6 +288,8 @@ def source_of(data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numer
         What separates the fields in a line of a CSV file.
     how : Numerals, optional
         The way in which the numbers of a CSV file are written.
+    limits : collection of str
+        Columns of a CSV file in which limits of detection are read; another column tells each, as in `files.read`.
 
     Raises
     ------
@@ -278,12 +299,12 @@ def source_of(data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numer
     if isinstance(data, Source):
         return data
     if isinstance(data, str | os.PathLike):
-        return _files([os.fspath(data)], missing, sep, how)
+        return _files([os.fspath(data)], missing, sep, how, limits)
     source: Any = data
     if (parts := parts_of(data)) is not None:
         return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        return _files([os.fspath(one) for one in data], missing, sep, how)
+        return _files([os.fspath(one) for one in data], missing, sep, how, limits)
     import pyarrow as pa
     from pyarrow import dataset
 
@@ -322,13 +343,13 @@ def _of_lazy(frame):
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _files(names: list[str], missing, sep: str, how: Numerals | None) -> Source:
+def _files(names: list[str], *csv: Any) -> Source:
     """Return the source for files of one format, from paths, folders and globs."""
     from pyarrow import dataset
 
     if len(names) == 1 and "://" in names[0]:
         return ParquetFiles(dataset.dataset(names[0], format="parquet", partitioning="hive"))
-    found = [path for name in names for path in _expanded(name)]
+    found = [path for name in names for path in expanded(name)]
     parquet = [path for path in found if _is_parquet(path)]
     if parquet and len(parquet) < len(found):
         raise ValueError(f"files of several formats: {named(found)}; give those of one")
@@ -338,10 +359,10 @@ def _files(names: list[str], missing, sep: str, how: Numerals | None) -> Source:
             options: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
             files = dataset.dataset(parquet, **options)
         return ParquetFiles(files)
-    return CsvFiles(found, missing, sep, how)
+    return CsvFiles(found, *csv)
 
 
-def _expanded(name: str) -> list[str]:
+def expanded(name: str) -> list[str]:
     """Return the files of a path, a folder or a glob, in order."""
     if os.path.isdir(name):
         inside = [str(path) for path in sorted(Path(name).rglob("*")) if path.is_file() and path.name[0] not in "._"]
