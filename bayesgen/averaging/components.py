@@ -7,7 +7,7 @@ rows that are left out, and the statistics of the groups subtract these rows.
 import numpy as np
 
 
-def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def fit_components(x, codes, order, weight, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the centres of the components of every class.
 
     Parameters
@@ -22,8 +22,6 @@ def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray
         Weights.
     count : int
         Components per class; fewer where it has fewer than three rows for each.
-    rng : Generator
-        Source of the starts of the search.
 
     Returns
     -------
@@ -34,7 +32,7 @@ def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray
     centres = {}
     for k in order:
         own = codes == k
-        centres[k] = _centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3)), rng)
+        centres[k] = _centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3)))
     classes = range(len(order))
     return np.concatenate([centres[k] for k in classes]), np.repeat(classes, [len(centres[k]) for k in classes])
 
@@ -64,35 +62,57 @@ def _nearest(x, centres):
     return result
 
 
-def _centres(x, weight, count, rng, tries: int = 3, steps: int = 30):
-    """Return the best of a few runs of Lloyd's algorithm, each from centres drawn far apart (k-means++)."""
+def _centres(x, weight, count, steps: int = 30):
+    """Return the centres of Lloyd's algorithm from those of `_start`."""
     if count == 1:
         return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
-    best, least = None, np.inf
-    for _ in range(tries):
-        centres = _start(x, weight, count, rng)
-        near = None
-        for _ in range(steps):
-            last, near = near, _nearest(x, centres)
-            if last is not None and (last == near).all():
-                break
-            member = np.zeros((count, len(x)))
-            member[near, np.arange(len(x))] = weight
-            size = member.sum(1, keepdims=True)
-            centres = np.where(size > 0, (member @ x) / np.maximum(size, 1e-300), centres)
-        cost = weight @ ((x - centres[near]) ** 2).sum(1)
-        if cost < least * (1 - 1e-9):
-            best, least = centres, cost
-    return best
+    near = _start(x, weight, count)
+    centres = np.zeros((count, x.shape[1]))
+    for _ in range(steps):
+        member = np.zeros((count, len(x)))
+        member[near, np.arange(len(x))] = weight
+        size = member.sum(1, keepdims=True)
+        centres = np.where(size > 0, (member @ x) / np.maximum(size, 1e-300), centres)
+        last, near = near, _nearest(x, centres)
+        if (last == near).all():
+            break
+    return centres
 
 
-def _start(x, weight, count, rng):
-    chance, chosen = weight, []
-    squares = np.full(len(x), np.inf)
-    for _ in range(count):
-        cumulative = np.cumsum(chance)
-        place = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-        chosen.append(x[min(place, len(x) - 1)])
-        squares = np.minimum(squares, ((x - chosen[-1]) ** 2).sum(1))
-        chance = weight * squares if squares.any() else weight
-    return np.array(chosen)
+def _start(x, weight, count):
+    """Return the component of each row: the one of largest sum of squares is halved along its principal direction."""
+    near, parts = np.zeros(len(x), np.intp), [_halves(x, weight)]
+    for j in range(1, count):
+        widest = int(np.argmax([part[0] for part in parts]))
+        squares, upper = parts[widest]
+        if not squares > 0:
+            break
+        places = np.flatnonzero(near == widest)
+        near[places[upper]] = j
+        parts.append((0.0, None))
+        for i in (widest, j):
+            own = near == i
+            parts[i] = _halves(x[own], weight[own])
+    return near
+
+
+def _halves(x, weight):
+    """Return the sum of squares of rows about their mean, and the rows above the cut that takes most of it away.
+
+    The rows are cut in two by their projections on the first principal component, where the sum of squares of the
+    projections within the two parts is least.
+    """
+    centred = x - weight @ x / weight.sum()
+    scaled = np.sqrt(weight)[:, None] * centred
+    squares = float((scaled**2).sum())
+    if len(x) < 2 or not squares > 0:
+        return 0.0, None
+    tall = len(x) > x.shape[1]
+    vectors = np.linalg.eigh(scaled.T @ scaled if tall else scaled @ scaled.T)[1][:, -1]
+    along = centred @ (vectors if tall else scaled.T @ vectors)
+    order = np.argsort(along, kind="stable")
+    total = np.cumsum(weight[order])
+    moved = np.cumsum((weight * along)[order])
+    between = moved[:-1] ** 2 / (total[:-1] * (total[-1] - total[:-1])) 
+    cut = along[order[int(between.argmax())]]
+    return squares, along > cut

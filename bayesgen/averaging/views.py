@@ -64,7 +64,7 @@ class View(Record):
         """Learn a view with ``count`` components per class."""
         rows = training.rows
         order = np.argsort(rows.order[1])
-        groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count, rng)
+        groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count)
         return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property
