@@ -1,7 +1,8 @@
 r"""Learning of an average: views on folds, exact leave-one-out, exponents, weights.
 
 Views (bends, components, means and covariance to complete gaps) are learned without the fold of the row that is left
-out; sums (moments, counts) subtract the row. One set of folds serves all views.
+out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always
+the same for the same rows, so that a seed has no part in what is learned from them.
 
 A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. A row that
 belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of

@@ -1,6 +1,6 @@
 """Rows as members take them: distinct rows in sorted order, folds, and samples.
 
-Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows or
+Folds are dealt, and trees drawn, over the distinct rows in sorted order, so that neither the order of the rows or
 columns, nor the names of the classes, nor the units of the columns, nor the way a weight is written (2, or two rows)
 changes a fit.
 """
