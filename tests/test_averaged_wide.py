@@ -38,7 +38,7 @@ def table(n=15, dim=40, classes=3, seed=0, gaps=0.0, weights=False, groups=None)
 
 
 def both(training):
-    return WideView.fit(MEMBERS, training), FittedView.fit(MEMBERS, training, 1, np.random.default_rng(0))
+    return WideView.fit(MEMBERS, training), FittedView.fit(MEMBERS, training, 1)
 
 
 @pytest.mark.parametrize("n", [15, 60])

@@ -49,7 +49,7 @@ def vectors(n=30, dim=3, groups=3, seed=0, gaps=False):
 def viewed(x, codes, weight, count=1, bend=False):
     """A view of the rows with ``count`` components a class."""
     rows = table(x, codes, weight)
-    return View.learn(Training(rows, rows, bend), count, np.random.default_rng(0))
+    return View.learn(Training(rows, rows, bend), count)
 
 
 def fit(view, x, codes, weight):
@@ -293,7 +293,7 @@ def test_components_find_what_is_apart():
     rng = np.random.default_rng(0)
     middle = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     x = np.repeat(middle, 20, 0) + rng.normal(size=(60, 2))
-    centres, owner = components.fit_components(x, np.zeros(60, int), [0, 1], np.ones(60), 3, rng)
+    centres, owner = components.fit_components(x, np.zeros(60, int), 2, np.ones(60), 3)
     assert owner.tolist() == [0, 0, 0, 1]
     assert np.abs(centres[:3, None] - middle).max(2).min(0).max() < 1
     assert len(set(components.assign(x, np.zeros(60, int), centres, owner))) == 3
@@ -331,7 +331,7 @@ def test_a_sample_takes_of_each_class_as_many_as_of_any():
     codes = np.repeat([0, 1, 2], [5, 100, 300])
     places = rows.sample(codes, 105, np.random.default_rng(0))
     assert np.bincount(codes[places]).tolist() == [5, 50, 50] and len(set(places)) == 105
-    fold = rows.folds(codes, 10, np.random.default_rng(0))
+    fold = rows.folds(codes, 10)
     counts = np.array([np.bincount(fold[codes == k], minlength=10) for k in range(3)])
     assert (np.ptp(counts, axis=1) <= 1).all()
 

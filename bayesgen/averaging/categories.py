@@ -66,7 +66,7 @@ class CategoryMember(Member):
         """Propose naive Bayes, and one parent where there are several columns and not too many pairs of levels."""
         if not rows.levels:
             return []
-        return [_members(_few(rows.levels, rows.classes))]
+        return [_members(few_pairs(rows.levels, rows.classes))]
 
     @classmethod
     def fit(cls, groups, training):
@@ -84,7 +84,7 @@ def _members(parents: bool) -> tuple[CategoryMember, ...]:
     return tuple(CategoryMember(name, strength) for name, own in kinds.items() for strength in own)
 
 
-def _few(levels, classes: int) -> bool:
+def few_pairs(levels, classes: int) -> bool:
     """Return True if there are several columns, and pairs of levels few enough to count."""
     return len(levels) > 1 and classes * sum(levels) ** 2 <= _PAIRS
 
@@ -124,7 +124,7 @@ class CategoryMembers(Together):
         weight : array, shape (n,)
             Weights.
         """
-        few, levels = _few(levels, classes), np.asarray(levels)
+        few, levels = few_pairs(levels, classes), np.asarray(levels)
         total, hot = int(levels.sum()), _hot(x, levels)
         single, pairs = np.zeros((classes, total)), np.zeros((classes, total, total)) if few else None
         for k in range(classes):

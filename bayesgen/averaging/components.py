@@ -7,7 +7,7 @@ rows that are left out, and the statistics of the groups subtract these rows.
 import numpy as np
 
 
-def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the centres of the components of every class.
 
     Parameters
@@ -16,14 +16,12 @@ def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray
         Complete rows, in comparable units.
     codes : int array, shape (n,)
         Classes.
-    order : int array, shape (K,)
-        The classes in the order in which their components are drawn.
+    classes : int
+        K.
     weight : array, shape (n,)
         Weights.
     count : int
-        Components per class; fewer where it has fewer than three rows for each.
-    rng : Generator
-        Source of the starts of the search.
+        Components per class; fewer where it has fewer than three rows, or one distinct row, for each.
 
     Returns
     -------
@@ -31,12 +29,11 @@ def fit_components(x, codes, order, weight, count: int, rng) -> tuple[np.ndarray
     owner : int array, shape (G,)
         The class of each, in order.
     """
-    centres = {}
-    for k in order:
+    centres = []
+    for k in range(classes):
         own = codes == k
-        centres[k] = _centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3)), rng)
-    classes = range(len(order))
-    return np.concatenate([centres[k] for k in classes]), np.repeat(classes, [len(centres[k]) for k in classes])
+        centres.append(_centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3))))
+    return np.concatenate(centres), np.repeat(range(classes), [len(own) for own in centres])
 
 
 def assign(x, codes, centres, owner) -> np.ndarray:
@@ -64,35 +61,56 @@ def _nearest(x, centres):
     return result
 
 
-def _centres(x, weight, count, rng, tries: int = 3, steps: int = 30):
-    """Return the best of a few runs of Lloyd's algorithm, each from centres drawn far apart (k-means++)."""
-    if count == 1:
-        return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
-    best, least = None, np.inf
-    for _ in range(tries):
-        centres = _start(x, weight, count, rng)
-        near = None
-        for _ in range(steps):
-            last, near = near, _nearest(x, centres)
-            if last is not None and (last == near).all():
-                break
-            member = np.zeros((count, len(x)))
-            member[near, np.arange(len(x))] = weight
-            size = member.sum(1, keepdims=True)
-            centres = np.where(size > 0, (member @ x) / np.maximum(size, 1e-300), centres)
-        cost = weight @ ((x - centres[near]) ** 2).sum(1)
-        if cost < least * (1 - 1e-9):
-            best, least = centres, cost
-    return best
+def _centres(x, weight, count, steps: int = 30):
+    """Return the centres to which Lloyd's algorithm comes from the components of `_halved`."""
+    if not len(x):
+        return np.zeros((1, x.shape[1]))
+    near = _halved(x, weight, count)
+    centres = np.zeros((near.max() + 1, x.shape[1]))
+    for _ in range(steps):
+        member = np.zeros((len(centres), len(x)))
+        member[near, np.arange(len(x))] = weight
+        size = member.sum(1, keepdims=True)
+        centres = np.where(size > 0, (member @ x) / np.maximum(size, 1e-300), centres)
+        last, near = near, _nearest(x, centres)
+        if (last == near).all():
+            break
+    return centres
 
 
-def _start(x, weight, count, rng):
-    chance, chosen = weight, []
-    squares = np.full(len(x), np.inf)
-    for _ in range(count):
-        cumulative = np.cumsum(chance)
-        place = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-        chosen.append(x[min(place, len(x) - 1)])
-        squares = np.minimum(squares, ((x - chosen[-1]) ** 2).sum(1))
-        chance = weight * squares if squares.any() else weight
-    return np.array(chosen)
+def _halved(x, weight, count):
+    """Return the component of each row: the one of the largest sum of squares is cut in two until there are ``count``.
+
+    Nothing is drawn, so folds, which share most rows, share the components too, where k-means from random starts would
+    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.)
+    """
+    near, parts = np.zeros(len(x), np.intp), [_halves(x, weight)]
+    while len(parts) < count:
+        widest = int(np.argmax([squares for squares, _ in parts]))
+        squares, above = parts[widest]
+        if not squares > 0:
+            break
+        near[np.flatnonzero(near == widest)[above]] = len(parts)
+        parts.append(_halves(x[near == len(parts)], weight[near == len(parts)]))
+        parts[widest] = _halves(x[near == widest], weight[near == widest])
+    return near
+
+
+def _halves(x, weight):
+    """Return the sum of squares of rows about their mean, and which rows to cut off.
+
+    They are cut by their projections on the first principal component, where the sum of squares of the projections
+    within the two parts is least.
+    """
+    centred = x - weight @ x / weight.sum()
+    scaled = np.sqrt(weight)[:, None] * centred
+    tall = len(x) > x.shape[1]
+    vector = np.linalg.eigh(scaled.T @ scaled if tall else scaled @ scaled.T)[1][:, -1]
+    along = centred @ (vector if tall else scaled.T @ vector)
+    order = np.argsort(along, kind="stable")
+    apart = np.diff(along[order]) > 0
+    if not apart.any():
+        return 0.0, None
+    total, moved = np.cumsum(weight[order]), np.cumsum((weight * along)[order])
+    between = moved[:-1] ** 2 / (total[:-1] * (total[-1] - total[:-1]))
+    return float((scaled**2).sum()), along > along[order[np.where(apart, between, -1.0).argmax()]]

@@ -6,6 +6,7 @@ from typing import Any
 
 from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
+from bayesgen.averaging.coded import CodedMember
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.member import Member
@@ -21,6 +22,7 @@ FAMILIES: list[type[Member]] = [
     CategoryMember,
     SoftmaxMember,
     ScreenedMember,
+    CodedMember,
     ForestMember,
     BoostedMember,
     OutsideMember,

@@ -110,6 +110,7 @@ class ForestMembers(Together):
 
 def grown(rows: Rows, seed):
     """Return a forest grown on distinct rows, and which rows each tree drew, (T, n)."""
+    import sklearn
     from sklearn.tree import DecisionTreeClassifier
 
     rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
@@ -123,6 +124,7 @@ def grown(rows: Rows, seed):
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order[1])]
     order = in_order(rows.order[0], rows.x.shape[1], levels)
     seen = ranks.rank[:, order]
+    gaps = bool(np.isnan(seen).any())
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
         for own in places:
@@ -134,9 +136,9 @@ def grown(rows: Rows, seed):
         here = np.flatnonzero(times)
         if not len(here):
             here, times = np.arange(len(rows)), np.ones(len(rows))
-        tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31))).fit(
-            seen[here], rows.codes[here], times[here] * rows.weight[here]
-        )
+        tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
+        with sklearn.config_context(skip_parameter_validation=True):  # else checks take longer than a tree of few rows
+            tree.fit(seen[here], rows.codes[here], times[here] * rows.weight[here], check_input=gaps)
         shares = np.zeros((tree.tree_.node_count, classes), np.float32)
         shares[:, tree.classes_] = tree.tree_.value[:, 0]
         trees.append(Trees.of(tree.tree_, shares, ranks, order))

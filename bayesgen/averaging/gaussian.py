@@ -160,10 +160,9 @@ class GaussianMember(GroupsMember):
     @classmethod
     def fit(cls, groups, training: Training):
         """Learn bends, and sum the rows by class."""
-        rng = np.random.default_rng(training.seed)
         wide = training.rows.x.shape[1] > WIDE
         together = [wide and not any(member.diagonal for member in group) for group in groups]
         return [
-            WideView.fit(group, training) if flag else FittedView.fit(group, training, 1, rng)
+            WideView.fit(group, training) if flag else FittedView.fit(group, training, 1)
             for group, flag in zip(groups, together, strict=True)
         ]

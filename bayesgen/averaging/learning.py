@@ -1,7 +1,8 @@
 r"""Learning of an average: views on folds, exact leave-one-out, exponents, weights.
 
 Views (bends, components, means and covariance to complete gaps) are learned without the fold of the row that is left
-out; sums (moments, counts) subtract the row. One set of folds serves all views.
+out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always
+the same for the same rows, so that a seed has no part in what is learned from them.
 
 A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. A row that
 belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of
@@ -27,7 +28,8 @@ from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.numerics.pieces import one_blas_thread
 
-FOLDS = 10
+_FOLDS = 10, 20  # of many rows, and of at most _FEW, where a fold more or less changes what is learned
+_FEW = 100
 _LEARN = 5000  # rows that views are learned from
 _LEARN_TREES = 100_000  # rows that members learn from that are no sums
 _MOST = 1000  # rows that are left out
@@ -100,7 +102,7 @@ class Split:
         Places of the rows held out in the sample.
     fold : int array, shape (s,), or None
         Fold of each row of the sample; None where views are learned once.
-    seeds : int array, shape (FOLDS + 1,)
+    seeds : int array, shape (folds + 1,)
         Seeds of the folds, and of all rows.
     """
 
@@ -223,13 +225,13 @@ def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np
     which = np.full(len(data), -1)
     which[places] = own
     out, turn = np.unique(own[at], return_inverse=True)
-    return learned, which, own[at], learned.take(out).folds(FOLDS // 2, rng)[turn]
+    return learned, which, own[at], learned.take(out).folds(_FOLDS[0] // 2)[turn]
 
 
 def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
-    seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
-    fold = sample.folds(FOLDS, rng) if few else None
+    count, few = _FOLDS[len(sample) <= _FEW], places is None
+    seeds, fold = rng.integers(1 << 32, size=count + 1), sample.folds(count) if few else None
     seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
     at = np.arange(len(sample)) if places is None else places
@@ -315,7 +317,7 @@ def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
 
 def _nested(left: LeftOut, prior, mode, method, start) -> float:
     """Return the mean log score of rows under exponents and weights chosen by other rows, over five folds."""
-    fold = left.rows.folds(5, np.random.default_rng(0))
+    fold = left.rows.folds(5)
     score = np.empty(len(fold))
     for j in np.unique(fold):
         here = fold == j

@@ -59,5 +59,4 @@ class MixtureMember(GroupsMember):
     @classmethod
     def fit(cls, groups, training: Training):
         """Learn the components of each group of members, and sum the rows by component."""
-        rng = np.random.default_rng(training.seed)
-        return [FittedView.fit(group, training, group[0].most, rng) for group in groups]
+        return [FittedView.fit(group, training, group[0].most) for group in groups]

@@ -1,6 +1,6 @@
 """Rows as members take them: distinct rows in sorted order, folds, and samples.
 
-Folds and starts of k-means are drawn over the distinct rows in sorted order, so that neither the order of the rows or
+Folds are dealt, and trees drawn, over the distinct rows in sorted order, so that neither the order of the rows or
 columns, nor the names of the classes, nor the units of the columns, nor the way a weight is written (2, or two rows)
 changes a fit.
 """
@@ -96,10 +96,10 @@ class Rows:
         rank[order] = np.arange(len(first))
         return rank[place], self.codes[first[order]]
 
-    def folds(self, count: int, rng) -> np.ndarray:
+    def folds(self, count: int) -> np.ndarray:
         """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""
         place, codes = self.units()
-        return folds(self.order[1][codes], count, rng)[place]
+        return folds(self.order[1][codes], count)[place]
 
 
 @dataclass(frozen=True)
@@ -227,10 +227,10 @@ def effective(weight, group=None) -> float:
     return float(total.sum() ** 2 / (total**2).sum())
 
 
-def folds(codes, count: int, rng) -> np.ndarray:
-    """Return the fold of each row, (n,); the rows of each class are dealt out evenly."""
+def folds(codes, count: int) -> np.ndarray:
+    """Return the fold of each row, (n,), always the same; the rows of each class are shuffled and dealt out evenly."""
     result = np.empty(len(codes), np.intp)
-    order = rng.permutation(len(codes))
+    order = np.random.default_rng(0).permutation(len(codes))
     result[order[np.argsort(codes[order], kind="stable")]] = np.arange(len(codes)) % min(count, len(codes))
     return result
 

@@ -1,7 +1,7 @@
 """Training data of the members: rows to learn from, rows to sum, and the bent and completed rows that members share."""
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,8 +112,12 @@ class Training:
         """Return the training on some columns, without leaves; those of categories are counted from D."""
         dim = self.rows.x.shape[1]
         numbers, categories = columns[columns < dim], columns[columns >= dim] - dim
-        rows = self.rows.columns(numbers, categories)
-        summed = rows if self.summed is self.rows else self.summed.columns(numbers, categories)
+        return self.changed(lambda rows: rows.columns(numbers, categories), numbers)
+
+    def changed(self, change: Callable[[Rows], Rows], numbers) -> "Training":
+        """Return the training on a table that ``change`` makes of the rows, which keeps the numbers at some places."""
+        rows = change(self.rows)
+        summed = rows if self.summed is self.rows else change(self.summed)
         return Training(rows, summed, self.bend, self.seed, bends={(): self.warp.take(numbers)})
 
     def at_most(self, count: int, out) -> "tuple[Training, np.ndarray]":

@@ -60,11 +60,10 @@ class View(Record):
     by_column: bool = False
 
     @classmethod
-    def learn(cls, training: Training, count: int, rng) -> "View":
+    def learn(cls, training: Training, count: int) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        order = np.argsort(rows.order[1])
-        groups = components.fit_components(training.complete, rows.codes, order, rows.weight, count, rng)
+        groups = components.fit_components(training.complete, rows.codes, rows.classes, rows.weight, count)
         return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property
@@ -141,9 +140,9 @@ class FittedView(Together):
     statistics: Moments
 
     @classmethod
-    def fit(cls, members, training: Training, count: int, rng) -> "FittedView":
+    def fit(cls, members, training: Training, count: int) -> "FittedView":
         """Learn the view and sum the rows."""
-        view = View.learn(training, count, rng)
+        view = View.learn(training, count)
         result = cls(view, members, view.sum_rows(training.summed, training.parts))
         if not result.near:
             raise DataError(

@@ -70,7 +70,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     under priors of several strengths; as mixtures of 2 to 8 of these; as categories that are independent or depend on
     one another; as products of both for mixed tables; and by the class prior alone. Beside them stand penalised softmax
     regressions; from six columns on, "screened" members, which take only the columns that separate the classes best;
-    and, for classes that begin at a threshold or follow rules, a random forest and, from 200 rows on, boosted trees.
+    "coded" members, which take numbers of up to ten values as categories; and, for classes that begin at a threshold or
+    follow rules, a random forest and, from 200 rows on, boosted trees.
     Numeric columns are bent towards normality within the classes (Yeo-Johnson). Nothing needs tuning.
 
     A column, or a block of columns, may have a leaf of its own, which is then a factor of every generative member.
@@ -89,7 +90,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         The members that take part. "generative" are those that have a density of a row, which questions about missing
         entries, typicality and new rows need. A list is the pool of "all", "generative", names of families ("gaussian",
         "mixture", the Gaussians in several components per class, which take much of the time, "category", "softmax",
-        "screened", "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with
+        "screened", "coded", "forest", "boosted"), and pairs (name, classifier) of any scikit-learn classifier with
         ``predict_proba``: it is cloned, judged by five folds of rows and fitted to all, gets the rows as they are given
         (others are rebuilt in the same types), and ``sample_weight`` where it takes one. Its settings are set as
         ``name__setting``.
@@ -109,9 +110,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         has that leaf in every generative member: independent of other columns given the class, not bent, and tempered
         with the member. The members without a density, such as the softmax regressions, leave such columns out.
     random_state : int, RandomState or None, default 0
-        Source of randomness of folds, starts of components, samples and draws. The same rows in any order, with their
-        columns in any order and their classes under any names, give the same fit under the same int (beyond 5,000 rows
-        the order of the rows counts).
+        Source of randomness of the forest, of samples of many rows, and of draws; folds are always the same. The same
+        rows in any order, with their columns in any order and their classes under any names, give the same fit under
+        the same int (beyond 5,000 rows the order of the rows counts).
 
     Attributes
     ----------
@@ -421,11 +422,12 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Returns
         -------
         DataFrame
-            A row for each member, with the columns "kind" (generative, softmax, screened, forest, boosted, base rate),
-            "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength",
-            "columns" (how many a screened member takes), "leaves" (the most of a boosted tree, or the names of the
-            columns with leaves of their own), "exponent", "weight", "share", the weight of all members of its family,
-            and "log score", the mean over rows left out.
+            A row for each member, with the columns "kind" (generative, softmax, screened, coded, forest, boosted,
+            base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
+            "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
+            categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
+            "exponent", "weight", "share", the weight of all members of its family, and "log score", the mean over
+            rows left out.
         """
         check_is_fitted(self)
         return members(self)

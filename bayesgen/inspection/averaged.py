@@ -196,10 +196,10 @@ def members(classifier):
     Returns
     -------
     DataFrame
-        Columns "kind" (generative, softmax, screened, forest, boosted, base rate), "components", "covariance", "rho",
-        "kappa", "shrinkage" (of the numbers), "categories", "strength", "columns" (of a screened member), "leaves" (of
-        a boosted tree), "exponent", "weight", "share", the weight of all members of its family, and "log score", the
-        mean over rows left out.
+        Columns "kind" (generative, softmax, screened, coded, forest, boosted, base rate), "components", "covariance",
+        "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "columns" (of a screened or coded
+        member), "leaves" (of a boosted tree), "exponent", "weight", "share", the weight of all members of its family,
+        and "log score", the mean over rows left out.
 
     Examples
     --------
