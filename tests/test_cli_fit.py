@@ -23,7 +23,6 @@ import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
 from bayesgen.comparison import compare
-from bayesgen.comparison.encoded import EncodedClassifier
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -39,7 +38,6 @@ def test_fit_and_predict(tmp_path, model):
     assert (code, err) == (0, "")
     assert "species, 3 classes: Adelie 5" in out and f"Written to {saved}" in out
     classifier = bg.load(saved)
-    classifier = EncodedClassifier.of(classifier) if model == "logistic" else classifier
     # columns in another order, one more, none of the target
     table = table.drop(columns="species").assign(extra=1)[::-1]
     table[table.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
@@ -76,7 +74,7 @@ def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
     given = ("--target", "species", "--model", "logistic", "--output", tmp_path / "m.nc")
     code, out, err = run(tmp_path / "few.csv", *given, command="fit")
     assert (code, err) == (0, "") and "missing values filled with the means of their columns" in out
-    classifier, X = EncodedClassifier.of(bg.load(tmp_path / "m.nc")), table.drop(columns="species")
+    classifier, X = bg.load(tmp_path / "m.nc"), table.drop(columns="species")
     code, out, _ = run(tmp_path / "m.nc", tmp_path / "few.csv", "--row", 3, "--json", command="explain")
     told = json.loads(out)
     p = classifier.predict_proba(X)[3].max()
