@@ -104,7 +104,8 @@ class LinearEstimator(Estimator):
         check_flag("standardize", self.standardize)
 
     def _read(self, X):
-        check_is_fitted(self)
+        if "posterior_" not in vars(self):
+            check_is_fitted(self)
         x = design.read(self.schema_, self._table(X, reset=False), getattr(self, "unseen", "error"))
         x = design.filled(self.schema_, x, self.centre_ if self._fills else None)
         with np.errstate(over="ignore"):
@@ -358,7 +359,8 @@ class LogisticClassifier(_LinearClassifier):
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
         How to learn. "nuts" averages over what the data leave open, and compiles for a few seconds first; "laplace"
         does so by a Gaussian with importance weights, faster with many rows, and estimates ``log_evidence_``; "map"
-        takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes.
+        takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes, and
+        for categories, whose columns sum to 1.
     missing : {"error", "mean"}, default "error"
         Treatment of a missing entry, of which the model knows nothing: refused, or filled with the mean of its column
         over the rows of the fit, at fit and at prediction. "mean" needs ``standardize=True``.

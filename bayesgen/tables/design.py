@@ -14,12 +14,14 @@ from bayesgen.tables.schema import Block, Schema, warn_of_doubt
 from bayesgen.tables.table import Table
 
 _IS = " == "  # between a column and its category
+_SPARSE = "X is sparse, and a regression takes dense rows: give X.toarray()"
 _MANY = 1000  # categories that may be names of the rows, with a column for each row
 
 
 def learn(table: Columns) -> Schema:
     """Divide the columns of a table, or of a survey of its rows, into numbers, bools among them, and categories."""
-    _refuse_sparse(table)
+    if table.sparse:
+        raise TypeError(_SPARSE)
     if table.common("auto"):
         return Schema.learn(table, "auto")
     families = {column: table.family(column) for column in table.columns}
@@ -29,26 +31,15 @@ def learn(table: Columns) -> Schema:
     return Schema.learn(table, families)
 
 
-def _refuse_sparse(table: Columns) -> None:
-    if table.sparse:
-        raise TypeError("X is sparse, and a regression takes dense rows: give X.toarray()")
-
-
 def names(schema: Schema) -> tuple[str, ...]:
     """Return the names of the columns of a score, or raise where two would be the same."""
-    if _numeric(schema):
+    if schema.numeric:
         return schema.columns
     result = tuple(name for _, name in _pairs(schema))
     if len(set(result)) < len(result):
         twice = next(name for name in result if result.count(name) > 1)
         raise ValueError(f"two columns would be called {quoted(twice)}: rename one of the table, or its categories")
     return result
-
-
-def _numeric(schema: Schema) -> bool:
-    """Return True if all columns form one block of numbers: the score takes them as they are."""
-    first = schema.blocks[0]
-    return first.categories is None and (first.columns is schema.columns or first.columns == schema.columns)
 
 
 def _pairs(schema: Schema) -> list[tuple[str, str]]:
@@ -60,9 +51,10 @@ def _pairs(schema: Schema) -> list[tuple[str, str]]:
 
 def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
     """Return the columns of a score (n, D), NaN where missing; an unseen category is an error, or missing."""
-    _refuse_sparse(table)
+    if table.sparse:
+        raise TypeError(_SPARSE)
     blocks = schema.read(table, unseen)
-    if _numeric(schema):
+    if schema.numeric:
         return np.asarray(blocks[schema.blocks[0].name], float).reshape(-1, len(schema.columns))
     columns = {}
     for block in schema.blocks:
@@ -79,7 +71,7 @@ def filled(schema: Schema, x: np.ndarray, means=None) -> np.ndarray:
     """Return finite rows of a score: a gap is filled with its column's mean, or an error that names it."""
     if means is not None:
         x = np.where(np.isnan(x), means, x)
-    return complete(x, schema.columns if _numeric(schema) else [column for column, _ in _pairs(schema)])
+    return complete(x, schema.columns if schema.numeric else [column for column, _ in _pairs(schema)])
 
 
 def schema_of(names) -> Schema:

@@ -3,6 +3,7 @@
 A block is a set of columns of one family, handed to one leaf as an array (n, columns), or (n,) for a single column.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -139,6 +140,12 @@ class Schema:
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
         dates = tuple(c for b in blocks if b.leaf == "date" for c in b.columns)
         return cls(table.columns, blocks, table.bools(bits), library=table.library, dates=dates)
+
+    @functools.cached_property
+    def numeric(self) -> bool:
+        """True if all columns form one block of numbers."""
+        first = self.blocks[0]
+        return first.categories is None and first.columns == self.columns
 
     def used(self) -> "Schema":
         """Return the schema without the columns that are left out, which are not read."""
