@@ -95,6 +95,21 @@ def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
     assert code == 2 and "column 'island': 'Elsewhere' in row 0 is not one of the categories" in err
 
 
+def test_logistic_regression_keeps_dates_and_words_for_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=40), "x": rng.normal(size=40).round(2)})
+    table = table.assign(x=table["x"].astype(str), kind=rng.choice(["u", "v"], 40), y=rng.choice(["a", "b"], 40))
+    table.loc[3, "x"] = "?"
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    given = ("--target", "y", "--model", "logistic", "--date", "when", "--missing", "?", "--output", tmp_path / "m.nc")
+    assert run(tmp_path / "rows.csv", *given, command="fit")[0] == 0
+    given = (tmp_path / "m.nc", tmp_path / "rows.csv", "--output", tmp_path / "p.csv")
+    assert run(*given, command="predict")[0] == 0
+    X = table.drop(columns="y").assign(x=pd.to_numeric(table["x"], errors="coerce"))
+    found = pd.read_csv(tmp_path / "p.csv").filter(like="p_")
+    np.testing.assert_allclose(found, bg.load(tmp_path / "m.nc").predict_proba(X), rtol=1e-9)
+
+
 def test_labels_that_look_like_numbers_stay_text(tmp_path):
     rows = pd.DataFrame({"code": ["1", "2", "x"] * 6, "t": ["a", "b", "b"] * 6})
     rows.to_csv(tmp_path / "train.csv", index=False)

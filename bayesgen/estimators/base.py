@@ -312,7 +312,8 @@ class Estimator(BaseEstimator, abc.ABC):
         """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""
         if not hasattr(self, "feature_names_in_"):
             return side_by_side(columns.values())
-        if (library := self.schema_.library) != "pandas":
+        library: Any = self.schema_.library
+        if library != "pandas":
             import narwhals as nw
 
             return nw.from_dict({name: c.tolist() for name, c in columns.items()}, backend=library).to_native()

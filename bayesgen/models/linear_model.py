@@ -250,8 +250,8 @@ class LineStatistics(Statistics):
         factor, noise = np.zeros_like(self.factor), share * _EPS * np.abs(self.mean[kept])
         if len(kept):
             factor[kept] = _take_out(np.linalg.qr(self.factor[:, kept], mode="r"), rows[:, kept], noise) @ combined
-        factor = _positive(np.linalg.qr(factor, mode="r"))
-        return LineStatistics(n, self.mean - part.n / n * step, factor, squares, self.decayed)
+        left: Any = np.linalg.qr(factor, mode="r")
+        return LineStatistics(n, self.mean - part.n / n * step, _positive(left), squares, self.decayed)
 
 
 def _reduce(factor, rows):
@@ -272,7 +272,8 @@ def _independent(factor) -> tuple[np.ndarray, np.ndarray]:
     """
     norm = np.linalg.norm(factor, axis=0)
     norm[norm == 0] = 1.0
-    triangle, order = qr(factor / norm, mode="r", pivoting=True)
+    pivoted: Any = qr(factor / norm, mode="r", pivoting=True)
+    triangle, order = pivoted
     kept = np.sort(order[: int((np.abs(np.diagonal(triangle)) > _RANK).sum())])
     combined = np.linalg.lstsq(factor[:, kept] / norm[kept], factor / norm)[0] * norm / norm[kept][:, None]
     combined[:, kept] = np.eye(len(kept))
