@@ -272,8 +272,8 @@ _OF_CLASSES = "of classes"
 _OF_NUMBERS = "of a number to predict"
 LEFT_OUT = {  # tool: (kinds it is used on, why on no other)
     "ColumnTransformer, text beside numbers": (
-        ("naive Bayes", "averaged"),
-        "the others take numbers alone; encode the text, or take one of the two",
+        ("naive Bayes", "averaged", "logistic", "probit", "linear"),
+        "its Gaussians describe numbers alone; encode the text, or take another",
     ),
     "SelectFromModel, by coef_": (
         ("discriminant", "logistic", "probit", "linear"),

@@ -23,7 +23,6 @@ import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
 from bayesgen.comparison import compare
-from bayesgen.comparison.encoded import EncodedClassifier
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -39,7 +38,6 @@ def test_fit_and_predict(tmp_path, model):
     assert (code, err) == (0, "")
     assert "species, 3 classes: Adelie 5" in out and f"Written to {saved}" in out
     classifier = bg.load(saved)
-    classifier = EncodedClassifier.of(classifier) if model == "logistic" else classifier
     # columns in another order, one more, none of the target
     table = table.drop(columns="species").assign(extra=1)[::-1]
     table[table.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
@@ -76,7 +74,7 @@ def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
     given = ("--target", "species", "--model", "logistic", "--output", tmp_path / "m.nc")
     code, out, err = run(tmp_path / "few.csv", *given, command="fit")
     assert (code, err) == (0, "") and "missing values filled with the means of their columns" in out
-    classifier, X = EncodedClassifier.of(bg.load(tmp_path / "m.nc")), table.drop(columns="species")
+    classifier, X = bg.load(tmp_path / "m.nc"), table.drop(columns="species")
     code, out, _ = run(tmp_path / "m.nc", tmp_path / "few.csv", "--row", 3, "--json", command="explain")
     told = json.loads(out)
     p = classifier.predict_proba(X)[3].max()
@@ -95,6 +93,21 @@ def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
     assert code == 0 and "that were not there at fit: column 'island': ['Elsewhere'] in 115 rows" in out
     code, _, err = run(*call, "--unseen", "error", command="predict")
     assert code == 2 and "column 'island': 'Elsewhere' in row 0 is not one of the categories" in err
+
+
+def test_logistic_regression_keeps_dates_and_words_for_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=40), "x": rng.normal(size=40).round(2)})
+    table = table.assign(x=table["x"].astype(str), kind=rng.choice(["u", "v"], 40), y=rng.choice(["a", "b"], 40))
+    table.loc[3, "x"] = "?"
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    given = ("--target", "y", "--model", "logistic", "--date", "when", "--missing", "?", "--output", tmp_path / "m.nc")
+    assert run(tmp_path / "rows.csv", *given, command="fit")[0] == 0
+    given = (tmp_path / "m.nc", tmp_path / "rows.csv", "--output", tmp_path / "p.csv")
+    assert run(*given, command="predict")[0] == 0
+    X = table.drop(columns="y").assign(x=pd.to_numeric(table["x"], errors="coerce"))
+    found = pd.read_csv(tmp_path / "p.csv").filter(like="p_")
+    np.testing.assert_allclose(found, bg.load(tmp_path / "m.nc").predict_proba(X), rtol=1e-9)
 
 
 def test_labels_that_look_like_numbers_stay_text(tmp_path):

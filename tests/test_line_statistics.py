@@ -169,6 +169,15 @@ def test_what_was_put_in_can_be_taken_out(apart):
     np.testing.assert_allclose((summed(x, t) - summed(x[:9], t[:9])).factor, summed(x[9:], t[9:]).factor, atol=1e-9)
 
 
+def test_rows_of_dependent_columns_can_be_taken_out():
+    """A copy, and the columns of 0 and 1 of three categories, whose sum is 1."""
+    x, t = near(0.0)
+    x = np.column_stack([np.arange(60)[:, None] % 3 == [0, 1, 2], x])
+    left = summed(x, t) - summed(x[:9], t[:9])
+    np.testing.assert_allclose(products(left), products(summed(x[9:], t[9:])), rtol=1e-9, atol=1e-9)
+    assert (np.tril(left.factor, -1) == 0).all()
+
+
 def test_what_loses_digits_is_refused_and_what_is_given_has_them():
     """Near-collinear rows, some far out and taken away: each answer is right to 1e-8, the others are refused."""
     rng, given, bad = np.random.default_rng(1), 0, 0
@@ -191,9 +200,9 @@ def test_what_loses_digits_is_refused_and_what_is_given_has_them():
     [
         (near(1.0), [a[:57] for a in near(1.0)]),  # three rows are left of four columns
         ([a[:20] for a in near(1.0)], (near(1.0)[0][:5] + 100, near(1.0)[1][:5])),  # others
-        (near(0.0), [a[:9] for a in near(0.0)]),  # of no full rank
+        (near(0.0), [a[:9] for a in near(1.0)]),  # others, of a column that is another's copy in all rows
     ],
-    ids=["too few left", "not among them", "dependent"],
+    ids=["too few left", "not among them", "not dependent"],
 )
 def test_rows_that_cannot_be_taken_out(whole, part):
     with pytest.raises(ValueError, match="would lose the digits of what is left"):

@@ -13,7 +13,7 @@ DISCRIMINATIVE = {
     "infinite": (put(INF), Y, ValueError, "column 'v': the value in row 3 is infinite"),
     "complex": (X * 1j, Y, TypeError, "complex128"),
     "date": (X.assign(v=pd.Timestamp("2020-01-01")), Y, TypeError, "column 'v' holds Datetime"),
-    "words": (X.assign(v="x"), Y, ValueError, "column 'v' holds 'x'"),
+    "nothing": (X.assign(v=None), Y, ValueError, "column 'v' has no observed value to learn its categories from"),
     "sparse": (sparse.csr_array(X), Y, TypeError, "X is sparse"),
     "fewer labels": (X, Y[:5], ValueError, "8 rows and y has 5"),
     "one class": (X, ["a"] * 8, ValueError, "class"),

@@ -61,6 +61,7 @@ ESTIMATORS = [
     LINE(),
     LINE(inference="map"),
     LOGIT(inference="map"),
+    LOGIT(inference="map", missing="mean"),
     PROBIT(inference="map"),
     bg.Imputer(),
     bg.Imputer(NB(), draw=True),
@@ -101,6 +102,7 @@ def test_tags():
     assert not get_tags(NB("gaussian")).input_tags.string
     tags = get_tags(GD()).input_tags
     assert (tags.allow_nan, tags.categorical, tags.string, tags.sparse) == (False, False, False, False)
+    assert get_tags(LINE()).input_tags.string and get_tags(LOGIT(missing="mean")).input_tags.allow_nan
     for takes, estimator in {
         "gaps at fit": [GD(inference="map"), GD("diagonal"), GD("isotropic", inference=bg.Exact()), NB("gaussian")],
         "no gaps": [

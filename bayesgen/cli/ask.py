@@ -110,7 +110,7 @@ def explain(
         if output:
             reading.keep_inputs(output, file, model)
         classifier = models.load(model, untrusted)
-        if not hasattr(classifier, "schema_"):
+        if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
         _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands, limits))
         if not 0 <= row < len(X):
@@ -124,7 +124,7 @@ def explain(
             typer.echo(as_json.dumps(told.to_dict(), indent=2))
             return
         report.tell_evidence(out, told)
-        if models.encodes(classifier):
+        if hasattr(classifier, "missing"):
             report.say(out, "It knows no odds without values: prior stands for those at the means of all columns.")
         if output:
             report.say(out, f"Written to {output}")

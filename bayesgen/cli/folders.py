@@ -214,17 +214,15 @@ def batches(
     work: Callable[[Any, Any], Any],
 ):
     """Yield ``work(X, frame)`` for all rows of large files in order: the columns of the fit, and others beside them."""
-    schema = getattr(estimator, "schema_", None)
-    used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
-    words = [*missing, *(schema.missing if schema else ())]
+    schema = estimator.schema_
+    used, words = schema.used().columns, [*missing, *schema.missing]
     source = csv.source(file, words, csv.limits_among(used))
-    kinds = kinds_of(schema) if schema else dict.fromkeys(used, "f")
-    source.declare(kinds | dict.fromkeys(others, "O"))
+    source.declare(kinds_of(schema) | dict.fromkeys(others, "O"))
 
     def worked(job):
         with located(job.place):
             frames = [_frame(batch, words) for batch in job.read()]
-            return [work(frame.reindex(columns=list(schema.columns if schema else used)), frame) for frame in frames]
+            return [work(frame.reindex(columns=list(schema.columns)), frame) for frame in frames]
 
     for found in in_order(source.jobs(list(dict.fromkeys([*used, *others]))), worked):
         yield from found
@@ -288,6 +286,8 @@ class Cleaned(Source):
         kind = self._X[column].dtype
         if kind.kind == "b" or str(kind) == "boolean":
             return values.astype("boolean")
+        if hasattr(self._X[column], "cat") and values.dtype.kind in "iuf":
+            return values.convert_dtypes().astype("category")  # whole numbers stay whole beside a gap
         if hasattr(values, "cat") or hasattr(self._X[column], "cat") or kind.kind in "iuf":
             return values
         return values.astype(object).where(values.isna(), values.astype(str))

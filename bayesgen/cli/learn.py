@@ -69,7 +69,7 @@ def fit(
             classifier.schema_ = replace(classifier.schema_, missing=tuple(spelled), dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
-        models.save(classifier, output)
+        classifier.save(output)
         report.say(out, f"Written to {output}")
 
 

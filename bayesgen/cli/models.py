@@ -42,10 +42,9 @@ def _single(model: str):
 
 
 def _logistic(X, inference, seed, features):
-    from bayesgen.comparison.encoded import EncodedClassifier
     from bayesgen.estimators.linear import LogisticClassifier
 
-    return EncodedClassifier(LogisticClassifier(inference=inference, random_state=seed))
+    return LogisticClassifier(inference=inference, missing="mean", unseen="missing", random_state=seed)
 
 
 def learn(model: str, prepared, inference, seed, group: str | None = None):
@@ -73,12 +72,9 @@ def learn_large(
         classifier = MODELS[model].build(X, inference, seed, prepared.features)
         priors = sample.priors(prepared.y, prepared.rows)
         return classifier.set_params(priors=priors).fit(X, prepared.y, **_groups(prepared, group))
-    if model == "logistic":
-        encoded = MODELS[model].build(X, inference, seed, {}).fit(X, prepared.y)
-        encoded.classifier_ = encoded.classifier.fit_batches(rows(finish=encoded.filled), target)
-        return encoded
-    if model == "gda":
-        return MODELS[model].build(X, inference, seed, {}).fit_batches(rows(finish=lambda X: X.dropna()), target)
+    if model != "nb":
+        source = rows(finish=lambda X: X.dropna()) if model == "gda" else rows()
+        return MODELS[model].build(X, inference, seed, {}).fit_batches(source, target)
     kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
     kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
     features = kinds | prepared.features
@@ -119,21 +115,9 @@ def inference_of(model: str, name: str | None):
     return None if own is None else reading.inference((name or own).strip().lower())
 
 
-def encodes(classifier) -> bool:
-    """Return True for a classifier of numbers alone, which is made to take tables."""
-    return hasattr(classifier, "classifier_")
-
-
-def save(classifier, path) -> None:
-    """Save a classifier that `MODELS` built; of one that encodes its columns the classifier within."""
-    (classifier.classifier_ if encodes(classifier) else classifier).save(path)
-
-
 def load(path, untrusted: bool = False):
-    """Return a saved estimator; a classifier of numbers alone is made to take tables as `fit` took them."""
-    from bayesgen.comparison.encoded import EncodedClassifier
+    """Return a saved estimator; a logistic or probit classifier fills gaps, as one that `fit` saved."""
     from bayesgen.files import storage
 
     estimator = storage.load(path, untrusted=untrusted)
-    encoded = hasattr(estimator, "classes_") and not hasattr(estimator, "schema_")
-    return EncodedClassifier.of(estimator) if encoded else estimator
+    return estimator.set_params(missing="mean") if hasattr(estimator, "missing") else estimator

@@ -53,10 +53,8 @@ def plot(
         classifier = models.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
-        if not hasattr(classifier, "schema_"):
-            raise ValueError(f"{model}: a {type(classifier).__name__} keeps no columns to draw")
-        used = [column for block in classifier.schema_.blocks for column in block.columns]
-        chosen = reading.split(columns) or used
+        used = classifier.schema_.used().columns
+        chosen = reading.split(columns) or list(used)
         if unknown := [column for column in chosen if column not in used]:
             raise ValueError(f"--columns: no column {unknown[0]!r} in the fit; there are: {named(used)}")
         asked, y = Asked(classifier, chosen), []

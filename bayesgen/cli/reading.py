@@ -105,22 +105,21 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     from bayesgen.tables.cleaning import how_read
     from bayesgen.tables.numerals import unread
 
-    schema = getattr(estimator, "schema_", None)
-    used = [c for block in schema.blocks for c in block.columns] if schema else list(estimator.model_.columns)
-    columns = list(schema.columns if schema else used)
+    schema = estimator.schema_
+    used = schema.used().columns
     kinds = dict.fromkeys(used, "number") | dict.fromkeys(others, "text")
-    for block in schema.blocks if schema else ():
+    for block in schema.blocks:
         if block.textual:
             kinds |= dict.fromkeys(block.columns, "text")
     csv = csv._replace(limits=csv.limits_among(used))
-    read = table(file, [*split(missing), *(schema.missing if schema else ())], kinds, csv)
+    read = table(file, [*split(missing), *schema.missing], kinds, csv)
     absent = [column for column in used if column not in read.table.columns]
     if absent:
         raise ValueError(f"{file}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
     unknown = [column for column in others if column not in read.table.columns]
     if unknown:
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
-    X = read.table.reindex(columns=columns)  # one that the fit left out may be absent
+    X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
     for column in used:
         if kinds[column] == "text" or X[column].dtype.kind in "biuf":
             continue

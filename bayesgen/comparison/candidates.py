@@ -14,7 +14,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from bayesgen.comparison.encoded import EncodedClassifier
 from bayesgen.core.errors import named
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
@@ -115,8 +114,7 @@ def _averaged(parts: _Parts, seed) -> Candidate:
 def _logistic(parts: _Parts, seed) -> Candidate:
     gaps = np.isnan(parts.numbers).any() or np.isnan(parts.codes).any()
     note = "gaps filled with the means of the columns" if gaps else ""
-    model = LogisticClassifier(inference="map", random_state=seed)
-    return Candidate(EncodedClassifier(model), parts.frame(), note)
+    return Candidate(LogisticClassifier(inference="map", missing="mean", random_state=seed), parts.frame(), note)
 
 
 CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {

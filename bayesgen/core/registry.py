@@ -30,7 +30,7 @@ def estimator(cls: _Class) -> _Class:
 def earlier(name: str):
     """Register a function from the fields of a class in an earlier version to those of today; a decorator.
 
-    The fields of an estimator are its parameters.
+    An estimator has two fields, "parameters" and "fitted", which are mappings.
     """
 
     def add(function: Callable[[Mapping[str, Any]], Mapping[str, Any]]):
@@ -41,7 +41,7 @@ def earlier(name: str):
 
 
 def renewed(cls: type, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a class of this package, or the parameters of an estimator, as today's version has them."""
+    """Return the fields of a class of this package as today's version has them."""
     return _earlier[cls.__name__](fields) if cls.__name__ in _earlier else fields
 
 

@@ -52,14 +52,15 @@ def _numbers(value) -> np.ndarray:
 
 
 @registry.earlier("AveragedClassifier")
-def of_earlier(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters from those of a file of version 0.2.0, which said which members take part by two flags."""
+def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parts of a file of version 0.2.0, which said which members take part by two flags, as of today."""
+    parameters = parts["parameters"]
     if "components" not in parameters:
-        return parameters
+        return parts
     rest = {name: value for name, value in parameters.items() if name not in ("components", "discriminative")}
     wanted = {"mixture": parameters["components"], "softmax": parameters["discriminative"]}
     members = ["gaussian", "category", *(name for name, flag in wanted.items() if flag)]
-    return {"features": "auto"} | rest | {"members": members}
+    return {**parts, "parameters": {"features": "auto"} | rest | {"members": members}}
 
 
 @registry.estimator

@@ -18,7 +18,7 @@ from bayesgen.files import storage
 from bayesgen.files.disk import VERSION
 from bayesgen.inference import named
 from bayesgen.inspection.probabilities import probability_draws, probability_interval
-from bayesgen.tables.schema import side_by_side
+from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
 
@@ -80,7 +80,7 @@ def _has_probabilities(estimator) -> bool:
 class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
 
-    schema_: Any  # only of estimators that give rows back
+    schema_: Schema
     _fitted_names: ClassVar[tuple[str, ...]]  # the attributes that fitting sets, which a file holds
 
     @abc.abstractmethod
@@ -312,7 +312,8 @@ class Estimator(BaseEstimator, abc.ABC):
         """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""
         if not hasattr(self, "feature_names_in_"):
             return side_by_side(columns.values())
-        if (library := self.schema_.library) != "pandas":
+        library: Any = self.schema_.library
+        if library != "pandas":
             import narwhals as nw
 
             return nw.from_dict({name: c.tolist() for name, c in columns.items()}, backend=library).to_native()

@@ -18,18 +18,33 @@ from bayesgen.tables.survey import Survey
 def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
     """Return the row schema by which workers sum rows; the source is read if schema or classes are not declared."""
     labels = None if classes is None else declared_classes(classes)
-    if schema is None or labels is None:
-        schema, labels = _surveyed(estimator, source, target, weight, schema, labels, progress)
+    schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
     own: Any = clone(estimator)
     own.classes_ = labels
     return RowSchema(schema, labels, own._template(schema), target, weight)
 
 
-def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
-    """Return schema and classes, by passes over the columns from which they are learned."""
+def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
+    """Return schema and classes, by passes over the columns from which they are learned where they are not declared.
+
+    Parameters
+    ----------
+    learn : callable (Columns) -> Schema
+        Divides the columns.
+    schema : Schema or None
+        The declared schema.
+    labels : array or None
+        The declared classes; none at all where the target is a number.
+    """
+    if schema is not None:
+        source.declare(kinds_of(schema))
+    if labels is not None and target is not None:
+        source.declare({target: "O" if any(isinstance(label, str) for label in labels) else "f"})
+    if schema is not None and labels is not None:
+        return schema, labels
     types, wanted = source.types(target, weight), []
     if schema is None and types is not None:
-        schema, wanted = _learned(estimator, types)
+        schema, wanted = _learned(learn, types)
         if labels is not None and not wanted:
             return schema, labels
     if not source.again:
@@ -39,14 +54,14 @@ def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tu
             "by classes= and schema=, or give what can be read twice, such as files or a list"
         )
     if schema is None:  # the type of a column of objects shows only in its values
-        types = _pass(source, None, target, weight, (), progress)
-        schema, wanted = _learned(estimator, types)
+        types = _pass(source, None, target, weight, (), labels is None, progress)
+        schema, wanted = _learned(learn, types)
     if wanted or (labels is None and (types is None or not types.labels)):
         needed = None if target is None else [c for c in (*wanted, target, weight) if c is not None]
-        found = _pass(source, needed, target, weight, wanted, progress)
+        found = _pass(source, needed, target, weight, wanted, labels is None, progress)
         types = Survey(found.kinds if types is None else types.kinds, found.levels, found.labels)
     if wanted:
-        schema = estimator._learn_schema(types)
+        schema = learn(types)
     assert schema is not None
     if labels is None:
         assert types is not None
@@ -54,21 +69,21 @@ def _surveyed(estimator, source, target, weight, schema, labels, progress) -> tu
     return schema, labels
 
 
-def _learned(estimator, types: Survey) -> tuple[Schema, list[str]]:
+def _learned(learn, types: Survey) -> tuple[Schema, list[str]]:
     """Return the schema of columns, and the columns whose categories are still to be looked up."""
-    schema = estimator._learn_schema(types)
+    schema = learn(types)
     unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
     return schema, [column for block in unknown for column in block.columns]
 
 
-def _pass(source, needed, target, weight, wanted, progress) -> Survey:
-    """Merge the types, levels and classes of all batches."""
+def _pass(source, needed, target, weight, wanted, classes: bool, progress) -> Survey:
+    """Merge the types, levels and, if wanted, classes of all batches."""
 
     def survey(job: Job):
         found = None
         with located(job.place):
             for batch in job.read():
-                found = added(found, Survey.of(batch, target, weight, wanted))
+                found = added(found, Survey.of(batch, target, weight, wanted, classes))
         return job.place, found
 
     with bar("reading categories and classes", None, progress):
@@ -108,10 +123,6 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, miss
     kept = Checkpoint(checkpoint, estimator, source, arguments)
     if kept.total is not None:
         schema, classes = kept.schema, kept.classes
-    if schema is not None:
-        source.declare(kinds_of(schema))
-    if classes is not None and target is not None:
-        source.declare({target: "O" if any(isinstance(label, str) for label in classes) else "f"})
     rows = row_schema(estimator, source, target, weight, schema, classes, progress)
     needed = None if target is None else [c for c in (*rows.used.columns, target, weight) if c is not None]
 

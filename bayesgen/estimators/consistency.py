@@ -16,6 +16,7 @@ from bayesgen.models import LogNormal, NaiveBayes
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.posterior.posterior import Posterior, log_mean_density
+from bayesgen.tables import design
 from bayesgen.tables.schema import Schema
 
 
@@ -115,11 +116,12 @@ def _shapes(leaf, groups=()) -> tuple:
 
 def check_regression(estimator, models: tuple[type, ...]) -> None:
     """Raise where the parts of a linear estimator do not fit each other; its model is one of ``models``."""
-    width = _check_columns(estimator)
+    _check_schema(estimator.schema_, _check_columns(estimator))
     _check_posterior(estimator, models)
-    model, labels = estimator.model_, getattr(estimator, "classes_", None)
+    model, labels, names = estimator.model_, getattr(estimator, "classes_", None), design.names(estimator.schema_)
+    width = len(names)
     for each in (model, estimator.posterior_.model):
-        _require(each.features == width and len(each.columns) == width, f"the model has not {width} columns")
+        _require(each.features == width and each.columns == names, "the model has other columns than schema_")
         _require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
     scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
     shapes = {"centre_": (width,), "scale_": (width,), "coef_": (*scores, width), "intercept_": scores}

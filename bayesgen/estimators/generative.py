@@ -70,7 +70,6 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     unlabelled: Any
     label_noise: LabelNoise | None
     classes_: np.ndarray
-    schema_: Schema
     model_: ClassConditional
     posterior_: Posterior
     _fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")

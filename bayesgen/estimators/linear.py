@@ -1,11 +1,11 @@
 """Estimators of a target given its columns by a linear score, and the logistic and probit classifiers among them.
 
-They standardise the columns, run an inference, and report coefficients on the columns' own scale. They model p(y | x)
-and not x: a missing value is an error, and a row has no density.
+They give each category a column of 0 and 1, standardise the columns, run an inference, and report coefficients on the
+columns' own scale. They model p(y | x) and not x: a missing value is an error or a mean, and a row has no density.
 """
 
 import abc
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -21,13 +21,37 @@ from bayesgen.estimators.base import Estimator
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import chosen, row_groups, row_labels
 from bayesgen.models.linear_classifier import LinearClassifier
-from bayesgen.models.linear_model import complete
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.moments import about_zero, centre_and_scale
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
+from bayesgen.tables import design
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing
+
+
+@registry.earlier("LinearRegressor")
+@registry.earlier("LogisticClassifier")
+@registry.earlier("ProbitClassifier")
+def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parts of a file of version 0.2.0, which knew the names of the score's columns alone, as of today."""
+    parameters, fitted = parts["parameters"], parts["fitted"]
+    if "schema_" in fitted:
+        return parts
+    schema = design.schema_of(fitted["model_"].columns)
+    fitted = {**fitted, "schema_": schema, "n_features_in_": len(schema.columns)}
+    if "feature_names_in_" in fitted:
+        fitted["feature_names_in_"] = np.asarray(schema.columns, dtype=object)
+    if "classes_" in fitted:
+        parameters = {"missing": "error", "unseen": "missing", **parameters}
+    return {"parameters": parameters, "fitted": fitted}
+
+
+def _means(x, weight) -> np.ndarray:
+    """Return the mean of each column over its finite entries, 0 where it has none."""
+    seen, weight = np.isfinite(x), np.ones(len(x)) if weight is None else weight
+    total = weight @ seen
+    return weight @ np.where(seen, x, 0.0) / np.where(total > 0, total, 1.0)
 
 
 class LinearEstimator(Estimator):
@@ -38,6 +62,7 @@ class LinearEstimator(Estimator):
     standardize: bool
     _fitted_names = (
         "n_features_in_",
+        "schema_",
         "model_",
         "statistics_",
         "posterior_",
@@ -56,18 +81,17 @@ class LinearEstimator(Estimator):
     def _rows(self, X, y, sample_weight):
         """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
         self._check_settings()
-        columns, x, y, weight = self._existing(X, y, sample_weight, reset=True)
+        table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
+        self.schema_ = design.learn(table)
+        x = design.read(self.schema_, table)
+        x = design.filled(self.schema_, x, _means(x, weight) if self._fills else None)
         self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
         if self.standardize:
             self.centre_, self.scale_ = self._centre_and_scale(x, weight)
         z = (x - self.centre_) / self.scale_
-        return columns, z, y.copy(), weight  # rows are kept: not those the user may change
+        return design.names(self.schema_), z, y.copy(), weight  # rows are kept: not those the user may change
 
-    def _existing(self, X, y, sample_weight, reset: bool):
-        """Names of the columns, and rows that exist, as numbers, with their target and weights."""
-        table, y, weight = existing(self._table(X, reset=reset), y, sample_weight)
-        return table.columns, complete(self._numbers(table), table.columns), y, weight
-
+    _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept
 
     def _centre_and_scale(self, x, weight):
@@ -79,21 +103,17 @@ class LinearEstimator(Estimator):
             check_positive(name, getattr(self, name))
         check_flag("standardize", self.standardize)
 
-    def _numbers(self, table):
-        if table.sparse:
-            raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
-        return table.numbers(table.columns)
-
     def _read(self, X):
-        check_is_fitted(self)
-        columns = self.model_.columns
-        x = complete(self._numbers(self._table(X, reset=False).renamed(columns)), columns)
+        if "posterior_" not in vars(self):
+            check_is_fitted(self)
+        x = design.read(self.schema_, self._table(X, reset=False), getattr(self, "unseen", "error"))
+        x = design.filled(self.schema_, x, self.centre_ if self._fills else None)
         with np.errstate(over="ignore"):
             z = (x - self.centre_) / self.scale_
         if not np.isfinite(z).all():
-            row, column = np.argwhere(~np.isfinite(z))[0]
+            row, j = np.argwhere(~np.isfinite(z))[0]
             raise ValueError(
-                f"column {columns[column]!r}: the value {x[row, column]:g} in row {row} is too far from the rows of "
+                f"column {self.model_.columns[j]!r}: the value {x[row, j]:g} in row {row} is too far from the rows of "
                 "the fit for float64"
             )
         return z
@@ -147,6 +167,11 @@ class LinearEstimator(Estimator):
         add_prior(result, replace(before, samples=self._undo(before.samples)), new, obs)
         return result
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
+
     @abc.abstractmethod
     def _groups(self, draws, X, y, rng, wanted) -> dict[str, dict[str, np.ndarray]]:
         """ArviZ's groups that speak of rows and their targets, the large ones where they are ``wanted``."""
@@ -158,13 +183,28 @@ _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 class _LinearClassifier(ClassifierMixin, LinearEstimator):
     """The base of the logistic and the probit classifier."""
 
+    missing: str
+    unseen: str
+
+    @property
+    def _fills(self):  # type: ignore[override]
+        return self.missing == "mean" and self.standardize
+
+    def _check_settings(self):
+        super()._check_settings()
+        for name, options in (("missing", ("error", "mean")), ("unseen", ("error", "missing"))):
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
+        if self.missing == "mean" and not self.standardize:
+            raise ValueError("missing='mean' needs standardize=True, by which the mean of each column is known")
+
     def fit(self, X, y, sample_weight=None, classes=None):
         """Learn from rows and their classes.
 
         Parameters
         ----------
-        X : DataFrame or array, shape (n, D)
-            Numbers, none missing.
+        X : DataFrame or array, shape (n, columns)
+            Numbers, bools and categories.
         y : array, shape (n,)
             Class labels.
         sample_weight : array, shape (n,), optional
@@ -186,6 +226,7 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         target=None,
         *,
         sample_weight=None,
+        schema=None,
         classes=None,
         missing=(),
         progress: bool | None = None,
@@ -194,14 +235,14 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         """Learn from rows that come in batches, however many, by ``inference="map"`` or ``"ml"``.
 
         A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
-        and partitions: a pass over the rows to begin with, and one for each of some ten steps. The answer is that of
-        ``fit`` on all rows; ``statistics_`` holds none of them.
+        and partitions: a pass over the rows for their means and spreads, and one for each of some ten steps, after
+        the passes that find what is not declared. The answer is that of ``fit`` on all rows; ``statistics_`` holds none
+        of them.
 
         Parameters
         ----------
-        source, target, sample_weight, classes, missing, progress, workers
-            As for `NaiveBayesClassifier.fit_batches`, but the source is read more than once; all columns beside target
-            and weight are numbers.
+        source, target, sample_weight, schema, classes, missing, progress, workers
+            As for `NaiveBayesClassifier.fit_batches`, but the source is read more than once.
 
         Returns
         -------
@@ -209,9 +250,10 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         """
         with self._whole():
             self._check_settings()
-            options = sample_weight, classes, missing, progress, workers
-            inference, self.classes_, columns, rows = newton_batches.fit_classes(self, source, target, *options)
+            options = sample_weight, schema, classes, missing, progress, workers
+            inference, self.classes_, rows = newton_batches.fit_classes(self, source, target, *options)
             self._check_classes(classes)
+            columns = design.names(self.schema_)
             scales = np.full(len(columns), float(self.prior_scale))
             self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
             self.posterior_ = inference(self.model_, rows, seed=self.random_state)
@@ -260,16 +302,17 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
     def _groups(self, draws, X, y, rng, wanted):
         return row_groups(self, draws, X, y, rng, wanted)
 
-    @np.errstate(under="ignore")
     def predict_log_proba(self, X) -> np.ndarray:
         """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
         z = self._read(X)
-        return self.posterior_.log_predictive(z)
+        with np.errstate(under="ignore"):
+            return self.posterior_.log_predictive(z)
 
-    @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Probability of each class, (n, K), columns in the order of ``classes_``."""
-        return np.exp(self.predict_log_proba(X))
+        log_p = self.predict_log_proba(X)
+        with np.errstate(under="ignore"):
+            return np.exp(log_p)
 
     def decision_function(self, X) -> np.ndarray:
         """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
@@ -287,6 +330,11 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         """Return the most probable class of each row; ties go to the first."""
         best = self.predict_log_proba(X).argmax(1)
         return self.classes_[best]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "mean"
+        return tags
 
 
 @registry.estimator
@@ -311,7 +359,14 @@ class LogisticClassifier(_LinearClassifier):
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
         How to learn. "nuts" averages over what the data leave open, and compiles for a few seconds first; "laplace"
         does so by a Gaussian with importance weights, faster with many rows, and estimates ``log_evidence_``; "map"
-        takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes.
+        takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes, and
+        for categories, whose columns sum to 1.
+    missing : {"error", "mean"}, default "error"
+        Treatment of a missing entry, of which the model knows nothing: refused, or filled with the mean of its column
+        over the rows of the fit, at fit and at prediction. "mean" needs ``standardize=True``.
+    unseen : {"error", "missing"}, default "error"
+        Treatment of a category at prediction that was not there at fit: refused, or missing, with one warning that
+        counts and names such values.
     random_state : int, RandomState or None
         Source of randomness for NUTS.
 
@@ -324,6 +379,9 @@ class LogisticClassifier(_LinearClassifier):
         of the second, for a pinned class 0.
     intercept_ : array, shape (1,) or (K,)
         The same of the intercepts.
+    schema_ : Schema
+        Types and categories of the table's columns. Each category is one of the D columns of the score, of 0 and 1,
+        with a name such as "island == Dream".
     model_, statistics_, posterior_
         The model with its prior, the rows and the posterior, all of the standardised columns.
     centre_, scale_ : array, shape (D,)
@@ -347,6 +405,8 @@ class LogisticClassifier(_LinearClassifier):
         standardize=True,
         symmetric=True,
         inference: str | Inference = "nuts",
+        missing="error",
+        unseen="error",
         random_state=None,
     ):
         self.prior_scale = prior_scale
@@ -354,6 +414,8 @@ class LogisticClassifier(_LinearClassifier):
         self.standardize = standardize
         self.symmetric = symmetric
         self.inference = inference
+        self.missing = missing
+        self.unseen = unseen
         self.random_state = random_state
 
     def _model(self, scales, classes, columns):
@@ -376,6 +438,10 @@ class ProbitClassifier(_LinearClassifier):
         always those of the columns as given.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
         How to learn; see `LogisticClassifier`.
+    missing : {"error", "mean"}, default "error"
+        Treatment of a missing entry; see `LogisticClassifier`.
+    unseen : {"error", "missing"}, default "error"
+        Treatment of a category at prediction that was not there at fit; see `LogisticClassifier`.
     random_state : int, RandomState or None
         Source of randomness for NUTS.
 
@@ -385,6 +451,9 @@ class ProbitClassifier(_LinearClassifier):
         The two class labels.
     coef_, intercept_ : array, shape (1, D) and (1,)
         Posterior mean, or point estimate, per unit of the columns as given.
+    schema_ : Schema
+        Types and categories of the table's columns. Each category is one of the D columns of the score, of 0 and 1,
+        with a name such as "island == Dream".
     model_, statistics_, posterior_
         The model with its prior, the rows and the posterior, all of the standardised columns.
     centre_, scale_ : array, shape (D,)
@@ -401,11 +470,22 @@ class ProbitClassifier(_LinearClassifier):
     _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (ProbitRegression,)
 
-    def __init__(self, prior_scale=2.5, intercept_scale=2.5, standardize=True, inference="nuts", random_state=None):
+    def __init__(
+        self,
+        prior_scale=2.5,
+        intercept_scale=2.5,
+        standardize=True,
+        inference: str | Inference = "nuts",
+        missing="error",
+        unseen="error",
+        random_state=None,
+    ):
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.standardize = standardize
         self.inference = inference
+        self.missing = missing
+        self.unseen = unseen
         self.random_state = random_state
 
     def _model(self, scales, classes, columns):

@@ -1,77 +1,72 @@
 """The regressions on rows in batches: by their triangular factor, or by Newton steps whose sums add."""
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import DistantRows, Rows
+from bayesgen.estimators.batches import surveyed
 from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, resolve
-from bayesgen.models.linear_model import LineStatistics, complete
-from bayesgen.models.moments import about_zero
+from bayesgen.models.linear_model import LineStatistics
+from bayesgen.models.moments import Moments, about_zero, moments
+from bayesgen.tables import design
 from bayesgen.tables.batches import Source
 from bayesgen.tables.labels import class_codes, declared_classes
 from bayesgen.tables.rows import distinct_labels, split
+from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import source_of
 from bayesgen.tables.table import Table
 
-
-@dataclass(frozen=True)
-class _Columns:
-    """Findings of a first pass: names of columns, which hold 0 and 1 alone, labels of classes, and the rows' factor."""
-
-    names: tuple[str, ...]
-    bits: np.ndarray
-    labels: frozenset
-    line: LineStatistics
-
-    def __add__(self, other):
-        if self.names != other.names:
-            raise ValueError(f"its columns are {listed(other.names)}, where they were {listed(self.names)} before")
-        return _Columns(self.names, self.bits & other.bits, self.labels | other.labels, self.line + other.line)
+_LARGE = "squares of the rows are too large for float64; give them in larger units"
 
 
 @dataclass(frozen=True)
-class BatchColumns:
-    """The columns to take from each batch as arrays: the target, the weight and the others by name."""
+class _Batches:
+    """Rows in batches as arrays: their source, the schema of the columns that are used, and target and weight."""
 
+    source: Source
+    schema: Schema
     target: str | None
     weight: str | None
-    names: tuple[str, ...] | None = None
 
-    def rows(self, batch) -> tuple[tuple[str, ...], np.ndarray, Any, np.ndarray]:
-        """Return names, numbers (n, D), target and weights (n,) of a batch."""
-        X, y, weight = split(batch, self.target, self.weight, self.names)
-        if not len(y):
-            return self.names or (), np.zeros((0, 0)), y, np.zeros(0)
-        table = Table(X)
-        if table.sparse:
-            raise TypeError("X is sparse, and the regressions take dense rows: give X.toarray()")
-        names = self.names or table.columns
-        x = complete(table.numbers(table.columns), names)
-        return names, x, y, np.ones(len(x)) if weight is None else weight
+    def total(self, work, progress, workers, add=added) -> Any:
+        """Sum ``work(x, y, weight)`` over all batches, of columns of a score (n, D), NaN where missing."""
+        named = self.target is not None
+
+        def worked(batch):
+            X, y, weight = split(batch, self.target, self.weight, self.schema.columns if named else None)
+            if not len(y):
+                return None
+            x = design.read(self.schema, Table(X))
+            return work(x, y, np.ones(len(x)) if weight is None else weight)
+
+        needed = [c for c in (*self.schema.columns, self.target, self.weight) if c is not None] if named else None
+        result = total_of(self.source, worked, add, needed, progress, workers)
+        if result is None:
+            raise ValueError("the source has no rows: at least one is needed")
+        return result
 
 
-def survey(source: Source, taken: BatchColumns, classes: bool, progress, workers) -> _Columns:
-    """Return columns, classes and the factor of all rows, in one pass; without classes the factor has the target."""
+def _batches(source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray, _Batches]:
+    """Return schema and labels, found where they are not declared, and the batches read by them."""
+    schema, labels = surveyed(design.learn, source, target, weight, schema, labels, progress)
+    return schema, labels, _Batches(source, schema if target is None else schema.used(), target, weight)
 
-    def work(batch):
-        names, x, y, w = taken.rows(batch)
-        if not len(x):
-            return None
-        labels = frozenset(distinct_labels(y)[0].tolist()) if classes else frozenset()
-        t = np.zeros(len(x)) if classes else _numbers(y)
-        return _Columns(names, ((x == 0) | (x == 1)).all(0), labels, LineStatistics.of(x, t, w))
 
-    found = total_of(source, work, added, None, progress, workers)
-    if found is None:
-        raise ValueError("the source has no rows: at least one is needed")
-    if not np.isfinite(found.line.factor).all():
-        raise ValueError("squares of the rows are too large for float64; give them in larger units")
-    return found
+@dataclass(frozen=True)
+class _Spread:
+    """Findings of a first pass: which columns hold 0 and 1 alone, moments of all, and the weight of the rows."""
+
+    bits: np.ndarray
+    moments: Moments
+    weight: float
+
+    def __add__(self, other):
+        return _Spread(self.bits & other.bits, self.moments + other.moments, self.weight + other.weight)
 
 
 def _numbers(y) -> np.ndarray:
@@ -84,33 +79,32 @@ def _numbers(y) -> np.ndarray:
     return t
 
 
-def standardised(estimator, line: LineStatistics, unscaled: Any = False) -> LineStatistics:
-    """Set ``centre_`` and ``scale_`` from the factor of all rows; return the factor of the standardised ones.
-
-    Columns that are ``unscaled`` keep the scale 1.
-    """
-    width = len(line.mean) - 1
-    centre, scale = np.zeros(width), np.ones(width)
-    if estimator.standardize:
-        centre, deviation = line.mean[:-1], np.sqrt((line.factor[:, :-1] ** 2).sum(0) / line.n)
-        if not estimator._through_zero:
-            seen = deviation > 8 * np.finfo(float).eps * np.abs(centre)
-            scale = np.where(seen & ~np.asarray(unscaled), deviation, 1.0)
-        else:
-            centre, scale = about_zero(centre, deviation)
-    estimator.centre_, estimator.scale_ = centre, scale
-    divide = np.append(scale, 1.0)
-    return replace(line, mean=(line.mean - np.append(centre, 0.0)) / divide, factor=line.factor / divide)
+def standardise(estimator, mean, deviation, unscaled: Any = False) -> None:
+    """Set ``centre_`` and ``scale_`` from means and deviations (D,); columns ``unscaled`` keep the scale 1."""
+    estimator.centre_, estimator.scale_ = np.zeros(len(mean)), np.ones(len(mean))
+    if estimator.standardize and estimator._through_zero:
+        estimator.centre_, estimator.scale_ = about_zero(mean, deviation)
+    elif estimator.standardize:
+        varies = (deviation > 8 * np.finfo(float).eps * np.abs(mean)) & ~np.asarray(unscaled)
+        estimator.centre_, estimator.scale_ = mean, np.where(varies, deviation, 1.0)
 
 
-def sum_line(data, target, sample_weight, missing, progress, workers) -> tuple[tuple[str, ...], LineStatistics]:
-    """Return the names of the columns, and the statistics of a line's rows."""
-    found = survey(source_of(data, missing), BatchColumns(target, sample_weight), False, progress, workers)
-    return found.names, found.line
+def sum_line(data, target, sample_weight, schema, missing, progress, workers) -> tuple[Schema, LineStatistics]:
+    """Return the schema of the columns, and the statistics of a line's rows."""
+    no_classes = np.zeros(0)
+    schema, _, batches = _batches(source_of(data, missing), target, sample_weight, schema, no_classes, progress)
+
+    def work(x, y, w):
+        return LineStatistics.of(design.filled(batches.schema, x), _numbers(y), w)
+
+    line = batches.total(work, progress, workers)
+    if not np.isfinite(line.factor).all():
+        raise ValueError(_LARGE)
+    return schema, line
 
 
-def fit_classes(estimator, data, target, sample_weight, classes, missing, progress, workers):
-    """Return inference, labels, columns and rows of a linear classifier; each Newton step is a pass over the rows."""
+def fit_classes(estimator, data, target, sample_weight, schema, classes, missing, progress, workers):
+    """Return inference, labels and rows of a linear classifier; each Newton step is a pass over the rows."""
     inference = resolve(estimator.inference)
     if not isinstance(inference, ML | MAP):
         raise ValueError(
@@ -122,26 +116,35 @@ def fit_classes(estimator, data, target, sample_weight, classes, missing, progre
         raise ValueError(
             "this source is read once, and Newton's method reads the rows at each step; give files, or a list"
         )
-    found = survey(source, BatchColumns(target, sample_weight), True, progress, workers)
-    labels = declared_classes(list(found.labels) if classes is None else classes)
-    standardised(estimator, found.line, found.bits)  # a 0 or 1 keeps its log odds ratio, as in fit
-    taken, centre, scale = BatchColumns(target, sample_weight, found.names), estimator.centre_, estimator.scale_
-    if target is None:
-        taken = BatchColumns(None, None)
+    labels = None if classes is None else declared_classes(classes)
+    schema, labels, batches = _batches(source, target, sample_weight, schema, labels, progress)
+    estimator.schema_, fills = schema, estimator._fills
+    estimator._expect(schema.columns, target is not None)
+
+    def spread(x, y, w):
+        design.filled(batches.schema, x, 0.0 if fills else None)  # or raise
+        try:
+            return _Spread(((x == 0) | (x == 1)).all(0), moments(x, weight=w), w.sum())
+        except DataError:
+            raise ValueError(_LARGE) from None
+
+    found = batches.total(spread, progress, workers)
+    deviation = np.sqrt(found.moments.scatter / found.weight)
+    if not np.isfinite(deviation).all():
+        raise ValueError(_LARGE)
+    standardise(estimator, found.moments.mean, deviation, found.bits)  # a 0 or 1 keeps its log odds ratio, as in fit
+    centre, scale = estimator.centre_, estimator.scale_
 
     def read(function, add):
-        def work(batch):
-            _, x, y, w = taken.rows(batch)
-            if not len(x):
-                return None
+        def work(x, y, w):
             distinct, places = distinct_labels(y)
             codes = class_codes(distinct, labels)[1][places]
+            x = design.filled(batches.schema, x, centre if fills else None)
             return function({"x": (x - centre) / scale, "t": codes, "weight": w})
 
-        return total_of(source, work, functools.partial(added, add=add), None, progress, workers)
+        return batches.total(work, progress, workers, functools.partial(added, add=add))
 
-    estimator._expect(found.names, target is not None)
-    return inference, labels, found.names, DistantRows(read)
+    return inference, labels, DistantRows(read)
 
 
 def no_rows(width: int) -> Rows:

@@ -19,13 +19,11 @@ from bayesgen.tables.sources import kinds_of, source_of
 def predict_batches(estimator, data, output, missing, progress, workers) -> Any:
     """Do `Estimator.predict_batches`, where the arguments are documented."""
     check_is_fitted(estimator)
-    schema = getattr(estimator, "schema_", None)
-    columns = list(schema.columns if schema else estimator.model_.columns)
-    named = hasattr(estimator, "feature_names_in_")
-    source = source_of(data, [*missing, *(schema.missing if schema else ())])
+    schema, named = estimator.schema_, hasattr(estimator, "feature_names_in_")
+    columns, source = list(schema.columns), source_of(data, [*missing, *schema.missing])
     if isinstance(source, DaskParts) and hasattr(data, "map_partitions") and output is None:
         return data.map_partitions(_of_partition, estimator, columns, named, meta=_none(estimator))
-    source.declare(kinds_of(schema) if schema else dict.fromkeys(columns, "f"))
+    source.declare(kinds_of(schema))
 
     def predicted(job: Job):
         with located(job.place):

@@ -21,6 +21,8 @@ from bayesgen.models.linear_model import LineStatistics, scores
 from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
 from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
+from bayesgen.tables import design
+from bayesgen.tables.labels import existing
 
 
 def scale_of_noise(variance, mean, intercept: bool) -> float:
@@ -72,6 +74,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         The same for the intercept.
     variance_ : float
         The same for the noise variance.
+    schema_ : Schema
+        Types and categories of the table's columns. Each category is one of the D columns of the line, of 0 and 1, with
+        a name such as "island == Dream".
     model_, statistics_, posterior_
         The model with its prior, the sufficient statistics and the posterior, all for the standardised columns.
     centre_, scale_ : array, shape (D,)
@@ -122,8 +127,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
         Parameters
         ----------
-        X : DataFrame or array, shape (n, D)
-            Numbers, none missing.
+        X : DataFrame or array, shape (n, columns)
+            Numbers, bools and categories, none missing.
         y : array, shape (n,)
             Target.
         sample_weight : array, shape (n,), optional
@@ -138,16 +143,26 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         return self
 
     def fit_batches(
-        self, source, target=None, *, sample_weight=None, missing=(), progress: bool | None = None, workers=None
+        self,
+        source,
+        target=None,
+        *,
+        sample_weight=None,
+        schema=None,
+        missing=(),
+        progress: bool | None = None,
+        workers=None,
     ):
-        """Learn from any number of rows in batches, in one pass, with the same result as ``fit`` on all rows.
+        """Learn from any number of rows in batches, with the same result as ``fit`` on all rows.
 
-        It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are small.
+        The rows are read once where a schema is declared or the types of the columns tell all; else passes before it
+        find the columns and their categories. It takes ``noise="normal"`` and ``prior="normal"``, whose statistics are
+        small.
 
         Parameters
         ----------
-        source, target, sample_weight, missing, progress, workers
-            As in `NaiveBayesClassifier.fit_batches`; all columns but target and weight are numbers.
+        source, target, sample_weight, schema, missing, progress, workers
+            As in `NaiveBayesClassifier.fit_batches`.
 
         Returns
         -------
@@ -164,8 +179,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         with self._whole():
             self._check_settings()
             self._check_sums()
-            columns, line = newton_batches.sum_line(source, target, sample_weight, missing, progress, workers)
-            self._learn_line(line, columns, target is not None)
+            options = sample_weight, schema, missing, progress, workers
+            schema, line = newton_batches.sum_line(source, target, *options)
+            self._learn_line(line, schema, target is not None)
         return self
 
     @available_if(lambda self: self.noise == self.prior == "normal")
@@ -219,6 +235,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
     def _target(self, y):
         """Return the target as floats, checked."""
+        if type(y) is np.ndarray and y.ndim == 1 and y.dtype == float and np.isfinite(y).all():
+            return y  # nothing of it is left to check
         if np.ma.is_masked(y):
             raise ValueError("y has masked entries; drop these rows")
         y = column_or_1d(y, warn=True)
@@ -242,7 +260,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)
 
     def _sum_rows(self, X, y, sample_weight):
-        _, x, y, weight = self._existing(X, self._target(y), sample_weight, reset=False)
+        table, y, weight = existing(self._table(X, reset=False), self._target(y), sample_weight)
+        x = design.filled(self.schema_, design.read(self.schema_, table))
         return LineStatistics.of(x, y, np.ones(len(y)) if weight is None else weight)
 
     def _check_columns(self, other):
@@ -251,12 +270,16 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             raise ValueError(f"these regressions have different columns: {listed(mine)} and {listed(theirs)}")
 
     def _learn_sums(self, sums, like):
-        self._learn_line(sums, like.model_.columns, hasattr(like, "feature_names_in_"))
+        self._learn_line(sums, like.schema_, hasattr(like, "feature_names_in_"))
 
-    def _learn_line(self, given: LineStatistics, columns, named: bool):
+    def _learn_line(self, given: LineStatistics, schema, named: bool):
         """Standardise the statistics of columns as given, and learn from them."""
-        self._expect(columns, named)
-        line = newton_batches.standardised(self, given)
+        self._expect(schema.columns, named)
+        self.schema_, columns = schema, design.names(schema)
+        deviation = np.sqrt((given.factor[:, :-1] ** 2).sum(0) / given.n)
+        newton_batches.standardise(self, given.mean[:-1], deviation)
+        centre, scale = np.append(self.centre_, 0.0), np.append(self.scale_, 1.0)
+        line = replace(given, mean=(given.mean - centre) / scale, factor=given.factor / scale)
         variance = (line.factor[:, -1] ** 2).sum() / line.n
         beta = scale_of_noise(variance, line.mean[-1], self.intercept)
         self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line

@@ -100,9 +100,9 @@ def _estimator(specification, arrays, own):
     """Make the estimator that a specification and its arrays describe, or raise an error."""
     read = Reader(arrays, registry.classes(), own).read
     estimator = registry.estimators()[specification["estimator"]]()
-    written = {name: read(value) for name, value in specification["parameters"].items()}
-    parameters = registry.renewed(type(estimator), written)
-    fitted = {name: read(value) for name, value in specification["fitted"].items()}
+    parts = ("parameters", "fitted")
+    written = {part: {name: read(value) for name, value in specification[part].items()} for part in parts}
+    parameters, fitted = map(registry.renewed(type(estimator), written).__getitem__, parts)
     if parameters.keys() != estimator.get_params(deep=False).keys():
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)

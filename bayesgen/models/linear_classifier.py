@@ -123,7 +123,7 @@ class LinearClassifier(Discriminative):
         """
         x, t, w = self.check_rows(x, t, weight)
         count = len(self.classes)
-        if t.dtype.kind not in "biuf" or not np.isin(t, np.arange(count)).all():
+        if t.dtype.kind not in "biuf" or not ((t >= 0) & (t < count) & (t == np.floor(t))).all():
             raise ValueError(f"t must hold class codes 0..{count - 1}, got {listed(sorted(set(t.tolist()), key=str))}")
         if x.size and max(x.max(), -x.min()) > _LARGEST:
             raise self._too_large(int(np.abs(x).max(0).argmax()))

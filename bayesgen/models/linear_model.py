@@ -29,10 +29,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.core import program
+from bayesgen.core.errors import InputError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.gaussian import LOG_2PI
@@ -117,9 +118,13 @@ def complete(x, columns, weight=None) -> np.ndarray:
         row, column = np.argwhere(bad)[0]
         kind = "NaN: missing" if np.isnan(x[row, column]) else "infinite (inf)"
         name = repr(columns[column]) if columns else column
-        raise ValueError(
+        raise InputError(
             f"column {name}: the value in row {row} is {kind}; a discriminative model has no distribution of the "
-            "columns to fill it from: impute it, drop the row, or use a generative classifier"
+            "columns to fill it from: impute it, drop the row, use a generative classifier, or a logistic or probit "
+            "one with missing='mean'",
+            column=columns[column] if columns else None,
+            row=int(row),
+            value=x[row, column],
         )
     return x
 
@@ -238,13 +243,15 @@ class LineStatistics(Statistics):
         squares = np.maximum(self.squares - part.squares, 0.0)
         share = np.sqrt(self.n / n * part.n)
         rows = np.vstack([part.factor, share * step])
-        seen, factor = self.factor.any(0), np.zeros_like(self.factor)  # a constant column stays one
-        if rows[:, ~seen].any():
+        kept, combined = _independent(self.factor)
+        away = np.abs(rows - rows[:, kept] @ combined).max(0)
+        if (away > _RANK * np.linalg.norm(self.factor, axis=0)).any():  # a constant column stays one
             raise ValueError(_LOST)
-        if seen.any():
-            noise = share * _EPS * np.abs(self.mean[seen])
-            factor[np.ix_(seen, seen)] = _take_out(np.linalg.qr(self.factor[:, seen], mode="r"), rows[:, seen], noise)
-        return LineStatistics(n, self.mean - part.n / n * step, factor, squares, self.decayed)
+        factor, noise = np.zeros_like(self.factor), share * _EPS * np.abs(self.mean[kept])
+        if len(kept):
+            factor[kept] = _take_out(np.linalg.qr(self.factor[:, kept], mode="r"), rows[:, kept], noise) @ combined
+        left: Any = np.linalg.qr(factor, mode="r")
+        return LineStatistics(n, self.mean - part.n / n * step, _positive(left), squares, self.decayed)
 
 
 def _reduce(factor, rows):
@@ -256,6 +263,21 @@ def _reduce(factor, rows):
 def _positive(factor):
     """Return the factor with a diagonal >= 0: rows of R may change sign."""
     return factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None]
+
+
+def _independent(factor) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns that determine the others to 1e-12 of their spread, and all columns as combinations of these.
+
+    So the columns of 0 and 1 of a variable's categories, whose sum is 1, do not stand in the way of taking rows out.
+    """
+    norm = np.linalg.norm(factor, axis=0)
+    norm[norm == 0] = 1.0
+    pivoted: Any = qr(factor / norm, mode="r", pivoting=True)
+    triangle, order = pivoted
+    kept = np.sort(order[: int((np.abs(np.diagonal(triangle)) > _RANK).sum())])
+    combined = np.linalg.lstsq(factor[:, kept] / norm[kept], factor / norm)[0] * norm / norm[kept][:, None]
+    combined[:, kept] = np.eye(len(kept))
+    return kept, combined
 
 
 def _take_out(factor, rows, noise):

@@ -171,7 +171,7 @@ class Tables(Source):
         for table in tables:
             seen.append(table)
             with located(f"batch {len(seen) - 1}"):
-                found = Survey.of(table, target, weight)
+                found = Survey.of(table, target, weight, labelled=False)
             if found is not None:
                 break
         self._tables = itertools.chain(seen, tables)

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,7 @@ class RowSchema:
     @functools.cached_property
     def used(self) -> Schema:
         """Schema without the columns that are left out, which are not read."""
-        taken = {column for block in self.schema.blocks for column in block.columns}
-        return replace(self.schema, columns=tuple(c for c in self.schema.columns if c in taken))
+        return self.schema.used()
 
     def codes(self, labels) -> np.ndarray:
         """Return the code of each label, (n,)."""

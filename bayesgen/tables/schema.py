@@ -3,8 +3,9 @@
 A block is a set of columns of one family, handed to one leaf as an array (n, columns), or (n,) for a single column.
 """
 
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ class Schema:
             raise ValueError(f"features names the column {twice!r} twice; name it once")
         for column in table.columns:
             if column not in taken:
-                _warn_of_doubt(table, column)
+                warn_of_doubt(table, column)
                 family = features if isinstance(features, str) and features in FAMILIES else table.family(column)
                 chosen[(column,)] = family
         blocks = tuple(_blocks(chosen, table))
@@ -139,6 +140,17 @@ class Schema:
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
         dates = tuple(c for b in blocks if b.leaf == "date" for c in b.columns)
         return cls(table.columns, blocks, table.bools(bits), library=table.library, dates=dates)
+
+    @functools.cached_property
+    def numeric(self) -> bool:
+        """True if all columns form one block of numbers."""
+        first = self.blocks[0]
+        return first.categories is None and first.columns == self.columns
+
+    def used(self) -> "Schema":
+        """Return the schema without the columns that are left out, which are not read."""
+        taken = {column for block in self.blocks for column in block.columns}
+        return replace(self, columns=tuple(column for column in self.columns if column in taken))
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
@@ -209,7 +221,8 @@ def _warn_of_unseen(new: dict[str, dict]) -> None:
     warn(warning)
 
 
-def _warn_of_doubt(table, column) -> None:
+def warn_of_doubt(table: Columns, column: str) -> None:
+    """Warn of a column that may be no feature."""
     if doubt := table.doubt(column):
         date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
         text = (

@@ -43,15 +43,16 @@ class Survey(Columns):
         self.columns = tuple(self.kinds)
 
     @classmethod
-    def of(cls, batch, target, weight, wanted: Iterable[str] = ()) -> "Survey | None":
+    def of(cls, batch, target, weight, wanted: Iterable[str] = (), labelled: bool = True) -> "Survey | None":
         """Survey one batch, looking up the levels of the columns ``wanted``; None where it has no row.
 
-        Where not all columns are numbers, objects are looked at value by value.
+        Where not all columns are numbers, objects are looked at value by value. A target that is not ``labelled`` is a
+        number, and not looked at.
         """
         X, labels, _ = split(batch, target, weight)
         if not len(labels):
             return None
-        classes = frozenset(distinct_labels(labels)[0].tolist())
+        classes = frozenset(distinct_labels(labels)[0].tolist() if labelled else ())
         if getattr(X, "shape", (1, 1))[1] == 0:  # classes alone were read
             return cls({}, {}, classes)
         table = Table(X)

@@ -265,7 +265,7 @@ class Table(Columns):
                 f"{listed(categories)}; declare it at the first fit, by a pandas category or DirichletCategorical(1.0, "
                 "categories=[...]), or give ",
                 Argument("unseen", "missing"),
-                " to predict as if it were missing",
+                " to a classifier, to predict as if it were missing",
                 column=column,
                 row=row,
                 value=distinct[codes[row]],

@@ -27,8 +27,7 @@ class Asked:
 
 
 def _name(asked: Asked) -> str:
-    """Return the kind of a classifier; one that encodes its columns has it from the classifier within."""
-    return type(getattr(asked.classifier, "classifier_", asked.classifier)).__name__
+    return type(asked.classifier).__name__
 
 
 def _columns(asked: Asked):

@@ -1,0 +1,87 @@
+"""The columns of a linear score: the numbers of a table, and a column of 0 and 1 for each category, "island == Dream".
+
+A score is a sum over columns, so it takes numbers alone. Every category has its column: the prior of the coefficients
+settles what the sum of these columns, always 1, leaves open.
+"""
+
+import numpy as np
+
+from bayesgen.core.errors import quoted
+from bayesgen.models.linear_model import complete
+from bayesgen.numerics.checks import check_memory
+from bayesgen.tables.description import Columns
+from bayesgen.tables.schema import Block, Schema, warn_of_doubt
+from bayesgen.tables.table import Table
+
+_IS = " == "  # between a column and its category
+_SPARSE = "X is sparse, and a regression takes dense rows: give X.toarray()"
+_MANY = 1000  # categories that may be names of the rows, with a column for each row
+
+
+def learn(table: Columns) -> Schema:
+    """Divide the columns of a table, or of a survey of its rows, into numbers, bools among them, and categories."""
+    if table.sparse:
+        raise TypeError(_SPARSE)
+    if table.common("auto"):
+        return Schema.learn(table, "auto")
+    families = {column: table.family(column) for column in table.columns}
+    for column, family in families.items():
+        if family == "categorical":  # even numbers of the rows may have a coefficient, a trend
+            warn_of_doubt(table, column)
+    return Schema.learn(table, families)
+
+
+def names(schema: Schema) -> tuple[str, ...]:
+    """Return the names of the columns of a score, or raise where two would be the same."""
+    if schema.numeric:
+        return schema.columns
+    result = tuple(name for _, name in _pairs(schema))
+    if len(set(result)) < len(result):
+        twice = next(name for name in result if result.count(name) > 1)
+        raise ValueError(f"two columns would be called {quoted(twice)}: rename one of the table, or its categories")
+    return result
+
+
+def _pairs(schema: Schema) -> list[tuple[str, str]]:
+    """Return the column of the table and the name of each column of a score, in order."""
+    levels = {column: block.categories for block in schema.blocks for column in block.columns}
+    found = [(column, levels[column]) for column in schema.columns if column in levels]
+    return [(c, n) for c, own in found for n in ([c] if own is None else [f"{c}{_IS}{level}" for level in own])]
+
+
+def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
+    """Return the columns of a score (n, D), NaN where missing; an unseen category is an error, or missing."""
+    if table.sparse:
+        raise TypeError(_SPARSE)
+    blocks = schema.read(table, unseen)
+    if schema.numeric:
+        return np.asarray(blocks[schema.blocks[0].name], float).reshape(-1, len(schema.columns))
+    columns = {}
+    for block in schema.blocks:
+        for column, values in zip(block.columns, np.atleast_2d(blocks[block.name].T), strict=True):
+            columns[column] = values[:, None]
+            if block.categories is not None:
+                if (count := len(block.categories)) > _MANY:
+                    check_memory(f"column {column!r} of {count} categories", 8 * count * len(values), "drop it")
+                columns[column] = np.where(np.isnan(values)[:, None], np.nan, values[:, None] == np.arange(count))
+    return np.hstack([columns[column] for column in schema.columns if column in columns])
+
+
+def filled(schema: Schema, x: np.ndarray, means=None) -> np.ndarray:
+    """Return finite rows of a score: a gap is filled with its column's mean, or an error that names it."""
+    if means is not None:
+        x = np.where(np.isnan(x), means, x)
+    return complete(x, schema.columns if schema.numeric else [column for column, _ in _pairs(schema)])
+
+
+def schema_of(names) -> Schema:
+    """Return the schema that a file without one implies by the names of the columns of its score."""
+    levels: dict[str, list[str]] = {}
+    for name in names:
+        column, found, level = name.partition(_IS)
+        levels.setdefault(column, []).extend([level] if found else [])
+    numbers = tuple(column for column, own in levels.items() if not own)
+    blocks = [Block(column, (column,), True, "categorical", tuple(own)) for column, own in levels.items() if own]
+    if numbers:
+        blocks.append(Block("", numbers, False, "gaussian"))
+    return Schema(tuple(levels), tuple(blocks))
