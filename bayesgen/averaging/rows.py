@@ -227,10 +227,10 @@ def effective(weight, group=None) -> float:
     return float(total.sum() ** 2 / (total**2).sum())
 
 
-def folds(codes, count: int) -> np.ndarray:
-    """Return the fold of each row, (n,), always the same; the rows of each class are shuffled and dealt out evenly."""
+def folds(codes, count: int, seed: int = 0) -> np.ndarray:
+    """Return the fold of each row, (n,), the same for a seed; the rows of each class are shuffled and dealt out evenly."""
     result = np.empty(len(codes), np.intp)
-    order = np.random.default_rng(0).permutation(len(codes))
+    order = np.random.default_rng(seed).permutation(len(codes))
     result[order[np.argsort(codes[order], kind="stable")]] = np.arange(len(codes)) % min(count, len(codes))
     return result
 

@@ -281,7 +281,7 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
     fewest = np.bincount(codes).min()
     if fewest < 2:
         raise ValueError("a class has one label only; to hold it out every class needs two")
-    known, fold = place >= 0, folds(codes, min(5, int(fewest)), np.random.default_rng(seed))
+    known, fold = place >= 0, folds(codes, min(5, int(fewest)), seed)
     losses = np.empty((len(tried), len(codes)))
     for w, j in np.ndindex(len(tried), int(fold.max()) + 1):
         weight, out = np.where(known, 1.0, tried[w]), fold == j
