@@ -228,7 +228,7 @@ def effective(weight, group=None) -> float:
 
 
 def folds(codes, count: int, seed: int = 0) -> np.ndarray:
-    """Return the fold of each row, (n,), the same for a seed; the rows of each class are shuffled and dealt out evenly."""
+    """Return the fold of each row, (n,), by a shuffle that is the same for a seed; each class is dealt out evenly."""
     result = np.empty(len(codes), np.intp)
     order = np.random.default_rng(seed).permutation(len(codes))
     result[order[np.argsort(codes[order], kind="stable")]] = np.arange(len(codes)) % min(count, len(codes))
