@@ -28,8 +28,7 @@ from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.numerics.pieces import one_blas_thread
 
-_FOLDS = 10, 20  # of many rows, and of at most _FEW, where a fold more or less changes what is learned
-_FEW = 100
+FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
 _LEARN_TREES = 100_000  # rows that members learn from that are no sums
 _MOST = 1000  # rows that are left out
@@ -102,7 +101,7 @@ class Split:
         Places of the rows held out in the sample.
     fold : int array, shape (s,), or None
         Fold of each row of the sample; None where views are learned once.
-    seeds : int array, shape (folds + 1,)
+    seeds : int array, shape (FOLDS + 1,)
         Seeds of the folds, and of all rows.
     """
 
@@ -225,13 +224,13 @@ def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np
     which = np.full(len(data), -1)
     which[places] = own
     out, turn = np.unique(own[at], return_inverse=True)
-    return learned, which, own[at], learned.take(out).folds(_FOLDS[0] // 2)[turn]
+    return learned, which, own[at], learned.take(out).folds(FOLDS // 2)[turn]
 
 
 def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
-    count, few = _FOLDS[len(sample) <= _FEW], places is None
-    seeds, fold = rng.integers(1 << 32, size=count + 1), sample.folds(count) if few else None
+    seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
+    fold = sample.folds(FOLDS) if few else None
     seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
     most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
     at = np.arange(len(sample)) if places is None else places
