@@ -224,7 +224,7 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
         )
     names = [f"{name}  {loss:.3f}" for name, loss in table["log_loss"].items()]
     ax.set_yticks(places, names)
-    ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="log loss above the best, ± 2 standard errors of the difference")
+    ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="log loss above the best, ± 2 standard errors")
     return ax
 
 
