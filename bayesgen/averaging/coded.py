@@ -13,20 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesgen.averaging.categories import CategoryMember, few_pairs
-from bayesgen.averaging.composed import ComposedMember, ComposedMembers
+from bayesgen.averaging.categories import few_pairs
+from bayesgen.averaging.composed import CATEGORIES, SOFTMAX, ComposedMember, ComposedMembers
 from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.temper import expected_exponent
 from bayesgen.averaging.training import Training
 
 _MOST = 10  # values of a column that is coded
 _ROWS = 2  # for each value: the columns of ten rows have ten values each, and are no codes
 _GAUSSIANS = GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("diagonal", 8.0, 0.1)
-_CATEGORIES = CategoryMember("independent", 1.0), CategoryMember("one parent", 1.0)
-_SOFTMAX = SoftmaxMember(0.3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +53,9 @@ class CodedMember(ComposedMember):
             return []
         levels = *rows.levels, *(len(values[j]) for j in columns)
         numbers = _GAUSSIANS if len(columns) < rows.x.shape[1] else (None,)
-        categories = _CATEGORIES[: 2 if few_pairs(levels, rows.classes) else 1]
+        categories = CATEGORIES[: 2 if few_pairs(levels, rows.classes) else 1]
         products = (cls(a, b, None, columns) for a in numbers for b in categories)
-        return [(*products, cls(None, None, _SOFTMAX, columns))]
+        return [(*products, cls(None, None, SOFTMAX, columns))]
 
     @classmethod
     def fit(cls, groups, training: Training):

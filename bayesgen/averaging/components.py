@@ -63,8 +63,8 @@ def _nearest(x, centres):
 
 def _centres(x, weight, count, steps: int = 30):
     """Return the centres to which Lloyd's algorithm comes from the components of `_halved`."""
-    if not len(x):
-        return np.zeros((1, x.shape[1]))
+    if count == 1:
+        return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
     near = _halved(x, weight, count)
     centres = np.zeros((near.max() + 1, x.shape[1]))
     for _ in range(steps):
@@ -84,15 +84,14 @@ def _halved(x, weight, count):
     Nothing is drawn, so folds, which share most rows, share the components too, where k-means from random starts would
     end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.)
     """
-    near, parts = np.zeros(len(x), np.intp), [_halves(x, weight)]
-    while len(parts) < count:
-        widest = int(np.argmax([squares for squares, _ in parts]))
-        squares, above = parts[widest]
+    near, halves = np.zeros(len(x), np.intp), {}
+    for k in range(1, count):
+        halves |= {j: _halves(x[near == j], weight[near == j]) for j in range(k) if j not in halves}
+        widest = max(range(k), key=lambda j: halves[j][0])
+        squares, above = halves.pop(widest)
         if not squares > 0:
             break
-        near[np.flatnonzero(near == widest)[above]] = len(parts)
-        parts.append(_halves(x[near == len(parts)], weight[near == len(parts)]))
-        parts[widest] = _halves(x[near == widest], weight[near == widest])
+        near[np.flatnonzero(near == widest)[above]] = k
     return near
 
 

@@ -19,6 +19,8 @@ from bayesgen.averaging.training import Training
 from bayesgen.averaging.views import FittedView
 
 _LEARN = 5000  # rows to learn from
+CATEGORIES = CategoryMember("independent", 1.0), CategoryMember("one parent", 1.0)
+SOFTMAX = SoftmaxMember(0.3)
 _KINDS = ("gaussian", "category", "softmax")
 
 

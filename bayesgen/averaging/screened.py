@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesgen.averaging.categories import CategoryMember
-from bayesgen.averaging.composed import ComposedMember, ComposedMembers
+from bayesgen.averaging.composed import CATEGORIES, SOFTMAX, ComposedMember, ComposedMembers
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.separation import best_first
-from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.temper import expected_exponent
 from bayesgen.averaging.training import Training
 
@@ -28,8 +26,6 @@ _GAUSSIANS = (
     GaussianMember("shared", 8.0, 0.1),
     GaussianMember("diagonal", 8.0, 0.1),
 )
-_CATEGORIES = CategoryMember("independent", 1.0), CategoryMember("one parent", 1.0)
-_SOFTMAX = SoftmaxMember(0.3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +52,10 @@ class ScreenedMember(ComposedMember):
         if total < _FEWEST:
             return []
         numbers = _GAUSSIANS if dim else (None,)
-        categories = _CATEGORIES[: 1 if dim else 2] if rows.levels else (None,)
+        categories = CATEGORIES[: 1 if dim else 2] if rows.levels else (None,)
         widths = sorted({min(_WIDEST, round(total**power)) for power in _POWERS})
         return [
-            (*(cls(a, b, None, w) for a in numbers for b in categories), cls(None, None, _SOFTMAX, w)) for w in widths
+            (*(cls(a, b, None, w) for a in numbers for b in categories), cls(None, None, SOFTMAX, w)) for w in widths
         ]
 
     @classmethod

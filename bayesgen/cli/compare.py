@@ -70,7 +70,7 @@ def compare(
         roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         models.check_options(model, roles)
         csv = reading.Csv(sep, decimal, thousands, limits)
-        read, prepared, _ = folders.prepared(file, target, model, reading.split(missing), csv, roles, seed)
+        read, prepared, _ = reading.prepared(file, target, model, reading.split(missing), csv, roles, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()
         costs = reading.losses(loss, csv, classes)
         decision.act([[1 / len(classes)] * len(classes)], costs, classes)  # costs of other classes are an error at once

@@ -3,18 +3,17 @@
 import functools
 import glob
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayesgen.cli import reading
+from bayesgen.cli.csv_format import Csv
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
-from bayesgen.tables.account import cleaned
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.dates import days
 from bayesgen.tables.files import CSV, PARQUET, named_gaps
@@ -48,7 +47,7 @@ def paths(file: str) -> Sequence[str]:
     return expanded(file) if several(file) else [file]
 
 
-def joined(file: str, csv: reading.Csv) -> bytes | None:
+def joined(file: str, csv: Csv) -> bytes | None:
     """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
     if not several(file):
         return None
@@ -77,7 +76,7 @@ def _frame(batch, missing: Sequence[str]):
     return frame.assign(**{name: frame[name].mask(own) for name, own in gaps.items() if own.any()})
 
 
-def _content(source: Source, tables, how: reading.Csv) -> bytes:
+def _content(source: Source, tables, how: Csv) -> bytes:
     """Return rows as a file of the format that they came from, with all that it says of them."""
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -91,27 +90,6 @@ def _content(source: Source, tables, how: reading.Csv) -> bytes:
     else:
         parquet.write_table(table.unify_dictionaries(), sink)
     return sink.getvalue()
-
-
-def prepared(
-    file: str,
-    target: str,
-    model: str,
-    missing: Sequence[str],
-    csv: reading.Csv,
-    roles: Mapping[str, reading.Values],
-    seed: int,
-    batched: bool = False,
-):
-    """Return a table as it was read, the columns and classes to learn from, and of large files their sample, or None.
-
-    ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
-    """
-    drawn = sample(file, target, missing, csv, seed) if outgrows(file) else None
-    content = drawn.content if drawn else reading.content(file, csv)
-    given = {role: values or () for role, values in roles.items()}
-    read, own = cleaned(file, target, model, given, missing, content, **csv.options())
-    return (replace(read, notes=(drawn.note(batched), *read.notes)) if drawn else read), own, drawn
 
 
 @dataclass(frozen=True)
@@ -151,7 +129,7 @@ class Sample:
         return found / found.sum()
 
 
-def sample(file: str, target: str, missing: Sequence[str], csv: reading.Csv, seed: int) -> Sample:
+def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) -> Sample:
     """Draw a sample of rows from all files in one pass, in memory that does not grow with them.
 
     Each class has its share of the rows, and some rows at least. Every row has a random number, and those of the
@@ -206,12 +184,7 @@ def _fewest(pool, most):
 
 
 def batches(
-    file: str,
-    estimator,
-    others: Sequence[str],
-    missing: Sequence[str],
-    csv: reading.Csv,
-    work: Callable[[Any, Any], Any],
+    file: str, estimator, others: Sequence[str], missing: Sequence[str], csv: Csv, work: Callable[[Any, Any], Any]
 ):
     """Yield ``work(X, frame)`` for all rows of large files in order: the columns of the fit, and others beside them."""
     schema = estimator.schema_
@@ -256,7 +229,7 @@ class Cleaned(Source):
         X,
         dates,
         missing: Sequence[str],
-        csv: reading.Csv,
+        csv: Csv,
         finish: Callable[[Any], Any] = lambda X: X,
     ):
         self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X

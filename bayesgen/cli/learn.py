@@ -58,7 +58,7 @@ def fit(
         reading.keep_inputs(output, *folders.paths(file))
         csv, spelled = reading.Csv(sep, decimal, thousands, limits), reading.split(missing)
         batched = model != "averaged"
-        read, prepared, sample = folders.prepared(file, target, model, spelled, csv, roles, seed, batched)
+        read, prepared, sample = reading.prepared(file, target, model, spelled, csv, roles, seed, batched)
         with said(out):
             warnings.filterwarnings("ignore", ".*as if copied from y")  # the account of the table tells it
             if sample is None:

@@ -2,48 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from bayesgen.cli.csv_format import Csv
 from bayesgen.tables.cleaning import split
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
-
-
-class Csv(NamedTuple):
-    """Format of a CSV file: the separator of its columns, and how its numbers are written."""
-
-    sep: str = ","
-    decimal: str = "."
-    thousands: str = ""
-    limits: bool | Sequence[str] = False
-
-    def options(self) -> dict[str, Any]:
-        """Return the arguments of the reader of files."""
-        return self._asdict() | {"sep": self._separator}
-
-    def source(self, file: str, missing: Sequence[str] = (), limits: Collection[str] = ()):
-        """Return the source of batches for a file, folder or pattern; ``limits`` are columns in which they are read."""
-        from bayesgen.tables.sources import source_of
-
-        return source_of(file, missing, self._separator, self.numerals(), limits)
-
-    def limits_among(self, used: Collection[str]) -> list[str]:
-        """Return the columns in which limits are read: where columns that are used tell them, or in all of these."""
-        from bayesgen.tables.files import limited
-
-        return [*limited(used), *(used if self.limits else ())]
-
-    def numerals(self):
-        """Return the way in which numbers are written, limits aside."""
-        from bayesgen.tables.numerals import Numerals
-
-        return Numerals(self.decimal, self.thousands)
-
-    @property
-    def _separator(self) -> str:
-        return {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)
 
 
 def inference(name: str):
@@ -96,6 +62,30 @@ def content(file: str, csv: Csv) -> bytes | None:
     from bayesgen.cli import folders
 
     return sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv)
+
+
+def prepared(
+    file: str,
+    target: str,
+    model: str,
+    missing: Sequence[str],
+    csv: Csv,
+    roles: Mapping[str, Values],
+    seed: int,
+    batched: bool = False,
+):
+    """Return a table as it was read, the columns and classes to learn from, and of large files their sample, or None.
+
+    ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
+    """
+    from bayesgen.cli import folders
+    from bayesgen.tables.account import cleaned
+
+    drawn = folders.sample(file, target, missing, csv, seed) if folders.outgrows(file) else None
+    instead = drawn.content if drawn else content(file, csv)
+    given = {role: values or () for role, values in roles.items()}
+    read, own = cleaned(file, target, model, given, missing, instead, **csv.options())
+    return (replace(read, notes=(drawn.note(batched), *read.notes)) if drawn else read), own, drawn
 
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):

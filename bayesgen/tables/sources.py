@@ -66,9 +66,7 @@ class CsvFiles(Source):
         fields = self._files[0].names
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
-        self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(
-            self._told.values(), "f"
-        )  # as far as they are known
+        self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
         plain = replace(how or Numerals(), limits=False)
         self._how = {name: replace(plain, limits=name in self._told.values()) for name in fields}
 
