@@ -4,8 +4,9 @@ Trees see numbers and categories as the columns of one matrix: the numbers, then
 or 1, one of more levels as an indicator of each level. A missing entry stays missing: each node says which way it goes.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
 _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a rounded value may lie: units move no row
-_CELLS = 1 << 19  # pairs of a row and a tree that walk at a time
+_CELLS = 1 << 16  # pairs of a row and a tree that walk at a time, in the cache with their nodes
+_TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which costs as much as a step
 
 
 def together(x, c, levels) -> np.ndarray:
@@ -138,28 +140,55 @@ class Trees(Record):
     @property
     def nbytes(self) -> int:
         """Size of the arrays."""
-        return sum(value.nbytes for value in vars(self).values())
+        return sum(getattr(self, field.name).nbytes for field in fields(self))
+
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
+
+    @functools.cached_property
+    def _steps(self) -> tuple[np.ndarray, ...]:
+        """Columns, thresholds and children of nodes and leaves, (N + L,), (N + L,), (2N + 2L,), and roots, (T,).
+
+        Leaf l is node N + l, and leads to itself. A gap is never above a threshold, so it goes left: a node that sends
+        gaps right has left and right changed over, and looks at the column with its sign changed. Place 2j is column j,
+        and 2j + 1 the same with its sign changed.
+        """
+        nodes, leaves = len(self.column), len(self.leaf)
+        turned, leaf = self.gap == 1, np.arange(nodes, nodes + leaves)
+        threshold = np.where(turned, np.nextafter(-self.threshold, -np.inf), self.threshold)  # x <= t is -x > its next
+        child = np.where(turned[:, None], self.child[:, ::-1], self.child).ravel()
+        return (
+            np.concatenate([2 * self.column + turned, np.zeros(leaves, int)]).astype(np.intp),
+            np.concatenate([threshold, np.full(leaves, np.inf)]),
+            np.concatenate([np.where(child < 0, nodes - 1 - child, child), leaf.repeat(2)]).astype(np.intp),
+            np.where(self.root < 0, nodes - 1 - self.root, self.root).astype(np.intp),
+        )
 
     def leaves(self, z) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield pieces of rows (n, P), each with the leaves (m, T) that its rows reach in all trees."""
-        count, child = len(self.root), self.child.ravel()
+        column, threshold, child, root = self._steps
+        count, nodes = len(root), len(self.column)
+        take = functools.partial(np.take, mode="clip")  # no place is beyond the end, and none need be looked for
         for part in pieces(len(z), count, _CELLS):
-            own = np.ascontiguousarray(z[part])
-            flat, wide = own.ravel(), own.shape[1]
-            place = np.tile(self.root, len(own))
-            start = np.repeat(np.arange(len(own)) * wide, count)
-            walking = np.flatnonzero(place >= 0)
-            node, start = place[walking], start[walking]
+            both = np.stack([z[part], -z[part]], axis=2)
+            flat, place = both.ravel(), np.tile(root, len(both))
+            walking = np.flatnonzero(place < nodes)
+            node, start = place[walking], walking // count * both[0].size
             while len(walking):
-                value = flat[start + self.column[node]]
-                right = value > self.threshold[node]
-                gone = np.flatnonzero(np.isnan(value))
-                right[gone] = self.gap[node[gone]]
-                node = child[2 * node + right]
-                on = node >= 0
-                place[walking[~on]] = node[~on]
+                at, value, limit = np.empty_like(node), np.empty(len(node)), np.empty(len(node))
+                right = np.empty(len(node), bool)
+                for _ in range(_TOGETHER):
+                    take(column, node, out=at)
+                    at += start
+                    np.greater(take(flat, at, out=value), take(threshold, node, out=limit), out=right)
+                    node += node
+                    node += right
+                    take(child, node, out=at)
+                    node, at = at, node
+                place[walking] = node
+                on = np.flatnonzero(node < nodes)
                 walking, node, start = walking[on], node[on], start[on]
-            yield part, (-1 - place).reshape(-1, count)
+            yield part, (place - nodes).reshape(-1, count)
 
     def claims(self, columns: int, values: int) -> Iterator[tuple[str, Any, Any]]:
         """Yield the conditions of trees of so many columns and values; see `bayesgen.averaging.member.Together`."""
