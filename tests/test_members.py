@@ -1,5 +1,7 @@
 """Members that the user chooses, and classifiers of the user's among them: pools, settings, folds, failures, files."""
 
+from contextlib import contextmanager
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import bayesgen as bg
 from bayesgen import AveragedClassifier, inspection
+from bayesgen.averaging import learning, softmax
+from bayesgen.estimators import averaged, progress
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["a", "b", "c"])[Y]
@@ -118,6 +122,63 @@ def test_a_member_gets_the_rows_as_they_are_given(told):
     told.given.clear()
     classifier.predict_proba(frame[::-1])
     pd.testing.assert_frame_equal(told.given[-1][0], frame[::-1].reset_index(drop=True))
+
+
+def test_folds_of_the_users_members_are_fitted_side_by_side():
+    line = ("line", LogisticRegression(max_iter=500))
+    alone, both = (AveragedClassifier(members=["gaussian", line], n_jobs=n).fit(X[FIT], NAMES[FIT]) for n in (None, 2))
+    np.testing.assert_array_equal(both.predict_proba(X), alone.predict_proba(X))
+    for wrong in (0, 1.5, "all"):
+        with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
+            AveragedClassifier(n_jobs=wrong).fit(X[FIT], NAMES[FIT])
+
+
+@pytest.mark.parametrize(("shown", "seen"), [(True, True), (False, False), (None, False)])
+def test_a_bar_names_the_stages_of_a_fit_that_takes_its_time(shown, seen, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    AveragedClassifier(members=["gaussian", "softmax"], progress=shown).fit(X[FIT], NAMES[FIT])
+    err = capsys.readouterr().err
+    assert ("averaging" in err) == seen and not capsys.readouterr().out
+    with pytest.raises(TypeError, match="progress must be True or False"):
+        AveragedClassifier(progress="yes").fit(X[FIT], NAMES[FIT])
+
+
+def test_every_stage_is_named_once(monkeypatch):
+    told = []
+
+    @contextmanager
+    def stages(what, shown):
+        yield lambda *stage: told.append(stage)
+
+    monkeypatch.setattr(averaged, "stages", stages)
+    AveragedClassifier(members=["gaussian", "category", "softmax", "forest"]).fit(X[FIT], NAMES[FIT])
+    done, total, text = zip(*told, strict=True)
+    assert [*done] == [*range(len(told))] and {*total} == {len(told)}
+    assert (
+        text[0] == "sums of all rows"
+        and text[1] == "fold 1 of 10"
+        and text[-2:] == ("members 'forest'", "exponents and weights")
+    )
+
+
+def test_the_summary_says_how_many_rows_a_member_learned_from(monkeypatch):
+    monkeypatch.setattr(learning, "_LEARN", 60)
+    monkeypatch.setattr(softmax, "_CELLS", 15 * 80)
+    rows, labels = np.vstack([X, X[:50]]), np.append(Y, Y[:50])
+    classifier = AveragedClassifier(members=["gaussian", "softmax", "forest"]).fit(rows, labels)
+    table = classifier.summary().groupby("kind")["rows"].agg(["min", "max"])
+    distinct = len(np.unique(np.column_stack([X, Y]), axis=0))
+    assert table.loc["forest"].tolist() == [distinct, distinct] and classifier.scores_["repeats"] == 1 - distinct / 200
+    assert table.loc["generative"].tolist() == [60, 60] and 80 <= table.loc["softmax", "min"] < distinct
+
+
+def test_copies_of_rows_are_warned_of_where_chance_makes_few():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+    with pytest.warns(UserWarning, match=r"67% of the rows repeat another row.*drop them.*groups="):
+        AveragedClassifier(members=["gaussian"]).fit(np.tile(x + 2 * y[:, None], (3, 1)), np.tile(y, 3))
+    levels = pd.DataFrame({"a": pd.Categorical(rng.integers(3, size=180)), "b": rng.integers(3, size=180) + 0.0})
+    assert AveragedClassifier(members=["gaussian", "category"]).fit(levels, levels["b"] > 0).scores_["repeats"] > 0.9
 
 
 def test_identical_rows_are_left_out_together(told):

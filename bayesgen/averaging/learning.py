@@ -12,7 +12,7 @@ are sums over all rows. If leaving out all rows takes too long, exponents and we
 rows left out, each class weighted back to its part.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,6 +136,8 @@ def fit_average(
     leaves: Leaves | None = None,
     concentration,
     seed: int,
+    jobs: int | None = None,
+    stage: Callable[[int, int, str], None] = lambda done, total, text: None,
 ):
     """Learn an average.
 
@@ -157,6 +159,10 @@ def fit_average(
         Seed of folds, samples and starts.
     leaves : Leaves, optional
         Leaves of the columns ``data.e``, with the statistics of all rows.
+    jobs : int, optional
+        Classifiers of the user's that are fitted side by side.
+    stage : callable, optional
+        Called as ``stage(done, total, text)`` before each stage of the work.
 
     Returns
     -------
@@ -174,13 +180,20 @@ def fit_average(
     groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
     split = _split(data, sample, places, groups, 0.0 if leaves is None else leaves.seconds(), rng)
     whole = Training(sample, data, bend, split.seeds[-1])
+    apart = [family for family in groups if not family.subtracts]
+    folds = list(split.folds()) if any(family.subtracts and family.folds for family in groups) else []
+    stages = ["sums of all rows", *(f"fold {j} of {len(folds)}" for j, _ in enumerate(folds, 1))]
+    stages += [*(f"members {families.name_of(family)!r}" for family in apart), "exponents and weights"]
+    tell = (stage(done, len(stages), text) for done, text in enumerate(stages))
+    next(tell)
     fitted = {family: family.fit(own, whole) for family, own in groups.items() if family.subtracts}
     density = {
         family: [np.empty((len(p.members), len(split.held), data.classes)) for p in own]
         for family, own in fitted.items()
     }
     by_fold = [family for family in fitted if family.folds]
-    for here, rest, own_seed in split.folds() if by_fold else ():
+    for here, rest, own_seed in folds:
+        next(tell)
         training = whole.on(rest, own_seed)
         for family in by_fold:
             again = family.fit(groups[family], training) if len(rest) < len(sample) else fitted[family]
@@ -188,16 +201,26 @@ def fit_average(
     for family in fitted:
         if not family.folds:
             _leave_out(split.held, np.ones(len(split.held), bool), fitted[family], density[family])
+    repeats = None if which is None else 1 - len(sample) / max(len(which), 1)
     learned, which, out, fold = _learned(split, which, rng)
+    if repeats is None:
+        repeats = 1 - len(learned) / (which >= 0).sum()
     given = None if given is None else replace(given, which=which).rows(np.arange(len(learned)))
     bends = whole.bends if learned is sample else {}
-    training = Training(learned, learned, bend, split.seeds[-1], given, bends)
-    for family in groups:
-        if not family.subtracts:
-            fitted[family], density[family] = family.fit_and_leave_out(groups[family], training, out, fold)
+    training = Training(learned, learned, bend, split.seeds[-1], given, bends, jobs=jobs)
+    count = dict.fromkeys(groups, len(sample))
+    for family in apart:
+        next(tell)
+        some, places = training.at_most(family.most(learned), out)
+        count[family] = len(some.rows)
+        fitted[family], density[family] = family.fit_and_leave_out(groups[family], some, places, fold)
+    next(tell)
     parts = [part for family in groups for part in fitted[family]]
     every = [own for family in groups for own in density[family]]
-    return _weigh(split, parts, every, leaves, concentration, method)
+    result, scores = _weigh(split, parts, every, leaves, concentration, method)
+    own = [count[family] for family in apart for part in fitted[family] for _ in part.members]
+    learned_from = np.array([len(sample)] * (len(result.members) - len(own)) + own)
+    return result, scores | {"learned": learned_from, "repeats": float(repeats)}
 
 
 def _sample(data: Rows, rng):

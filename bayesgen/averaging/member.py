@@ -1,8 +1,9 @@
 """The contract of members of an average: a member is a value, a family is a class of members in a file of its own."""
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -71,6 +72,18 @@ class Member(Record, abc.ABC):
         """Fit the proposed tuples of members."""
 
     @classmethod
+    def fit_each(
+        cls, groups: Sequence[tuple[Self, ...]], trainings: Iterable[Training]
+    ) -> "Iterable[Sequence[Together]]":
+        """Yield what `fit` makes of each of several trainings."""
+        return (cls.fit(groups, training) for training in trainings)
+
+    @classmethod
+    def most(cls, rows: Rows) -> int:
+        """Return the number of distinct rows that members which do not subtract learn from at most."""
+        return len(rows)
+
+    @classmethod
     def fit_and_leave_out(
         cls, groups: Sequence[tuple[Self, ...]], training: Training, out, fold
     ) -> "tuple[Sequence[Together], list[np.ndarray]]":
@@ -87,14 +100,14 @@ class Member(Record, abc.ABC):
         fold : int array, shape (n,)
             The fold of each.
         """
-        fitted, left = cls.fit(groups, training), training.rows.take(out)
+        folds = [here for here in (fold == j for j in np.unique(fold)) if not here.all()]
+        every = iter(cls.fit_each(groups, chain([training], (training.without(out[here]) for here in folds))))
+        fitted, left = next(every), training.rows.take(out)
         density = [np.zeros((len(part.members), len(out), left.classes)) for part in fitted]
-        for j in np.unique(fold):
-            here = fold == j
-            if not here.all():
-                some = left.take(here)
-                for own, part in zip(density, cls.fit(groups, training.without(out[here])), strict=True):
-                    own[:, here] = part.log_density(some.x, some.c, np.arange(len(part.members)))
+        for here, parts in zip(folds, every, strict=True):
+            some = left.take(here)
+            for own, part in zip(density, parts, strict=True):
+                own[:, here] = part.log_density(some.x, some.c, np.arange(len(part.members)))
         return fitted, density
 
     @classmethod

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.averaging.given import Given, Shape
 from bayesgen.averaging.member import Member, Together
-from bayesgen.averaging.rows import log_frequencies, without_entries
+from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
 from bayesgen.core.errors import warn
 
 _FOLDS = 5
@@ -52,7 +53,16 @@ class OutsideMember(Member):
     @classmethod
     def fit(cls, groups, training):
         """Fit each to the rows as they were given."""
-        return [OutsideMembers.of(member, training) for (member,) in groups]
+        return [OutsideMembers.of(member, training.rows, training.given, training.seed) for (member,) in groups]
+
+    @classmethod
+    def fit_each(cls, groups, trainings):
+        """Fit the one member to several trainings, side by side where the user asks for it."""
+        ((member,),), every = groups, list(trainings)
+        fits = Parallel(n_jobs=every[0].jobs)(
+            delayed(OutsideMembers.of)(member, own.rows, own.given, own.seed) for own in every
+        )
+        return [[part] for part in fits]
 
     @classmethod
     def fit_and_leave_out(cls, groups, training, out, fold):
@@ -106,20 +116,19 @@ class OutsideMembers(Together):
     rows: int
 
     @classmethod
-    def of(cls, member: OutsideMember, training) -> "OutsideMembers":
-        """Fit a clone of the member."""
-        given: Given = training.given
+    def of(cls, member: OutsideMember, rows: Rows, given: Given, seed: int) -> "OutsideMembers":
+        """Fit a clone of the member to rows as they were given."""
         estimator: Any = clone(member.estimator)
         for key, value in estimator.get_params().items():
             if value is None and key.split("__")[-1] == "random_state":
-                estimator.set_params(**{key: int(training.seed) % (1 << 31)})
+                estimator.set_params(**{key: int(seed) % (1 << 31)})
         weighs = given.weight is not None and _weighs(estimator)
         estimator.fit(given.table.native, given.labels, **({"sample_weight": given.weight} if weighs else {}))
         code = {label: k for k, label in enumerate(given.classes.tolist())}
         place = np.array([code[label] for label in np.asarray(estimator.classes_).tolist()])
         codes = [code[label] for label in given.labels.tolist()]
         log_prior = log_frequencies(codes, given.weight if weighs else None, len(code))
-        rows, shape = training.rows, given.shape()
+        shape = given.shape()
         gap = np.full((1, rows.x.shape[1]), np.nan), np.full((1, rows.c.shape[1]), -1)
         try:
             estimator.predict_proba(shape.rebuilt(*gap))

@@ -65,12 +65,11 @@ class SoftmaxMember(Member):
         return [LogisticMembers.of(group, training) for group in groups]
 
     @classmethod
-    def fit_and_leave_out(cls, groups, training, out, fold):
-        """Learn from all rows, or from a sample where rows times coefficients are too many."""
-        rows = training.rows
+    def most(cls, rows):
+        """Return how many rows times their coefficients are not too many."""
         columns = rows.x.shape[1] + sum(rows.levels)
         width = rows.classes * (1 + (min(columns, len(rows)) if columns > WIDE else columns))
-        return super().fit_and_leave_out(groups, *training.at_most(_CELLS // width, out), fold)
+        return _CELLS // width
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,8 @@ class Training:
         Bends that were learned from these rows, or some of them, by their places: families share folds.
     places : tuple of bytes
         The places of the rows to learn from among all; () for all of them.
+    jobs : int, optional
+        Classifiers of the user's that are fitted side by side, as joblib counts them; default one.
     """
 
     rows: Rows
@@ -82,6 +84,7 @@ class Training:
     given: Given | None = None
     bends: dict[tuple[bytes, ...], Warp] = field(default_factory=dict)
     places: tuple[bytes, ...] = ()
+    jobs: int | None = None
 
     def on(self, places, seed: int) -> "Training":
         """Return the training that learns from some rows, and sums all."""

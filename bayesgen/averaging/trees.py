@@ -155,7 +155,9 @@ class Trees(Record):
         """
         nodes, leaves = len(self.column), len(self.leaf)
         turned, leaf = self.gap == 1, np.arange(nodes, nodes + leaves)
-        threshold = np.where(turned, np.nextafter(-self.threshold, -np.inf), self.threshold)  # x <= t is -x > its next
+        with np.errstate(over="ignore"):  # beyond the largest number is minus infinity, as it should be
+            next_below = np.nextafter(-self.threshold, -np.inf)
+        threshold = np.where(turned, next_below, self.threshold)  # x <= t is -x > the next below -t
         child = np.where(turned[:, None], self.child[:, ::-1], self.child).ravel()
         return (
             np.concatenate([2 * self.column + turned, np.zeros(leaves, int)]).astype(np.intp),

@@ -108,7 +108,7 @@ def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
 
 
 def _averaged(parts: _Parts, seed) -> Candidate:
-    return Candidate(AveragedClassifier(random_state=seed), parts.frame())
+    return Candidate(AveragedClassifier(random_state=seed, progress=False), parts.frame())
 
 
 def _logistic(parts: _Parts, seed) -> Candidate:

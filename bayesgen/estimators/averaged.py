@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator
 from bayesgen.estimators.generative_settings import warn_of_constant_columns
 from bayesgen.estimators.naive_bayes import leaf_of
+from bayesgen.estimators.progress import stages
 from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_posteriors, members, refuse_far
 from bayesgen.inspection.explain import explain
 from bayesgen.models import DirichletCategorical, NaiveBayes
@@ -31,6 +33,8 @@ from bayesgen.tables.groups import group_codes, warn_of_names, warn_of_undivided
 from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels
 from bayesgen.tables.schema import Schema
 
+_REPEATS = 0.5  # share of repeats to warn of
+_VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by chance
 _METHODS = ("stacking", "loo", "evidence")
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
@@ -114,6 +118,12 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Source of randomness of the forest, of samples of many rows, and of draws; folds are always the same. The same
         rows in any order, with their columns in any order and their classes under any names, give the same fit under
         the same int (beyond 5,000 rows the order of the rows counts).
+    n_jobs : int, optional
+        Number of processes in which classifiers of your own are fitted to the folds and to all rows; -1 takes all
+        cores, and by default there is one.
+    progress : bool, optional
+        Whether to show a bar when the fit takes more than two seconds; by default where the standard error is a
+        terminal.
 
     Attributes
     ----------
@@ -133,7 +143,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     scores_ : dict
         Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under ``exponents_`` and
         ``weights_``, which follow these scores; "nested", under exponents and weights chosen by other rows, before the
-        class prior gets more; "base_rate", of the class prior. "rows" is the number of rows left out.
+        class prior gets more; "base_rate", of the class prior. "rows" is the number of rows left out, "learned" (M,)
+        the number of distinct rows that each member learned from, and "repeats" the share of rows that repeat another.
 
     Notes
     -----
@@ -150,8 +161,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     Boosted trees take at most 2,000 columns. A table that memory does not hold is refused before anything is learned.
 
     There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
-    from sums of earlier rows. There is no ``n_jobs``: a fit takes a few seconds, much of it in small array operations
-    that hold Python's lock; `joblib` or scikit-learn can run several fits side by side.
+    from sums of earlier rows. The package's own members are fitted in one process: much of that is small array
+    operations that hold Python's lock; `joblib` or scikit-learn can run several fits side by side.
 
     Examples
     --------
@@ -185,6 +196,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         unseen="missing",
         features="auto",
         random_state=0,
+        n_jobs=None,
+        progress=None,
     ):
         self.weights = weights
         self.members = members
@@ -194,6 +207,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         self.unseen = unseen
         self.features = features
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
 
     if not TYPE_CHECKING:  # type checkers would accept any attribute
 
@@ -226,6 +241,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
         check_flag("bend", self.bend)
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {self.n_jobs!r}")
+        if self.progress is not None:
+            check_flag("progress", self.progress)
         families.chosen(self.members, self.get_params(deep=False))
         with self._whole():
             table, y = self._table(X, reset=True), class_labels(y)
@@ -256,7 +275,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                     f"with leaves ({listed(leaves.names)}): give either these members, or features"
                 )
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # values too far out, which `fit_average` refuses
+                far = np.errstate(over="ignore", invalid="ignore")  # values too far out, which `fit_average` refuses
+                with far, stages("averaging", self.progress) as stage:
                     self.average_, self.scores_ = fit_average(
                         rows,
                         method=self.weights,
@@ -266,12 +286,15 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                         concentration=concentration,
                         seed=int(generator(self.random_state).integers(1 << 31)),
                         leaves=leaves,
+                        jobs=self.n_jobs,
+                        stage=stage,
                     )
             except (np.linalg.LinAlgError, DataError):
                 columns.refuse_far(self.schema_, blocks)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
         self._warn()
+        self._warn_of_repeats(rows)
         if group is None:
             names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)
             warn_of_names(names, (*rows.x.T, *rows.c.T), codes)
@@ -314,6 +337,15 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             warn(
                 "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
                 "the class, or there are too few rows to tell"
+            )
+
+    def _warn_of_repeats(self, rows: Rows):
+        share = self.scores_["repeats"]
+        if share > _REPEATS and any(len(np.unique(column)) > _VALUES for column in rows.x.T):
+            warn(
+                f"{share:.0%} of the rows repeat another row, class and all. Members that leave out one row keep its "
+                "copies, which tell its class. If they are copies of one measurement, drop them; if they belong "
+                "together, give groups="
             )
 
     def _concentration(self):
@@ -427,8 +459,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
             "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
             categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
-            "exponent", "weight", "share", the weight of all members of its family, and "log score", the mean over
-            rows left out.
+            "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
+            trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
+            all members of its family, and "log score", the mean over rows left out.
         """
         check_is_fitted(self)
         return members(self)

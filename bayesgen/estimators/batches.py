@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesgen.estimators.progress import bar
 from bayesgen.estimators.resuming import Checkpoint
-from bayesgen.estimators.workers import added, bar, in_order
+from bayesgen.estimators.workers import added, in_order
 from bayesgen.tables.batches import DaskParts, Job, Source, located
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.rows import RowSchema

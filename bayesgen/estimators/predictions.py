@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.workers import bar, in_order
+from bayesgen.estimators.progress import bar
+from bayesgen.estimators.workers import in_order
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, located
 from bayesgen.tables.files import PARQUET

@@ -1,6 +1,5 @@
 """Passes over data larger than memory: all cores read and process batches, and results are summed in order."""
 
-import contextlib
 import operator
 import os
 from collections import deque
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from bayesgen.estimators.progress import bar
 from bayesgen.numerics.checks import check_count
 from bayesgen.tables.batches import DaskParts, Job, Source, located
 
@@ -56,26 +56,3 @@ def total_of(source: Source, work, add, needed=None, progress=None, workers=None
 def added(a, b, add=operator.add):
     """Add two values, either of which may be None for nothing."""
     return b if a is None else a if b is None else add(a, b)
-
-
-@contextlib.contextmanager
-def bar(what: str, total: int | None, shown: bool | None):
-    """Show a progress bar with rows per second on the standard error; yield the function that advances it by rows."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, force_terminal=shown)
-    if not console.is_terminal:
-        yield lambda rows: None
-        return
-
-    class Rate(ProgressColumn):
-        def render(self, task):
-            from rich.text import Text
-
-            return Text(f"{task.speed or 0:,.0f} rows/s")
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda rows: progress.advance(task, rows)

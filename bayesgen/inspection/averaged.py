@@ -198,8 +198,9 @@ def members(classifier):
     DataFrame
         Columns "kind" (generative, softmax, screened, coded, forest, boosted, base rate), "components", "covariance",
         "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "columns" (of a screened or coded
-        member), "leaves" (of a boosted tree), "exponent", "weight", "share", the weight of all members of its family,
-        and "log score", the mean over rows left out.
+        member), "leaves" (of a boosted tree), "rows" (distinct rows that it learned from what is no sum, such as bends,
+        components, coefficients and trees), "exponent", "weight", "share", the weight of all members of its family, and
+        "log score", the mean over rows left out.
 
     Examples
     --------
@@ -216,6 +217,7 @@ def members(classifier):
     frame = pd.DataFrame([member.settings() for member in classifier.members_])
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
+    frame["rows"] = classifier.scores_.get("learned", np.nan)  # a file of 0.2.0 does not say
     frame["exponent"], frame["weight"] = classifier.exponents_, classifier.weights_
     family = pd.Series([member.family for member in classifier.members_])
     frame["share"] = frame["weight"].groupby(family).transform("sum")
