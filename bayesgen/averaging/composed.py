@@ -40,7 +40,7 @@ class ComposedMember(Member):
     softmax: SoftmaxMember | None
 
     @classmethod
-    def most(cls, rows):
+    def most_rows(cls, rows):
         """Return some thousand: more would hardly change what is made of the table."""
         return _LEARN
 

@@ -211,7 +211,7 @@ def fit_average(
     count = dict.fromkeys(groups, len(sample))
     for family in apart:
         next(tell)
-        some, places = training.at_most(family.most(learned), out)
+        some, places = training.at_most(family.most_rows(learned), out)
         count[family] = len(some.rows)
         fitted[family], density[family] = family.fit_and_leave_out(groups[family], some, places, fold)
     next(tell)

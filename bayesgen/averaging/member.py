@@ -79,7 +79,7 @@ class Member(Record, abc.ABC):
         return (cls.fit(groups, training) for training in trainings)
 
     @classmethod
-    def most(cls, rows: Rows) -> int:
+    def most_rows(cls, rows: Rows) -> int:
         """Return the number of distinct rows that members which do not subtract learn from at most."""
         return len(rows)
 

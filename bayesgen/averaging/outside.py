@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from bayesgen.averaging.given import Given, Shape
+from bayesgen.averaging.given import Shape
 from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
 from bayesgen.core.errors import warn
@@ -59,7 +59,7 @@ class OutsideMember(Member):
     def fit_each(cls, groups, trainings):
         """Fit the one member to several trainings, side by side where the user asks for it."""
         ((member,),), every = groups, list(trainings)
-        fits = Parallel(n_jobs=every[0].jobs)(
+        fits: Any = Parallel(n_jobs=every[0].jobs)(
             delayed(OutsideMembers.of)(member, own.rows, own.given, own.seed) for own in every
         )
         return [[part] for part in fits]
@@ -116,7 +116,7 @@ class OutsideMembers(Together):
     rows: int
 
     @classmethod
-    def of(cls, member: OutsideMember, rows: Rows, given: Given, seed: int) -> "OutsideMembers":
+    def of(cls, member: OutsideMember, rows: Rows, given: Any, seed: int) -> "OutsideMembers":
         """Fit a clone of the member to rows as they were given."""
         estimator: Any = clone(member.estimator)
         for key, value in estimator.get_params().items():

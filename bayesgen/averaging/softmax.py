@@ -65,7 +65,7 @@ class SoftmaxMember(Member):
         return [LogisticMembers.of(group, training) for group in groups]
 
     @classmethod
-    def most(cls, rows):
+    def most_rows(cls, rows):
         """Return how many rows times their coefficients are not too many."""
         columns = rows.x.shape[1] + sum(rows.levels)
         width = rows.classes * (1 + (min(columns, len(rows)) if columns > WIDE else columns))

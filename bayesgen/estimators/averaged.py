@@ -286,7 +286,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                         concentration=concentration,
                         seed=int(generator(self.random_state).integers(1 << 31)),
                         leaves=leaves,
-                        jobs=self.n_jobs,
+                        jobs=None if self.n_jobs is None else int(self.n_jobs),
                         stage=stage,
                     )
             except (np.linalg.LinAlgError, DataError):
