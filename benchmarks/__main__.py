@@ -27,6 +27,7 @@ NAMES = (
     "naming",
     "groups",
     "wide",
+    "posteriordb",
 )
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 
@@ -62,7 +63,7 @@ def main() -> None:
     for name in arguments.names or NAMES:
         print(name, flush=True)
         tables = importlib.import_module(f"benchmarks.{name}").run(arguments.quick)
-        if not arguments.quick:
+        if tables and not arguments.quick:
             write(name, "\n".join(table.markdown() for table in tables))
 
 
