@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,28 +13,28 @@ from bayesgen.averaging import columns, draws, families
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.learning import fit_average
-from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
-from bayesgen.core.errors import DataError, listed, warn
+from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
+from bayesgen.estimators.averaged_settings import (
+    check_settings,
+    concentration_of,
+    known_priors,
+    learn_leaves,
+    warn_of_fit,
+)
 from bayesgen.estimators.base import Estimator
-from bayesgen.estimators.generative_settings import warn_of_constant_columns
-from bayesgen.estimators.naive_bayes import leaf_of
 from bayesgen.estimators.progress import stages
 from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_posteriors, members, refuse_far
 from bayesgen.inspection.explain import explain
-from bayesgen.models import DirichletCategorical, NaiveBayes
-from bayesgen.numerics.checks import check_count, check_flag
+from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
-from bayesgen.tables.groups import group_codes, warn_of_names, warn_of_undivided
+from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels
 from bayesgen.tables.schema import Schema
 
-_REPEATS = 0.5  # share of repeats to warn of
-_VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by chance
-_METHODS = ("stacking", "loo", "evidence")
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
@@ -45,14 +44,6 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
     "unlabelled": "every row has a label",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
 }
-
-
-def _numbers(value) -> np.ndarray:
-    """Return a setting as an array of floats; NaN, which no check lets pass, where it holds no numbers."""
-    try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
 
 
 @registry.earlier("AveragedClassifier")
@@ -237,21 +228,13 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         -------
         self
         """
-        for name, options in (("weights", _METHODS), ("unseen", ("error", "missing"))):
-            if getattr(self, name) not in options:
-                raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
-        check_flag("bend", self.bend)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {self.n_jobs!r}")
-        if self.progress is not None:
-            check_flag("progress", self.progress)
-        families.chosen(self.members, self.get_params(deep=False))
+        check_settings(self)
         with self._whole():
             table, y = self._table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
             table, y, weight = existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
-            concentration = self._concentration()
+            concentration = concentration_of(self)
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
             self.constant_ = columns.constant(self.schema_, blocks)
@@ -268,7 +251,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 group,
                 columns.entries(self.schema_, blocks),
             )
-            leaves = self._learn_leaves(rows)
+            leaves = learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
                     f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
@@ -293,80 +276,16 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 columns.refuse_far(self.schema_, blocks)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
-        self._warn()
-        self._warn_of_repeats(rows)
-        if group is None:
-            names = columns.numbers(self.schema_, self.constant_) + columns.categories(self.schema_)
-            warn_of_names(names, (*rows.x.T, *rows.c.T), codes)
-        else:
-            warn_of_undivided(self.classes_, codes, group)
+        warn_of_fit(self, rows)
         return self
-
-    def _learn_leaves(self, rows: Rows) -> Leaves | None:
-        """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
-        own = columns.leaves(self.schema_)
-        if rows.e is None:
-            return None
-        model = NaiveBayes(
-            DirichletCategorical(1.0, self.classes_.tolist()),
-            {block.name: leaf_of(block) for block in own},
-            columns={block.name: block.columns for block in own},
-        )
-        single = [block.name for block in own if block.single]
-        leaves = Leaves.of(model, single, rows.e, rows.codes, rows.weight)
-        leaves.settled()  # or raise, before anything is learned
-        warn_of_constant_columns(replace(self.schema_, blocks=own), leaves.statistics)
-        return leaves
 
     @property
     def _leaves(self):
         leaves = self._fitted.leaves
         return {} if leaves is None else leaves.model.leaves
 
-    def _warn(self):
-        if self.constant_:
-            warn(
-                f"columns {listed(self.constant_)} hold one value or none: they are no sign of the class, and left out"
-            )
-        if any(not part.drawn and part.view.filling is not None for part in self.average_.taking("numbers")):
-            warn(
-                "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
-                "means of their class. At prediction they are integrated out"
-            )
-        if len(self.classes_) > 1 and self.scores_["nested"] <= self.scores_["base_rate"]:
-            warn(
-                "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
-                "the class, or there are too few rows to tell"
-            )
-
-    def _warn_of_repeats(self, rows: Rows):
-        share = self.scores_["repeats"]
-        if share > _REPEATS and any(len(np.unique(column)) > _VALUES for column in rows.x.T):
-            warn(
-                f"{share:.0%} of the rows repeat another row, class and all. Members that leave out one row keep its "
-                "copies, which tell its class. If they are copies of one measurement, drop them; if they belong "
-                "together, give groups="
-            )
-
-    def _concentration(self):
-        value = _numbers(self.class_concentration)
-        if value.shape not in ((), self.classes_.shape) or not (value > 0).all():
-            raise ValueError(
-                f"class_concentration must be a number > 0, or one for each of the {len(self.classes_)} classes "
-                f"{listed(self.classes_)}; got {self.class_concentration!r}"
-            )
-        if self.priors is not None:
-            self._known(self.priors)
-        return np.broadcast_to(value, self.classes_.shape).copy()
-
     def _known(self, priors):
-        value = _numbers(priors)
-        if value.shape != self.classes_.shape or not (value >= 0).all() or not np.isclose(value.sum(), 1, atol=1e-6):
-            raise ValueError(
-                f"priors must hold one probability for each of the {len(self.classes_)} classes "
-                f"{listed(self.classes_)}, and sum to 1; got {priors!r}"
-            )
-        return value
+        return known_priors(priors, self.classes_)
 
     def _check_parts(self):
         consistency.check_average(self)
