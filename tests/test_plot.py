@@ -1,7 +1,5 @@
 import io
 import itertools
-import subprocess
-import sys
 import warnings
 
 import matplotlib as mpl
@@ -406,8 +404,3 @@ def test_without_axes_the_current_ones_are_drawn_on():
     figure, (_, second) = plt.subplots(1, 2)
     assert plot.reliability(*simulate()) is second
     plt.close(figure)
-
-
-def test_importing_does_not_load_matplotlib():
-    code = "import sys, bayesgen, bayesgen.plot, bayesgen.cli; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
