@@ -158,11 +158,10 @@ def test_rows_of_any_size_have_their_limit(case):
     rng, width = np.random.default_rng(1), X.shape[1]
     unit = np.median(np.abs(X), 0)
     rows = []
-    for size in SIZES:
-        for sign in (-1, 1):
-            row = X[rng.integers(len(X))].copy()
-            row[rng.integers(width)] = sign * size
-            rows.append(row)
+    for place, size in enumerate(SIZES):
+        row = X[rng.integers(len(X))].copy()
+        row[rng.integers(width)] = (-1) ** place * size
+        rows.append(row)
         with np.errstate(over="ignore"):  # each column so many of its own units away, to the end of float64
             far = np.clip(unit * rng.normal(size=width) * size, -1.7e308, 1.7e308)
         rows += [far, np.where(np.arange(width) == rng.integers(width), np.nan, far)]

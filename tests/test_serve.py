@@ -34,7 +34,7 @@ FEATURES = {"visits": "poisson", "income": "log", "since": "date"}
 BUILT = {
     "naive Bayes": (bg.NaiveBayesClassifier(FEATURES, random_state=0), X),
     "discriminant with gaps": (bg.GaussianDiscriminantClassifier(inference="map", random_state=0), NUMBERS),
-    "averaged": (bg.AveragedClassifier(members="generative", features=FEATURES, random_state=0), X),
+    "averaged": (bg.AveragedClassifier(members=["gaussian", "category"], features=FEATURES, random_state=0), X),
 }
 ROW = {"blood pressure": 151.5, "visits": 4, "income": 900.0, "town": "south", "smoker": True, "since": "2024-02-01"}
 

@@ -210,7 +210,17 @@ def test_laplace_of_a_vague_semi_conjugate_line_agrees_with_nuts():
         assert (np.abs(one[site].mean((0, 1)) - two[site].mean((0, 1))) < 0.2 * two[site].std((0, 1))).all()
 
 
-@pytest.mark.parametrize("case", ["gaussian", "gaussian far away", "known mean", "poisson", "diagonal", "line"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "gaussian",
+        "gaussian far away",
+        "known mean",
+        "poisson",
+        "line",
+        pytest.param("diagonal", marks=pytest.mark.slow),
+    ],
+)
 def test_laplace_starts_where_the_posterior_is(case):
     model, data = CASES[case]
     with warnings.catch_warnings():

@@ -145,7 +145,7 @@ CASES = [
     leaf("skewed", LogNormal(mean=1.0, kappa=1.5, alpha=4.0, beta=2.0), skewed(), slow=NUTS_AGAIN),
     leaf("skewed from 0", LogNormal([1.0, 0.5], 1.5, [4.0, 5.0], 2.0, shift=1.0), skewed(2, shift=1), slow=NUTS_AGAIN),
     leaf("gaussian line", NormalInverseWishart([1.0], 1.5, 8.0, [[12.0]]), normals(1), slow=NUTS_AGAIN),
-    leaf("gaussian plane", NIW2, normals(2)),
+    leaf("gaussian plane", NIW2, normals(2), slow=NUTS_AGAIN),
     leaf("gaussian space", NIW3, normals(3), slow=NUTS_AGAIN),
     leaf("naive Bayes", NaiveBayes(THREE, MIXED), classed(3, **MIXED_ROWS), CLASSIFIER),
     leaf("naive Bayes, known classes", NaiveBayes(KnownCategorical([0.3, 0.7]), {"size": NIG}),
