@@ -147,7 +147,10 @@ class Gaussian:
         return [mean, np.broadcast_to(matrix, (K, 2, 2))[None]]
 
     def log_prior(self, theta):
-        h, (mean, matrix) = self.hyper, (a[0] for a in theta)
+        return np.array([self.log_prior_of(mean, matrix) for mean, matrix in zip(*theta, strict=True)])
+
+    def log_prior_of(self, mean, matrix):
+        h = self.hyper
         value = sum(stats.multivariate_normal.logpdf(mean[k], h["mean"], matrix[k] / h["kappa"]) for k in range(K))
         for k in range(self.owners):
             if self.covariance == "full":
@@ -155,7 +158,7 @@ class Gaussian:
             else:
                 variances = np.diagonal(matrix[k])[: 2 if self.covariance == "diagonal" else 1]
                 value += stats.invgamma.logpdf(variances, h["alpha"], scale=h["beta"]).sum()
-        return np.array([value])
+        return value
 
     def log_rows(self, theta, x):
         mean, matrix = theta
@@ -179,6 +182,7 @@ class Classifier:
     def __init__(self, alpha, *parts):
         self.alpha, self.parts = np.asarray(alpha, float), parts
         self.cuts = np.cumsum([p.columns for p in parts])[:-1]
+        self.drawn = {}  # of the prior, and what was asked of it: rows with and without gaps have most of it in common
 
     def draw(self, rng, m):
         return [rng.dirichlet(self.alpha, m), *(p.draw(rng, m) for p in self.parts)]
@@ -196,14 +200,22 @@ class Classifier:
 
         Prior and likelihood are products over the class probabilities and the parts, so each is averaged by itself.
         """
-        rng, cut = np.random.default_rng(seed), lambda x, j: np.split(np.asarray(x, float), self.cuts)[j]
-        pi = rng.dirichlet(self.alpha, draws)
+        if (seed, draws) not in self.drawn:
+            self.drawn = {(seed, draws): (self.draw(np.random.default_rng(seed), draws), {})}
+        (pi, *thetas), known = self.drawn[seed, draws]
+
+        def log_rows(j, x):
+            x = np.split(np.asarray(x, float), self.cuts)[j]
+            key = j, x.tobytes()
+            if key not in known:
+                known[key] = self.parts[j].log_rows(thetas[j], x)
+            return known[key]
+
         mean, error = _weighted(np.log(pi[:, codes]).sum(1), np.broadcast_to(pi, (len(new), *pi.shape)))
         relative = (error / mean) ** 2
-        for j, part in enumerate(self.parts):
-            theta = part.draw(rng, draws)
-            log_weight = sum(part.log_rows(theta, cut(x, j))[:, t] for x, t in zip(rows, codes, strict=True))
-            own, error = _weighted(log_weight, np.stack([np.exp(part.log_rows(theta, cut(x, j))) for x in new]))
+        for j in range(len(self.parts)):
+            log_weight = sum(log_rows(j, x)[:, t] for x, t in zip(rows, codes, strict=True))
+            own, error = _weighted(log_weight, np.stack([np.exp(log_rows(j, x)) for x in new]))
             mean, relative = mean * own, relative + (error / own) ** 2
         return mean, mean * np.sqrt(relative)
 
@@ -217,20 +229,28 @@ class Classifier:
                 parts = parts[p.size :]
             return theta
 
-        def cost(v):
-            theta = unpack(v)
-            value = self.log_rows(theta, rows, codes)[0]
+        def costs(vectors):
+            classes, *parts = zip(*map(unpack, vectors), strict=True)
+            parts = [[np.concatenate(site) for site in zip(*own, strict=True)] for own in parts]
+            theta = [np.concatenate(classes), *parts]
+            value = self.log_rows(theta, rows, codes)
             if with_prior:
-                value = value + (xlogy(self.alpha - 1, theta[0])).sum()
-                value = value + sum(p.log_prior(t)[0] for p, t in zip(self.parts, theta[1:], strict=True))
+                value = value + (xlogy(self.alpha - 1, theta[0])).sum(-1)
+                value = value + sum(p.log_prior(t) for p, t in zip(self.parts, parts, strict=True))
             return -value
+
+        def cost_and_slope(v):
+            """With its central differences, all at once."""
+            step = 1e-5 * np.eye(len(v))
+            value, *around = costs([v, *(v + step), *(v - step)])
+            return value, np.subtract(*np.split(np.array(around), 2)) / 2e-5
 
         rng, size = np.random.default_rng(1), 1 + sum(p.size for p in self.parts)
         found = []
         for _ in range(starts):
             v = rng.normal(scale=0.3, size=size)
-            v = optimize.minimize(cost, v, method="BFGS", options={"gtol": 1e-9}).x
-            found.append((cost(v), v))
+            v = optimize.minimize(cost_and_slope, v, jac=True, method="BFGS", options={"gtol": 1e-9}).x
+            found.append((costs([v])[0], v))
         best = min(found, key=lambda pair: pair[0])
         return unpack(best[1]), -best[0]
 

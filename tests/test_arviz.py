@@ -41,6 +41,12 @@ def line():
     return regressor, x[::4], y[::4], regressor.to_arviz(x[::4], y[::4])
 
 
+@pytest.fixture(scope="module")
+def softmax():
+    classifier = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X, Y)
+    return classifier, classifier.to_arviz(X, Y)
+
+
 def test_groups_dims_and_labels(lda):
     assert {"posterior", "sample_stats", "log_likelihood", "posterior_predictive", "observed_data", "prior"} <= set(
         lda.children
@@ -101,21 +107,21 @@ def test_only_the_large_groups_that_are_asked_for(make):
 
 
 def test_attributes_and_statistics_of_a_sampler():
-    data = bg.fit(bg.models.BetaBernoulli(1, 1), [1, 0], bg.NUTS(60, 70, 2, keep_warmup=True), seed=0).to_arviz()
-    assert data.posterior.attrs["tuning_steps"] == 70 and data.posterior.attrs["sampling_time"] > 0
+    data = bg.fit(bg.models.BetaBernoulli(1, 1), [1, 0], bg.NUTS(60, 50, 2, keep_warmup=True), seed=0).to_arviz()
+    assert data.posterior.attrs["tuning_steps"] == 50 and data.posterior.attrs["sampling_time"] > 0
     for group in data.children.values():
         assert group.attrs["inference_library"] == "bayesgen"
         assert group.attrs["inference_library_version"] == bg.__version__
     steps = data.sample_stats["n_steps"].values
     np.testing.assert_array_equal(data.sample_stats["tree_depth"], np.log2(steps).astype(int) + 1)
     assert not data.sample_stats["reached_max_tree_depth"].any()
-    assert data.warmup_posterior["probability"].sizes == {"chain": 2, "draw": 70}
+    assert data.warmup_posterior["probability"].sizes == {"chain": 2, "draw": 50}
     assert "diverging" in data.warmup_sample_stats
 
 
 def test_keeping_the_warmup_changes_no_draw():
     model = bg.models.BetaBernoulli(1, 1)
-    kept, plain = (bg.fit(model, [1, 0], bg.NUTS(60, 70, 2, keep_warmup=k), seed=0) for k in (True, False))
+    kept, plain = (bg.fit(model, [1, 0], bg.NUTS(60, 50, 2, keep_warmup=k), seed=0) for k in (True, False))
     assert plain.warmup is None
     np.testing.assert_array_equal(kept.samples["probability"], plain.samples["probability"])
 
@@ -171,8 +177,8 @@ def test_a_regressions_columns_and_prior(line):
     assert data.prior_predictive["y"].sizes["obs"] == len(y) and "coefficients" in data.log_prior
 
 
-def test_logistic_regression_has_a_prior():
-    data = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X, Y).to_arviz(X, Y)
+def test_logistic_regression_has_a_prior(softmax):
+    _, data = softmax
     assert set(data.prior.data_vars) >= {"intercept", "coefficients"}
     assert abs(data.prior_predictive["t"].values.mean() - 1) < 0.1 and len(data.log_prior.data_vars)
 
@@ -229,9 +235,8 @@ def test_laplace_noise_is_drawn_as_laplace():
     assert stats.kstest(errors, stats.laplace(scale=np.sqrt(regressor.variance_ / 2)).cdf).pvalue > 1e-4
 
 
-def test_a_softmax_regressions_likelihood():
-    logistic = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X, Y)
-    data = logistic.to_arviz(X, Y)
+def test_a_softmax_regressions_likelihood(softmax):
+    logistic, data = softmax
     assert set(data.log_likelihood.data_vars) == {"t"}
     draws = data.posterior["coefficients"].values.reshape(-1, 3, 4)
     scores = draws @ X.T + data.posterior["intercept"].values.reshape(-1, 3)[..., None]
@@ -242,9 +247,9 @@ def test_a_softmax_regressions_likelihood():
         logistic.to_arviz(X)
 
 
-def test_discriminative_and_generative_models_compare(lda):
-    logistic = bg.LogisticClassifier(inference=SHORT, random_state=0).fit(X[50:], Y[50:])
-    trees = {"logistic": logistic.to_arviz(X[50:], Y[50:]), "lda": lda}
+def test_discriminative_and_generative_models_compare(softmax):
+    generative = bg.GaussianDiscriminantClassifier(shared=True, random_state=0).fit(X, Y)
+    trees = {"logistic": softmax[1], "lda": generative.to_arviz(X, Y)}
     table = azs.compare({name: bg.inspection.loo_given_x(data) for name, data in trees.items()})
     assert set(table.index) == {"logistic", "lda"} and (table["elpd"] < 0).all()
 

@@ -304,7 +304,7 @@ def test_pipes_and_the_module(tmp_path):
         call = [sys.executable, "-m", "bayesgen", *arguments]
         return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False, input=given)
 
-    assert ask("--version").stdout.decode().strip() == f"bayesgen {bg.__version__}"
+    assert run(command="--version")[1] == f"bayesgen {bg.__version__}"
     content = (tmp_path / "train.csv").read_bytes()
     result = ask("fit", "-", "--target", "t", "--model", "nb", "--output", "m.nc", given=content)
     assert (result.returncode, result.stderr) == (0, b"") and b"the standard input: 60 rows" in result.stdout

@@ -5,8 +5,6 @@ import copy
 import inspect
 import pickle
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,12 +211,6 @@ def test_a_question_is_a_method_or_a_function_not_both():
     names = {name for cls in below(Estimator) for name in dir(cls)}
     assert not names & set(bg.inspection.__all__)
     assert not {name for name in bg.inspection.__all__ if isinstance(getattr(bg.inspection, name), type)}
-
-
-def test_pictures_are_imported_when_first_used():
-    code = "import sys, bayesgen as bg; assert 'bayesgen.plot' not in sys.modules; bg.plot.coin; "
-    code += "assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # -- floors ----------------------------------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ def log_student(z, scale, kappa, dof):
     return level_of(dof, len(z), kappa) - np.linalg.slogdet(scale)[1] / 2 - (dof + len(z)) / 2 * inside
 
 
-def of_numbers(view, member, row):
-    """Log p(x | k) of a row under a member, in the units of the bent columns."""
+def of_numbers(view, member, row, y):
+    """Log p(x | k) of a row under a member, in the units of the bent columns, which are ``y``."""
     model = member.posterior(view.statistics, view.reference)
     mean = (
         model.mean
@@ -52,7 +52,7 @@ def of_numbers(view, member, row):
     diagonal = "diagonal" in member.structure
     nu_of, scale_of = (2 * model.alpha, 2 * model.beta) if diagonal else (model.nu, model.scale)
     kappas, nu_of = (np.broadcast_to(v.T, (*mean.shape[::-1],)).T if diagonal else v for v in (model.kappa, nu_of))
-    seen, y, owner = np.flatnonzero(~np.isnan(row)), bent(view.view.warp, row), view.view.owner
+    seen, owner = np.flatnonzero(~np.isnan(row)), view.view.owner
     groups = np.zeros(len(owner))
     for g in range(len(owner)):
         h = g if len(scale_of) > 1 else 0
@@ -88,7 +88,10 @@ def exact(classifier, row, codes):
     average = classifier.average_
     x = np.array(row, float)[None]
     log_prior, views = average.log_class_prior, average.taking("numbers")
-    numbers = {m: of_numbers(v, m, x[0]) for v, used in used_views(average) for m in used}
+    numbers = {}
+    for view, used in used_views(average):
+        y = bent(view.view.warp, x[0])
+        numbers |= {m: of_numbers(view, m, x[0], y) for m in used}
     softmaxes = next(iter(average.taking("table")), None)
     probability, joint = np.zeros(len(log_prior)), np.full(len(log_prior), -np.inf)
     members = zip(average.members, average.weights, average.density_weights, average.exponents, strict=True)
@@ -155,11 +158,10 @@ def test_rows_of_any_size_have_their_limit(case):
     rng, width = np.random.default_rng(1), X.shape[1]
     unit = np.median(np.abs(X), 0)
     rows = []
-    for size in SIZES:
-        for sign in (-1, 1):
-            row = X[rng.integers(len(X))].copy()
-            row[rng.integers(width)] = sign * size
-            rows.append(row)
+    for place, size in enumerate(SIZES):
+        row = X[rng.integers(len(X))].copy()
+        row[rng.integers(width)] = (-1) ** place * size
+        rows.append(row)
         with np.errstate(over="ignore"):  # each column so many of its own units away, to the end of float64
             far = np.clip(unit * rng.normal(size=width) * size, -1.7e308, 1.7e308)
         rows += [far, np.where(np.arange(width) == rng.integers(width), np.nan, far)]

@@ -40,7 +40,8 @@ def clinic(patients, visits, seed, effect=0.0):
 def test_scores_and_probabilities_suit_new_patients(effect):
     X, y, patient = clinic(60, 4, 0, effect)
     new, truth, _ = clinic(500, 1, 1, effect)
-    plain, grouped = AveragedClassifier().fit(X, y), AveragedClassifier().fit(X, y, groups=patient)
+    base = AveragedClassifier(members=[*FEW, "softmax", "forest"])
+    plain, grouped = clone(base).fit(X, y), clone(base).fit(X, y, groups=patient)
     losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
     assert losses[1] < losses[0] - 0.05
     assert abs(-grouped.scores_["nested"] - losses[1]) < 0.1 < abs(-plain.scores_["nested"] - losses[0])

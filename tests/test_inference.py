@@ -7,7 +7,7 @@ import pytest
 from numpy.random import default_rng
 from scipy.integrate import quad_vec
 
-from bayesgen import MAP, ML, NUTS, Exact, GaussianDiscriminantClassifier, Laplace, fit
+from bayesgen import MAP, ML, NUTS, Exact, Laplace, NaiveBayesClassifier, fit
 from bayesgen.inference import resolve
 from bayesgen.models import (
     BetaBernoulli,
@@ -226,8 +226,8 @@ def test_evidence_of_competing_models_weighs_them():
 
 
 def test_nuts_settings_reach_the_estimator():
-    X, y = default_rng(0).normal(size=(20, 2)), np.repeat([0, 1], 10)
-    classifier = GaussianDiscriminantClassifier(inference=SHORT, random_state=0).fit(X, y)
-    assert classifier.posterior_.samples["gaussian.mean"].shape == (2, 40, 2, 2)
-    again = GaussianDiscriminantClassifier(inference=SHORT, random_state=0).fit(X, y)
+    X, y = default_rng(0).random((20, 2)) < 0.5, np.repeat([0, 1], 10)
+    classifier = NaiveBayesClassifier(inference=SHORT, random_state=0).fit(X, y)
+    assert classifier.posterior_.samples["bernoulli.probability"].shape == (2, 40, 2, 2)
+    again = NaiveBayesClassifier(inference=SHORT, random_state=0).fit(X, y)
     np.testing.assert_array_equal(classifier.predict_proba(X), again.predict_proba(X))

@@ -113,7 +113,7 @@ def test_intervals_narrow_with_data_and_hold_the_predictive():
 
 
 def test_a_discriminative_model_averages_its_draws():
-    classifier = bg.LogisticClassifier(inference=bg.NUTS(500, 500, 2), random_state=0).fit(X[50:], Y[50:])
+    classifier = bg.LogisticClassifier(inference=bg.Laplace(1000, 10_000), random_state=0).fit(X[50:], Y[50:])
     posterior = classifier.posterior_
     everything = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.samples.items()}
     rows = classifier._read(X[70:80])
@@ -298,9 +298,7 @@ def test_evidences_that_do_not_compare():
         with pytest.raises(ValueError, match="mapping from name to fitted classifier"):
             bg.compare_evidence(nothing)
     with pytest.raises(AttributeError, match="no closed form here"):
-        bg.compare_evidence(
-            {"lkj": bg.GaussianDiscriminantClassifier(prior=bg.models.SeparationPrior(), inference="map").fit(X, Y)}
-        )
+        bg.compare_evidence({"softmax": bg.LogisticClassifier(inference="map").fit(X, Y)})
 
 
 def test_every_leaf_says_what_its_p_of_x_is():
@@ -384,8 +382,9 @@ def test_draws_say_where_they_are_few():
     ("covariance", "shared"), [("full", False), pytest.param("diagonal", True, marks=pytest.mark.slow)]
 )
 def test_reliability_of_draws_is_that_of_the_prediction(covariance, shared):
-    classifier = bg.GaussianDiscriminantClassifier(covariance, shared, inference="laplace", random_state=0).fit(X, Y)
-    rows = np.where(np.arange(X.size).reshape(X.shape) % 7 == 0, np.nan, X)
+    x = X[:, :2]
+    classifier = bg.GaussianDiscriminantClassifier(covariance, shared, inference="laplace", random_state=0).fit(x, Y)
+    rows = np.where(np.arange(x.size).reshape(x.shape) % 7 == 0, np.nan, x)
     said = bg.inspection.draw_reliability(classifier, rows)
     np.testing.assert_allclose(said.probability, classifier.predict_proba(rows), rtol=1e-12)
     assert said.effective.shape == said.pareto_k.shape == (len(X),)

@@ -1,4 +1,4 @@
-"""ArviZ announces JAX and NumPyro as modules that load late: whatever of ours looks at them first, they are whole."""
+"""What is not asked for is not imported; what ArviZ announces as modules that load late is whole when it is."""
 
 import subprocess
 import sys
@@ -36,3 +36,45 @@ def test_numpyro_is_whole_after_whatever_comes_first(first):
     code = PROGRAM.format(first=first)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+CLOSED = """
+import sys
+import numpy as np
+import bayesgen as bg
+assert "bayesgen.plot" not in sys.modules
+bg.plot.coin
+
+from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseGamma
+from bayesgen.numerics import beta, special
+
+special.log_gamma_ratio(np.ones(3), 0.5), special.multivariate_log_gamma_ratio(3.0, 1.0, 2), special.log_ndtr(0.0)
+beta.log_beta_binomial(1, 1, 2, 3), special.log1p_sum_squares(np.array([1e300]))
+coin = BetaBernoulli([2.0, 3.0], 1.0)
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+for inference in ("ml", "map", "exact"):
+    bg.NaiveBayesClassifier(inference=inference).fit(X, y).predict_proba(X)
+    for covariance in ("full", "diagonal", "isotropic"):
+        bg.GaussianDiscriminantClassifier(covariance, inference=inference).fit(X, y).predict_proba(X)
+bg.LinearRegressor().fit(X, y).predict(X, return_std=True)
+bg.LogisticClassifier(inference="map").fit(X, y).predict_proba(X)
+bg.fit(BetaBernoulli(), [0, 1]).draws(0)
+hash(bg.fit(NormalInverseGamma(0.0, 1.0, 1.0, 1.0), [0.0, 1.0]).model)
+bg.fit(DirichletCategorical(1.0, 3), [0, 1]).log_predictive([2])
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+import bayesgen.cli
+assert "matplotlib" not in sys.modules
+
+import jax  # and the coin was built before JAX was there
+BetaBernoulli()  # the next construction tells JAX
+assert len(jax.tree_util.tree_leaves(coin)) == 2
+"""
+
+
+def test_closed_forms_need_no_compiler():
+    """The algebra half imports neither JAX nor NumPyro, nor what only pictures and draws need; a command no picture."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", CLOSED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    unwanted = {"jax", "jaxlib", "numpyro", "matplotlib", "arviz", "arviz_base", "arviz_stats", "xarray"}
+    assert not unwanted & set(done.stdout.split())

@@ -44,7 +44,7 @@ def test_divergences_and_chains_apart_are_told():
         apart = fit(two_peaks, 20.0, NUTS(200, 200, 8), seed=1)
     assert len(set(np.sign(apart.samples["place"].mean(1)))) == 2
     with pytest.warns(SamplerWarning, match=r"R-hat|effective draws"):
-        fit(COIN, [1, 0, 1], NUTS(30, 30, 2), seed=0)
+        fit(COIN, [1, 0, 1], NUTS(30, 50, 2), seed=0)
 
 
 @pytest.mark.parametrize(("apart", "words"), [(0.0, None), (0.15, "raise num_samples"), (1.0, "raise num_warmup")])
@@ -67,7 +67,7 @@ def test_clean_data_give_no_warning(classifier):
 
 
 def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior():
-    found = fit(COIN, [1, 0, 1], NUTS(1000, 500, 2), seed=0)
+    found = fit(COIN, [1, 0, 1], NUTS(1000, 50, 2), seed=0)  # the program of SHORT
     exact = fit(COIN, [1, 0, 1]).model
     sd = np.sqrt(exact.a * exact.b / (exact.a + exact.b + 1)) / (exact.a + exact.b)
     apart = abs(found.samples["probability"].mean() - exact.mean) / sd

@@ -1,5 +1,6 @@
 """Every model x inference x {complete, missing at prediction, missing at fit}, against `oracle`: SciPy alone."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -131,10 +132,15 @@ def cells():
             yield pytest.param(name, gaps, inference, marks=pytest.mark.slow if slow else [])
 
 
+@functools.lru_cache(1)  # its cells follow each other
+def row_of(name):
+    make, *arguments = TABLE[name]
+    return make(*arguments)
+
+
 @pytest.mark.parametrize(("name", "gaps", "inference"), list(cells()))
 def test_cell(name, gaps, inference):
-    make, *arguments = TABLE[name]
-    row = make(*arguments)
+    row = row_of(name)
     rows = row.gappy if gaps == "missing at fit" else row.rows
     data = (row.shape(rows), row.codes)
     if inference == "exact" and gaps == "missing at fit" and "full" in name:

@@ -1,9 +1,11 @@
 """Saving: what is loaded is what was saved, to the bit; what is no such file is told."""
 
 import copy
+import functools
 import json
 import pickle
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -212,9 +214,17 @@ def test_an_own_leaf_is_handed_over_at_load(tmp_path):
 # -- what is refused
 
 
+@functools.cache
+def content():
+    """The bytes of a file, which takes longer to write than to copy."""
+    with tempfile.TemporaryDirectory() as folder:
+        GD(shared=True).fit(SHIFTED, T).save(path := Path(folder) / "model.nc")
+        return path.read_bytes()
+
+
 @pytest.fixture
 def saved(tmp_path):
-    GD(shared=True).fit(SHIFTED, T).save(tmp_path / "model.nc")
+    (tmp_path / "model.nc").write_bytes(content())
     return tmp_path / "model.nc"
 
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from laws import compiled
 from numpyro.diagnostics import effective_sample_size
 from scipy import stats
 from scipy.optimize import minimize
@@ -62,7 +63,7 @@ def test_the_likelihood_is_that_of_a_mixture(covariance, shared):
     if bool(shared) != (covariance == "full"):
         return  # to compile takes seconds
     with program.x64():
-        traced = program.jax.jit(lambda p, s: model.log_likelihood(p, s))(dict(params), statistics)
+        traced = compiled(model.log_likelihood, dict(params), statistics)(dict(params), statistics)
     assert float(traced) == pytest.approx(expected, rel=1e-10)
 
 

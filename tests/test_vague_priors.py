@@ -1,5 +1,6 @@
 """NUTS and Laplace under vague conjugate priors: against the exact posterior, refused, or an error; never silent."""
 
+import itertools
 import warnings
 
 import jax.numpy as jnp
@@ -39,7 +40,8 @@ COLUMNS = NormalInverseGamma(THREE, TINY, TINY, TINY)
 
 LABELS = DirichletCategorical(1.0, ["a", "b"])
 
-CASES = {
+# Leaves with few rows: (leaf, rows). Together they are one program, which is compiled once.
+FEW = {
     "poisson": (GammaPoisson(TINY, TINY), [0, 1, 0, 3]),
     "coin": (BetaBernoulli(0.01, 0.01), [0, 1, 1, 1]),
     "tosses": (BetaBinomial(0.01, 0.01, trials=10), [3, 4, 9]),
@@ -49,6 +51,19 @@ CASES = {
     "gaussian far away": (NormalInverseGamma(0, TINY, TINY, TINY), [1e6, 1e6 + 1, 1e6 + 3]),
     "log normal": (LogNormal(0, TINY, TINY, TINY), [1.0, 2.0, 4.0]),
     "known mean": (NormalKnownMean(0, TINY, TINY), [1.0, 2.0, 4.0]),
+}
+
+
+def padded(rows, count=4):
+    """Rows, and missing ones up to a number of them; twice, for two classes."""
+    rows = np.append(rows, np.full((count - len(rows), *np.shape(rows)[1:]), np.nan), axis=0)
+    return np.concatenate([rows, rows])
+
+
+TOGETHER = NaiveBayes(CLASSES, {name: leaf for name, (leaf, _) in FEW.items()})
+
+CASES = FEW | {
+    "leaves with few rows": (TOGETHER, ({name: padded(rows) for name, (_, rows) in FEW.items()}, np.repeat([0, 1], 4))),
     "vector": (VECTOR, X),
     "vector of one row": (NormalInverseWishart(THREE, TINY, 2.1, TINY * np.eye(3)), X[:1]),
     "line": (LinearRegression(np.zeros(4), 30 * np.eye(4), TINY, TINY), (X, Y)),
@@ -83,8 +98,17 @@ def shares_below(draws, exact):
         yield laws.z_scores(below[..., varying] * 1.0, level, level * (1 - level) / len(exact))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", CASES)
+# Programs like those of another line: leaves alone stand among those together, and a structure is shared or is not.
+AGAIN = (*FEW, "line", "full, shared", "diagonal, shared", "isotropic", "naive Bayes")
+
+
+def cases():
+    """Every case with three seeds; slow are all but the first, and what compiles a program like another one."""
+    for case, seed in itertools.product(CASES, range(3)):
+        yield pytest.param(case, seed, marks=[pytest.mark.slow] * (seed > 0 or case in AGAIN))
+
+
+@pytest.mark.parametrize(("case", "seed"), list(cases()))
 @pytest.mark.filterwarnings("ignore:NUTS")
 def test_a_vague_prior_with_data_agrees_with_the_exact_posterior(case, seed):
     model, data = CASES[case]
@@ -123,14 +147,14 @@ def test_a_vague_semi_conjugate_line_agrees_with_gibbs_sampling():
 @pytest.mark.parametrize(
     ("prior", "covariance"),
     [
-        (NormalInverseGamma(np.zeros(4), 0.01, 0.01, 0.01), "diagonal"),
-        (NormalInverseWishart(np.zeros(4), TINY, 4.0, np.eye(4)), "full"),
+        (NormalInverseGamma(THREE, 0.01, 0.01, 0.01), "diagonal"),  # the shapes of CASES: the programs are there
+        (NormalInverseWishart(THREE, TINY, 3.0, np.eye(3)), "full"),
     ],
 )
 def test_probabilities_under_a_vague_prior_are_those_of_the_exact_posterior(prior, covariance):
     rng = np.random.default_rng(3)
     t = np.arange(60) % 2
-    x = rng.normal(size=(60, 4)) + 0.5 * t[:, None]
+    x = rng.normal(size=(60, 3)) + 0.5 * t[:, None]
     model = GaussianDiscriminant(DirichletCategorical(1.0, 2), prior, covariance)
     joint, effective = fit(model, (x, t), NUTS(1000, 500, 4), seed=0).log_predictive_with_effective(x)
     enough = effective.min(1) > 100  # of the others the mean is not known to its own error
@@ -186,7 +210,17 @@ def test_laplace_of_a_vague_semi_conjugate_line_agrees_with_nuts():
         assert (np.abs(one[site].mean((0, 1)) - two[site].mean((0, 1))) < 0.2 * two[site].std((0, 1))).all()
 
 
-@pytest.mark.parametrize("case", ["gaussian", "gaussian far away", "known mean", "poisson", "diagonal", "line"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "gaussian",
+        "gaussian far away",
+        "known mean",
+        "poisson",
+        "line",
+        pytest.param("diagonal", marks=pytest.mark.slow),
+    ],
+)
 def test_laplace_starts_where_the_posterior_is(case):
     model, data = CASES[case]
     with warnings.catch_warnings():

@@ -75,7 +75,7 @@ NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
 
 # -- what is left to the slow tests, for another line runs the same code -----------------------------------------------
 
-NUTS_AGAIN = (nuts_is_exact,)
+NUTS_AGAIN = (nuts_is_exact,)  # of a leaf: naive Bayes, and `test_vague_priors`, sample all kinds in one program each
 WEIGHTED_AGAIN = (nuts_is_the_reweighted_prior,)
 COMPILED = (nuts_is_the_reweighted_prior, map_maximises, missing_at_fit_is_marginal, row_program_is_statistics_program)
 COMPILED_AGAIN = (*COMPILED, likelihood_of_statistics_is_that_of_rows)
@@ -126,26 +126,26 @@ SCORES = {"prior_scale": [1.5, 1.0], "intercept_scale": 1.2}
 ABC = ("a", "b", "c")
 
 CASES = [
-    leaf("coin", BetaBernoulli(a=2.0, b=3.5), bits()),
+    leaf("coin", BetaBernoulli(a=2.0, b=3.5), bits(), slow=NUTS_AGAIN),
     leaf("coins", BetaBernoulli([2.0, 1.5, 4.0], [3.5, 2.0, 1.2]), bits(3), slow=NUTS_AGAIN),
     leaf("die", DIE, codes(3), slow=NUTS_AGAIN),
     leaf("dice", DICE, codes(3, 2), slow=NUTS_AGAIN),
     leaf("known die", KnownCategorical([0.2, 0.3, 0.5]), codes(3), NOTHING_TO_LEARN),
-    leaf("calls", CALLS, counts(2), digits=1e-5),
+    leaf("calls", CALLS, counts(2), slow=NUTS_AGAIN, digits=1e-5),
     leaf("heads of six", BetaBinomial(1.5, 2.5, trials=6), heads(6), slow=NUTS_AGAIN, digits=1e-5),
     leaf("tosses", PAIRS, tosses(), GIVEN_TOSSES, slow=NUTS_AGAIN),
     leaf("bag", BAG, documents(3), ANY_LENGTH, NUTS_AGAIN),
     leaf("bags of four", BAGS, documents(3, 2, length=4), slow=NUTS_AGAIN, digits=1e-5),
     leaf("toronto", TORONTO, normals(), slow=NUTS_AGAIN),
-    leaf("gauge", NormalKnownMean(1.0, 4.0, 6.0), normals()),
+    leaf("gauge", NormalKnownMean(1.0, 4.0, 6.0), normals(), slow=NUTS_AGAIN),
     leaf("gauges", NormalKnownMean([1.0, 2.0], [4.0, 5.0], [6.0, 5.0]), normals(2), slow=NUTS_AGAIN),
     leaf("weather stations", NormalKnownVariance([1.0, 2.0], [2.0, 0.5], [1.5, 1.0]), normals(2), slow=NUTS_AGAIN),
     leaf("normal", NIG, normals(), slow=NUTS_AGAIN),
     leaf("normals", NIGS, normals(3), slow=NUTS_AGAIN),
-    leaf("skewed", LogNormal(mean=1.0, kappa=1.5, alpha=4.0, beta=2.0), skewed()),
+    leaf("skewed", LogNormal(mean=1.0, kappa=1.5, alpha=4.0, beta=2.0), skewed(), slow=NUTS_AGAIN),
     leaf("skewed from 0", LogNormal([1.0, 0.5], 1.5, [4.0, 5.0], 2.0, shift=1.0), skewed(2, shift=1), slow=NUTS_AGAIN),
     leaf("gaussian line", NormalInverseWishart([1.0], 1.5, 8.0, [[12.0]]), normals(1), slow=NUTS_AGAIN),
-    leaf("gaussian plane", NIW2, normals(2)),
+    leaf("gaussian plane", NIW2, normals(2), slow=NUTS_AGAIN),
     leaf("gaussian space", NIW3, normals(3), slow=NUTS_AGAIN),
     leaf("naive Bayes", NaiveBayes(THREE, MIXED), classed(3, **MIXED_ROWS), CLASSIFIER),
     leaf("naive Bayes, known classes", NaiveBayes(KnownCategorical([0.3, 0.7]), {"size": NIG}),

@@ -153,7 +153,8 @@ def _few(case):
 
 def _from_program(case, count):
     with program.x64():
-        draws = Predictive(case.model.latents, num_samples=count)(jax.random.PRNGKey(0))
+        key = jax.random.PRNGKey(0)
+        draws = compiled(Predictive(case.model.latents, num_samples=count), key)(key)
         return {site: np.asarray(v) for site, v in draws.items()}
 
 

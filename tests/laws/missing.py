@@ -72,8 +72,9 @@ def _integrates_out(case, data, density, vectors=True):
 
 
 def observed_entries(case, data):
-    """Yield (part, index, values) of one observed entry of each feature of each leaf, or what may be missing of it.
+    """Yield (part, index, values) of one observed entry of each feature of a leaf, or what may be missing of it.
 
+    Of several leaves it is one feature of each: every leaf is a case of its own as well.
     ``values`` (f, value) is the sum or integral of f over all that could stand there in place of ``value``.
     """
     params = one(parameters(case, 1))
@@ -81,8 +82,8 @@ def observed_entries(case, data):
         x = block(data, part)
         whole = isinstance(leaf, DirichletMultinomial)  # a document is missing as a whole
         observations = x.shape[1 : x.ndim - leaf.event_dim]
-        places = np.ndindex(observations if whole or is_pair(leaf) else x.shape[1:])
-        for place in places:
+        places = list(np.ndindex(observations if whole or is_pair(leaf) else x.shape[1:]))
+        for place in places[:1] if len(case.parts) > 1 else places:
             place = (*place, 0) if is_pair(leaf) else place  # the heads
             seen = ~np.isnan(x[(slice(None), *place)])
             seen = seen.all(-1) if whole else seen

@@ -1,5 +1,6 @@
 """Point estimates are maxima: of the likelihood, and of likelihood times prior density."""
 
+import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpyro.distributions import biject_to
@@ -68,19 +69,25 @@ def _is_maximum(case, point, objective):
 
 def unconstrain(model, params):
     """The sampled sites of ``params`` as one unconstrained vector, and the way back from it to every site."""
-    array = program.jnp.asarray
+    params = {site: np.asarray(v, float) for site, v in params.items()}
+
+    def values(params):
+        return {name: site["value"] for name, site in sample_sites(model, params).items()}
+
+    def free(params):
+        sites = sample_sites(model, params).items()
+        return {name: biject_to(site["fn"].support).inv(site["value"]) for name, site in sites}
+
+    def sites_at(v):
+        return constrain_fn(model.latents, (), {}, unravel(v), return_deterministic=True)
+
     with program.x64():
-        sites = sample_sites(model, params)
-        if sites.keys() <= params.keys():
-            z = {name: biject_to(site["fn"].support).inv(array(site["value"])) for name, site in sites.items()}
-            vector, unravel = ravel_pytree(z)
-
-            def sites_at(v):
-                return constrain_fn(model.latents, (), {}, unravel(v), return_deterministic=True)
-
+        if jax.eval_shape(values, params).keys() <= params.keys():
+            vector, unravel = ravel_pytree(compiled(free, params)(params))
+            back = compiled(sites_at, vector)
         else:  # the program samples contrasts of the parameters, which are free
-            vector, sites_at = ravel_pytree({site: array(v) for site, v in params.items()})
-        back = compiled(sites_at, vector)
+            vector, unravel = ravel_pytree(params)
+            back = compiled(unravel, vector)
 
     def constrain(vector):
         with program.x64():
