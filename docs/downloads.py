@@ -13,11 +13,18 @@ _HIDDEN = ':jupyter: {"source_hidden": true, "outputs_hidden": true}\n:tags: ["h
 def notebook(text: str):
     """The notebook of a lecture in MyST Markdown: links lead to the other notebooks, and solutions are folded.
 
+    Other pages of the site are named without a link, since nobody downloads them.
+
     On the site one ``<details>`` folds a whole solution. Jupyter shows each cell by itself, so there every piece of
     words has a fold of its own, and the source and the output of every code cell are hidden until they are clicked.
     """
-    text = _SOLUTION.sub(_folded, _LINK.sub(r"[\1](\2.ipynb)", text))
+    text = _SOLUTION.sub(_folded, _LINK.sub(_led, text))
     return jupytext.reads(text, "md:myst")
+
+
+def _led(link: re.Match) -> str:
+    words, page = link.groups()
+    return words if "/" in page else f"[{words}]({page}.ipynb)"
 
 
 def _folded(solution: re.Match) -> str:

@@ -1,6 +1,7 @@
 """The package, CITATION.cff and the changelog have one version, and the pages that README names exist."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,15 @@ def test_the_changelog_goes_back_from_release_to_release():
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for _, date in dated)
     order = [(tuple(map(int, version.split("."))), date) for version, date in dated]
     assert order == sorted(order, reverse=True) and len({version for version, _ in order}) == len(order)
+
+
+def test_no_file_of_the_package_is_in_the_wheel_twice():
+    """The wheel has all of bayesgen/, and the files of licences again beside it; check-wheel-contents refuses both."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
+    licences = [path for pattern in patterns for path in ROOT.glob(pattern)]
+    assert licences and not [path for path in licences if path.is_relative_to(ROOT / "bayesgen")]
+    tables = (ROOT / "bayesgen" / "data").glob("*.csv")
+    assert not [path.name for path in tables if "Licence" not in path.with_suffix(".txt").read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("page", LINKING)

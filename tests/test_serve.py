@@ -2,74 +2,55 @@
 
 import functools
 import importlib.util
+import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+import tomllib
+from contextlib import contextmanager
+from fnmatch import fnmatch
 
 import numpy as np
 import pandas as pd
 import pytest
+import serving
+from commands import run
+from serving import BUILT, NUMBERS, SERVE, X, Y, as_json
 
 import bayesgen as bg
 
-SERVE = Path(__file__).parent.parent / "docs" / "serve"
-
-rng = np.random.default_rng(0)
-Y = np.where(rng.random(120) < 0.4, "ill", "well")
-ILL = Y == "ill"
-X = pd.DataFrame(
-    {
-        "blood pressure": rng.normal(120 + 20 * ILL, 10).round(1),
-        "visits": rng.poisson(1.0 + 2 * ILL),
-        "income": np.exp(rng.normal(7.0, 1.0, 120)).round(2),
-        "town": rng.choice(["north", "south"], 120),
-        "smoker": rng.random(120) < 0.3 + 0.2 * ILL,
-        "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 120), unit="D"),
-    }
-)
-X.loc[::7, "blood pressure"] = np.nan
-NUMBERS = X[["blood pressure", "income"]]
-FEATURES = {"visits": "poisson", "income": "log", "since": "date"}
-BUILT = {
-    "naive Bayes": (bg.NaiveBayesClassifier(FEATURES, random_state=0), X),
-    "discriminant with gaps": (bg.GaussianDiscriminantClassifier(inference="map", random_state=0), NUMBERS),
-    "averaged": (bg.AveragedClassifier(members=["gaussian", "category"], features=FEATURES, random_state=0), X),
+ROW = {
+    "blood pressure": 151.5,
+    "visits": 4,
+    "income": 900.0,
+    "town": "south",
+    "smoker": True,
+    "since": "2024-02-01T09:30",
 }
-ROW = {"blood pressure": 151.5, "visits": 4, "income": 900.0, "town": "south", "smoker": True, "since": "2024-02-01"}
 
 
-def loaded(name):
-    """A file of the service, as a module of its own."""
-    specification = importlib.util.spec_from_file_location(name, SERVE / f"{name}.py")
+@contextmanager
+def client_of(folder):
+    """A client of the app that serves the files of a folder."""
+    pytest.importorskip("fastapi")
+    from starlette.testclient import TestClient
+
+    specification = importlib.util.spec_from_file_location("app", SERVE / "app.py")
     module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODEL", str(folder / "model.nc"))
+        patch.setenv("COSTS", str(folder / "costs.csv"))
+        specification.loader.exec_module(module)
+    with TestClient(module.app) as client:
+        yield client
 
 
 @pytest.fixture(scope="module", params=BUILT)
 def served(request, tmp_path_factory):
     """A classifier, its rows, and a client of the app that serves it."""
-    pytest.importorskip("fastapi")
-    from starlette.testclient import TestClient
-
     folder = tmp_path_factory.mktemp("served")
-    unfitted, rows = BUILT[request.param]
-    classifier = unfitted.fit(rows, Y)
-    classifier.save(folder / "model.nc")
-    pd.DataFrame({"class": ["ill", "well"], "treat": [0, 1], "wait": [10, 0]}).to_csv(folder / "costs.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MODEL", str(folder / "model.nc"))
-        patch.setenv("COSTS", str(folder / "costs.csv"))
-        app = loaded("app").app
-    with TestClient(app) as client:
+    classifier, rows = serving.saved(request.param, folder)
+    with client_of(folder) as client:
         yield classifier, rows, client
-
-
-def as_json(rows):
-    """Rows as a client sends them: what is missing is left out."""
-    records = rows.assign(since=rows["since"].dt.strftime("%Y-%m-%d")) if "since" in rows else rows
-    return [{k: v for k, v in own.items() if v == v} for own in records.to_dict("records")]
 
 
 def test_it_answers_as_the_classifier_does(served):
@@ -105,7 +86,10 @@ def test_it_says_that_it_is_ready_and_what_it_serves(served):
         ("blood pressure", "high", "number"),
         ("blood pressure", 10**400, "number"),
         ("smoker", 2, "boolean"),
-        ("since", "31.02.2024", "date"),
+        ("since", "31.02.2024", "2024-01-31T12:30"),
+        ("since", "2024-02-31", "date"),
+        ("since", 19754, "2024-01-31T12:30"),  # days to bayesgen, seconds to others
+        ("since", "1706745600", "2024-01-31T12:30"),
         ("presure", 120, "not permitted"),
     ],
 )
@@ -115,6 +99,36 @@ def test_what_the_columns_cannot_hold_is_refused(served, column, value, told):
     assert found.status_code == 422
     (problem,) = found.json()["detail"]
     assert problem["loc"][1] == 1 and column in problem["loc"] and told in problem["msg"]
+
+
+@pytest.mark.parametrize("served", ["naive Bayes", "averaged"], indirect=True)
+def test_dates_have_times_of_the_day_and_time_zones(served):
+    classifier, _, client = served
+    sent = ["2024-02-01", "2024-02-01T18:00", "2024-02-01 18:00:00", "2024-02-01T18:00Z", "2024-02-01T20:00+02:00"]
+    meant = [pd.Timestamp("2024-02-01"), *[pd.Timestamp("2024-02-01 18:00")] * 4]
+    rows = pd.DataFrame([ROW] * 5).assign(since=meant)
+    expected = classifier.predict_proba(rows)
+    assert (expected[1:] == expected[1]).all() and expected[0, 0] != expected[1, 0]
+    found = client.post("/predict", json=[ROW | {"since": own} for own in sent]).json()
+    assert np.array_equal([list(own["probability"].values()) for own in found], expected)
+    for i, own in enumerate(sent):  # each in a request of its own
+        (found,) = client.post("/predict", json=[ROW | {"since": own}]).json()
+        assert list(found["probability"].values()) == classifier.predict_proba(rows[i : i + 1])[0].tolist()
+
+
+def test_a_model_of_the_command_line_takes_its_dates(tmp_path):
+    """Its dates are numbers of days to the model, and dates to whoever asks."""
+    X[["income", "since"]].assign(state=Y).to_csv(tmp_path / "clinic.csv", index=False)
+    said = ["--target", "state", "--model", "nb", "--date", "since", "--output", tmp_path / "model.nc"]
+    assert run(tmp_path / "clinic.csv", *said, command="fit")[0] == 0
+    serving.costs(tmp_path)
+    expected = bg.load(tmp_path / "model.nc").predict_proba(X[["income", "since"]][:9])
+    with client_of(tmp_path) as client:
+        found = client.post("/predict", json=as_json(X[["income", "since"]][:9])).json()
+        assert np.array_equal([list(own["probability"].values()) for own in found], expected)
+        told = client.post("/explain", json=as_json(X[["income", "since"]][:1])[0])
+        assert told.status_code == 200
+        assert client.post("/predict", json=[{"since": 19754}]).status_code == 422
 
 
 @pytest.mark.parametrize("served", ["averaged"], indirect=True)
@@ -127,25 +141,30 @@ def test_other_requests_that_make_no_sense(served):
 
 
 @pytest.mark.slow
-def test_many_clients_at_once(served):
+@pytest.mark.parametrize("name", BUILT)
+def test_many_clients_at_once(name, tmp_path):
     """50 clients, 20,000 requests: no error, answers equal to those of one thread, and memory that stays."""
-    import resource
+    pytest.importorskip("uvicorn")
+    found = serving.load(name, tmp_path)
+    assert (found.failed, found.different) == (0, 0)
+    assert found.after < found.before + 20  # MB
 
-    _, rows, client = served
-    sent = as_json(rows)
-    alone = [client.post("/predict", json=[row]).json() for row in sent]
-    why = [client.post("/explain", json=row).json() for row in sent[:4]]
 
-    def ask(i):
-        if i % 10:
-            return client.post("/predict", json=[sent[i % len(sent)]]).json() == alone[i % len(sent)]
-        return client.post("/explain", json=sent[i % 4]).json() == why[i % 4]
-
-    with ThreadPoolExecutor(50) as pool:
-        assert all(pool.map(ask, range(2_000)))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        assert all(pool.map(ask, range(2_000, 20_000)))
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 50_000  # KB
+def test_the_image_copies_what_there_is_and_installs_what_the_wheel_offers():
+    text = (SERVE / "Dockerfile").read_text()
+    project = tomllib.loads((serving.ROOT / "pyproject.toml").read_text())["project"]
+    (version,) = re.findall(r"^FROM python:(3\.\d+)-slim$", text, re.MULTILINE)
+    assert f"Programming Language :: Python :: {version}" in project["classifiers"]
+    (extras,) = re.findall(r"\.whl\)\[(.*)\]\"", text)
+    assert {*extras.split(",")} <= {*project["optional-dependencies"]}
+    wheel, *copied = [name for line in re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE) for name in line.split()]
+    assert fnmatch(f"bayesgen-{bg.__version__}-py3-none-any.whl", wheel)
+    given = dict(re.findall(r"(MODEL|COSTS)=(\S+)", text))
+    assert {*given} == {*re.findall(r'os\.environ\["(.*?)"\]', (SERVE / "app.py").read_text())}
+    ours = set(copied) - set(given.values())
+    assert ours == {"app.py"} and len(copied) == 3  # the model and the costs are the user's
+    assert all((SERVE / name).is_file() for name in ours)
+    assert all(name in text.splitlines()[0] for name in copied)  # which tells what has to stand beside the file
 
 
 @pytest.mark.filterwarnings("default")  # those of MLflow are its own

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from datetime import date
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,15 +10,30 @@ from typing import Annotated, Any
 import pandas as pd
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
-from pydantic import ConfigDict, Field, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveFloat, create_model
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    create_model,
+)
 
 import bayesgen as bg
 
 file = Path(os.environ["MODEL"])
 classifier, costs = bg.load(file), pd.read_csv(os.environ["COSTS"], index_col=0)
 schema, classes = classifier.schema_, classifier.classes_.tolist()
-FAMILIES = {"log": PositiveFloat, "log1p": NonNegativeFloat, "bernoulli": bool, "date": date}
+FAMILIES = {"log": PositiveFloat, "log1p": NonNegativeFloat, "bernoulli": bool}
 FAMILIES |= {"poisson": NonNegativeInt, "multinomial": NonNegativeInt}
+
+
+def written(moment) -> str:
+    if isinstance(moment, str) and moment[4:5] == "-":
+        return moment
+    raise ValueError("a date is written as 2024-01-31 or 2024-01-31T12:30")  # a number might be days or seconds
 
 
 def kind(block) -> Any:
@@ -28,6 +43,7 @@ def kind(block) -> Any:
 
 
 kinds = dict.fromkeys(schema.columns, Any) | {name: kind(block) for block in schema.blocks for name in block.columns}
+kinds |= dict.fromkeys(schema.dates, Annotated[datetime, BeforeValidator(written)])
 fields = {f"column_{i}": (kinds[name] | None, Field(None, alias=name)) for i, name in enumerate(kinds)}
 Row = create_model("Row", __config__=ConfigDict(extra="forbid", use_enum_values=True), **fields)  # absent: missing
 Rows = Annotated[list[Row], Field(min_length=1, max_length=10_000)]
