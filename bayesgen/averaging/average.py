@@ -97,7 +97,12 @@ class Average(Posterior):
 
     def place(self, member) -> tuple[Any, int]:
         """Return the part to which a member of the numbers or of the categories belongs, and its place there."""
-        return next((part, place) for part in self.parts for place, own in enumerate(part.members) if own == member)
+        return self._places[member]
+
+    @functools.cached_property
+    def _places(self) -> dict[Any, tuple[Any, int]]:
+        parts = (*self.taking("numbers"), *self.taking("categories"))
+        return {member: (part, place) for part in parts for place, member in enumerate(part.members)}
 
     @property
     def keeps_rows(self) -> bool:
