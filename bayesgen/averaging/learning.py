@@ -32,6 +32,7 @@ FOLDS = 10
 _LEARN = 5000  # rows that views are learned from
 _LEARN_TREES = 100_000  # rows that members learn from that are no sums
 _MOST = 1000  # rows that are left out
+_EVEN = 10  # rows of a class for each column of numbers below which it matters that it lacks one
 _SECONDS = 3.0  # about how long leaving out may take
 
 
@@ -91,6 +92,8 @@ class Split:
     ----------
     held : HeldOut
         All rows, to sum, and those of the sample that are held out.
+    even : HeldOut
+        The same for members of the numbers, whose classes may have to lack equally many rows.
     sample : Rows
         Rows to learn views from.
     scored : array, shape (n,)
@@ -106,6 +109,7 @@ class Split:
     """
 
     held: HeldOut
+    even: HeldOut
     sample: Rows
     scored: np.ndarray
     at: np.ndarray
@@ -197,10 +201,10 @@ def fit_average(
         training = whole.on(rest, own_seed)
         for family in by_fold:
             again = family.fit(groups[family], training) if len(rest) < len(sample) else fitted[family]
-            _leave_out(split.held, here, again, density[family])
+            _leave_out(split, family, here, again, density)
     for family in fitted:
         if not family.folds:
-            _leave_out(split.held, np.ones(len(split.held), bool), fitted[family], density[family])
+            _leave_out(split, family, np.ones(len(split.held), bool), fitted[family], density)
     repeats = None if which is None else 1 - len(sample) / max(len(which), 1)
     learned, which, out, fold = _learned(split, which, rng)
     if repeats is None:
@@ -259,24 +263,27 @@ def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Spl
     at = np.arange(len(sample)) if places is None else places
     out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
     held, left = HeldOut.of(data, at[out]), sample.take(out)
+    even, smallest = held, np.bincount(data.codes, data.weight, data.classes).min()
+    if data.group is None and data.classes > 1 and smallest < _EVEN * data.x.shape[1]:
+        even = HeldOut.evenly(data, at[out], None if fold is None else fold[out])
     scored = left.weight if few and len(left) == len(data) else rows.weighted_back(left, data)
-    return Split(held, sample, scored, at[out], out, fold, seeds)
+    return Split(held, even, sample, scored, at[out], out, fold, seeds)
 
 
-def _leave_out(held: HeldOut, here, fitted, density) -> None:
-    """Write the log densities of some rows held out, (M, n, K) for each part."""
-    some = held.take(here)
-    for part, own in zip(fitted, density, strict=True):
+def _leave_out(split: Split, family, here, fitted, density) -> None:
+    """Write the log densities of some rows held out, (M, n, K) for each part of a family."""
+    some = (split.even if family.takes == "numbers" else split.held).take(here)
+    for part, own in zip(fitted, density[family], strict=True):
         own[:, here] = part.left_out(some)
 
 
 def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration, method):
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     held = split.held
-    data, gone, rows_left = held.data, held.gone, held.rows
+    data, gone, rows_left = held.data, split.even, held.rows
     class_weight = np.bincount(data.codes, data.weight, data.classes)
-    leaving = held.sums(gone.weight[:, None] * np.eye(data.classes)[gone.codes])
-    remaining = (class_weight - leaving[held.at]).clip(0) + concentration
+    leaving = gone.sums(gone.gone.weight[:, None] * np.eye(data.classes)[gone.gone.codes])
+    remaining = (class_weight - leaving[gone.at]).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
     numbers, categories, others = (
         [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]

@@ -104,7 +104,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows to predict from all others: a row leaves by itself, or with all rows of its group.
+    """Rows to predict from all others: a row leaves by itself, with one row of each other class, or with its group.
 
     Attributes
     ----------
@@ -144,6 +144,28 @@ class HeldOut:
         leaving = np.flatnonzero(np.isin(data.group, groups))
         own = np.searchsorted(groups, data.group[leaving])
         return cls(data, rows, data.take(leaving), leaving, own, at, False)
+
+    @classmethod
+    def evenly(cls, data: Rows, places, fold=None) -> "HeldOut":
+        """Hold out the rows at some places, each with one row of every other class, of the same fold where there is one.
+
+        If a row left by itself, its class would always be the one that lacks a row. Where rows per class are few for
+        their columns, the log density of a class changes with a row by about D/2n, whatever the row is: members would
+        tell the class by that, and know nothing of new rows. A class of one row leaves only when it is predicted.
+        """
+        rows, places = data.take(places), np.asarray(places)
+        shuffled = np.random.default_rng(0).permutation(len(rows))
+        order = np.lexsort((shuffled, np.zeros(len(rows)) if fold is None else fold, rows.codes))
+        count = np.bincount(rows.codes, minlength=data.classes)
+        first, weight = np.cumsum(count) - count, np.bincount(data.codes, data.weight, data.classes)
+        at = np.empty(len(rows), np.intp)
+        at[order] = np.arange(len(rows)) - first[rows.codes[order]]
+        most = int(count.max(initial=0))
+        turns = {k: np.arange(most if weight[k] >= 2 else 1) for k in np.flatnonzero(count)}
+        own = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [at])
+        leaves = np.concatenate([*turns.values()] or [at])
+        gone = rows.take(own, np.minimum(1.0, rows.weight[own]))
+        return cls(data, rows, gone, places[own], leaves, at, False)
 
     def __len__(self):
         return len(self.rows)
