@@ -587,3 +587,15 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
     # Scores of 1e-3 apart leave the weights of members that predict alike apart too, and with them probabilities.
     apart = np.abs(fast.predict_proba(X[:500]) - exact.predict_proba(X[:500]))
     assert apart.max() < 0.01 and apart.mean() < 0.002
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts")
+def test_where_columns_are_noise_no_member_seems_to_know_the_class():
+    """Balanced classes of fewer rows than columns: what a class lacks must not tell that a row of it was left out."""
+    gain = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(40, 60)), np.arange(40) % 2
+        scores = AveragedClassifier(members=["gaussian"], bend=False).fit(x, y).scores_
+        gain.append(scores["nested"] - scores["base_rate"])
+    assert np.mean(gain) < 0.05

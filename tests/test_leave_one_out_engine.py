@@ -116,6 +116,39 @@ def test_a_group_that_holds_a_class_or_the_spread_leaves_too():
         np.testing.assert_allclose(left[:, own], refit.log_density(x[own], NONE, EVERY), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_row_leaves_with_one_row_of_each_other_class_as_in_a_refit(count):
+    x, codes, weight = vectors(25)
+    codes = np.repeat([0, 1, 2], [12, 8, 5])
+    view = viewed(x, codes, weight, count)
+    even = HeldOut.evenly(table(x, codes, weight), np.arange(25))
+    left = fit(view, x, codes, weight).left_out(even)
+    for i in range(25):
+        own = even.leaves == even.at[i]
+        assert i in even.places[own] and sorted(codes[even.places[own]]) == [0, 1, 2]
+        rest = weight.copy()
+        rest[even.places[own]] -= np.minimum(weight[even.places[own]], 1.0)
+        kept = rest > 1e-12
+        expected = fit(view, x[kept], codes[kept], rest[kept]).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
+        np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_of_equal_classes_leave_with_rows_of_their_fold():
+    x, codes, weight = vectors(30)
+    fold = np.arange(30) // 3 % 5
+    even = HeldOut.evenly(table(x, codes, weight), np.arange(30), fold)
+    assert len(even.leaves) == 30 and (fold[even.places] == fold[even.places[:10]][even.leaves]).all()
+
+
+def test_a_class_of_one_row_leaves_only_when_it_is_predicted():
+    x, codes, _ = vectors(13)
+    codes = np.where(np.arange(13) == 5, 2, codes % 2)
+    even = HeldOut.evenly(table(x, codes, np.ones(13)), np.arange(13))
+    assert np.flatnonzero(even.places == 5).size == 1 and even.leaves[even.places == 5] == even.at[5]
+    some = even.take(np.arange(13) < 4)
+    assert len(some) == 4 and [*np.bincount(some.gone.codes, minlength=2)[:2]] == [len(set(some.at))] * 2
+
+
 def test_groups_of_one_row_are_rows():
     x, codes, weight = vectors(gaps=True)
     rows = table(x, codes, weight)

@@ -4,7 +4,8 @@ Views (bends, components, means and covariance to complete gaps) are learned wit
 out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always
 the same for the same rows, so that a seed has no part in what is learned from them.
 
-A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. A row that
+A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. Where a class
+has fewer than _EVEN rows for each number, one row of each other class leaves with it (`HeldOut.evenly`). A row that
 belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of
 the prior on weights follow the number of rows, or (Σ w_g)²/Σ w_g² of the weights of groups. Beyond _LEARN rows, views
 are learned once, from a stratified sample of so many, since a row moves them by no more than its share; the statistics

@@ -49,9 +49,9 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 @registry.earlier("AveragedClassifier")
 def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the parts of a file of version 0.2.0, which said which members take part by two flags, as of today."""
-    parameters = parts["parameters"]
+    parameters = {"n_jobs": None, "progress": None} | parts["parameters"]
     if "components" not in parameters:
-        return parts
+        return {**parts, "parameters": parameters}
     rest = {name: value for name, value in parameters.items() if name not in ("components", "discriminative")}
     wanted = {"mixture": parameters["components"], "softmax": parameters["discriminative"]}
     members = ["gaussian", "category", *(name for name, flag in wanted.items() if flag)]
@@ -139,7 +139,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     Notes
     -----
-    A row is left out by one unit of its weight, so a weight of 2 is two rows. It stays in a group of more than 1,000
+    A row is left out by one unit of its weight, so a weight of 2 is two rows; in a table where a class has fewer than
+    ten rows for each numeric column, together with one row of each other class. It stays in a group of more than 1,000
     rows per column, where it would hardly be missed. Beyond 1,000 rows (fewer with many columns or classes) only a
     stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample, softmax
     regressions and trees from up to 100,000 rows, and a tree is grown on fewer the more there are. Missing entries are
