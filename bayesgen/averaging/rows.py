@@ -149,11 +149,11 @@ class HeldOut:
     def evenly(cls, data: Rows, places, fold=None) -> "HeldOut":
         """Hold out the rows at some places, each with one row of every other class.
 
-        If a row left by itself, its class would always be the one that lacks a row. Under a full covariance of fewer
-        rows than columns every new row is then more probable, whatever it holds: members would tell the class by what
-        is missing, and know nothing of new rows. A class of one row leaves only when that row is predicted. Rows come
-        by their folds, if they have any: those of equal classes then leave with rows of their own fold, which is
-        predicted at once.
+        If a row left by itself, its class would always be the one that lacks a row. Under a full covariance with a
+        weak prior, of fewer rows than columns, every new row is then more probable, whatever it holds: members would
+        tell the class by what is missing, and know nothing of new rows. A class of one row leaves only when that
+        row is predicted. Rows come by their folds, if they have any: those of equal classes then leave with rows of
+        their own fold, which is predicted at once.
         """
         rows, places = data.take(places), np.asarray(places)
         shuffled = np.random.default_rng(0).permutation(len(rows))
