@@ -206,10 +206,8 @@ def fit_average(
     for family in fitted:
         if not family.folds:
             _leave_out(split, family, np.ones(len(split.held), bool), fitted[family], density)
-    repeats = None if which is None else 1 - len(sample) / max(len(which), 1)
     learned, which, out, fold = _learned(split, which, rng)
-    if repeats is None:
-        repeats = 1 - len(learned) / (which >= 0).sum()
+    repeats = 1 - len(learned) / max((which >= 0).sum(), 1)
     given = None if given is None else replace(given, which=which).rows(np.arange(len(learned)))
     bends = whole.bends if learned is sample else {}
     training = Training(learned, learned, bend, split.seeds[-1], given, bends, jobs=jobs)
@@ -281,10 +279,10 @@ def _leave_out(split: Split, family, here, fitted, density) -> None:
 def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration, method):
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     held = split.held
-    data, gone, rows_left = held.data, split.even, held.rows
+    data, even, rows_left = held.data, split.even, held.rows
     class_weight = np.bincount(data.codes, data.weight, data.classes)
-    leaving = gone.sums(gone.gone.weight[:, None] * np.eye(data.classes)[gone.gone.codes])
-    remaining = (class_weight - leaving[gone.at]).clip(0) + concentration
+    leaving = even.sums(even.gone.weight[:, None] * np.eye(data.classes)[even.gone.codes])
+    remaining = (class_weight - leaving[even.at]).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
     numbers, categories, others = (
         [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]

@@ -6,14 +6,21 @@ from time import perf_counter
 _PATIENCE = 2.0  # seconds that nobody needs to be told about
 
 
+def _terminal(shown: bool | None):
+    """Return the console of the standard error, or None where no bar belongs."""
+    from rich.console import Console
+
+    console = Console(stderr=True, force_terminal=shown)
+    return console if console.is_terminal else None
+
+
 @contextlib.contextmanager
 def bar(what: str, total: int | None, shown: bool | None):
     """Show a progress bar with rows per second on the standard error; yield the function that advances it by rows."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True, force_terminal=shown)
-    if not console.is_terminal:
+    console = _terminal(shown)
+    if console is None:
         yield lambda rows: None
         return
 
@@ -38,15 +45,17 @@ def stages(what: str, shown: bool | None):
     start, task, line = perf_counter(), None, contextlib.ExitStack()
 
     def stage(done: int, total: int, text: str) -> None:
-        nonlocal task
+        nonlocal task, shown
         if shown is False or perf_counter() - start < _PATIENCE:
             return
         if task is None:
-            from rich.console import Console
             from rich.progress import Progress
 
-            console = Console(stderr=True, force_terminal=shown)
-            progress = line.enter_context(Progress(console=console, transient=True, disable=not console.is_terminal))
+            console = _terminal(shown)
+            if console is None:
+                shown = False
+                return
+            progress = line.enter_context(Progress(console=console, transient=True))
             task = progress, progress.add_task(what)
         progress, place = task
         progress.update(place, completed=done, total=total, description=f"{what}: {text}")
