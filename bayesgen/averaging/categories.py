@@ -182,32 +182,43 @@ class CategoryMembers(Together):
 
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(x | k) of rows under some members, shape (m, n, K)."""
-        result = np.empty((len(used), len(c), len(self.single)))
+        result, seen = np.empty((len(used), len(c), len(self.single))), self._seen(c)
         for own, place in zip(result, used, strict=True):
             if place not in self._prepared:
-                self._prepared[place] = self.tables(self.members[place])
-            own[:] = self.density(c, *self._prepared[place])
+                self._prepared[place] = self._logs(*self.tables(self.members[place]))
+            own[:] = self._density(*seen, *self._prepared[place])
         return result
 
     def density(self, x, level, table=None) -> np.ndarray:
         """Return log p(x | k) of rows, (n, K), under p(a | k) (K, L), and p(b | k, a) (K, L, L) with one parent."""
-        hot, column = _hot(x, self.levels), self.column
+        return self._density(*self._seen(x), *self._logs(level, table))
+
+    def _density(self, hot, allowed, level, table) -> np.ndarray:
+        """Do `density` from what `_seen` and `_logs` return."""
         if table is None:
-            return hot @ np.log(level).T
-        allowed, result = self._allowed(x), np.empty((len(x), len(level)))
-        for k in range(len(level)):
-            children = np.where(column[:, None] == column, 0.0, np.log(table[k]))
-            result[:, k] = self._average(hot @ children.T + np.log(level[k]), allowed)
-        return result
+            return hot @ level.T
+        score = np.stack([hot @ children + own for children, own in zip(table, level, strict=True)])
+        return self._average(score, allowed).T
+
+    def _seen(self, x):
+        """Return the levels of rows as a sparse matrix (n, L), and the levels that a parent may have, or None."""
+        hot = _hot(x, self.levels)
+        return hot, None if self.pairs is None else self._allowed(x, hot.toarray())
+
+    def _logs(self, level, table) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return log p(a | k), (..., L), and log p(b | k, a) by b and a, (..., L, L), 0 where they share a column."""
+        if table is None:
+            return np.log(level), None
+        children = np.where(self.column[:, None] == self.column, 0.0, np.log(table))
+        return np.log(level), np.ascontiguousarray(children.swapaxes(-1, -2))
 
     def fill(self, x, level, table, rng) -> np.ndarray:
         """Draw the missing categories of one row (F,) given those seen, under the tables of its class."""
         result, starts = x.copy(), np.cumsum(self.levels) - self.levels
         chances = level
         if table is not None:  # a parent and its level first, in proportion to the probability of the row under them
-            children = np.where(self.column[:, None] == self.column, 0.0, np.log(table))
-            score = (_hot(x[None], self.levels) @ children.T)[0] + np.log(level)
-            score = np.where(self._allowed(x[None])[0], score, -np.inf)
+            (hot, allowed), (log_level, children) = self._seen(x[None]), self._logs(level, table)
+            score = np.where(allowed[0], (hot @ children)[0] + log_level, -np.inf)
             parent = rng.choice(len(score), p=np.exp(score - logsumexp(score)))
             chances, result[self.column[parent]] = table[parent], parent - starts[self.column[parent]]
         for j in np.flatnonzero(result < 0):
@@ -265,7 +276,7 @@ class CategoryMembers(Together):
         if self.pairs is not None:
             level = self._level(ALPHAS[0], (self.single[codes] - gone).clip(0))
             child = np.take_along_axis(level, place, 1)  # p(x_j | k), (B, F)
-            levels, allowed = np.arange(len(column)), self._allowed(x)
+            levels, allowed = np.arange(len(column)), self._allowed(x, hot)
             both = self.pairs[codes[:, None, None], levels[None, :, None], place[:, None]] - gone[:, :, None]
             total = (self.pairs @ self.by_column)[codes] - gone[:, :, None] * seen[:, None]
             both, total = both.clip(0), total.clip(0)
@@ -280,12 +291,12 @@ class CategoryMembers(Together):
         single = self.single if single is None else single
         return (single + alpha) / ((single @ self.by_column)[..., self.column] + alpha * self.levels[self.column])
 
-    def _allowed(self, x):
+    def _allowed(self, x, hot):
         """Return True for the levels a parent may have in a row, (n, L): the row's own, or all of a missing column."""
-        return _hot(x, self.levels).toarray().astype(bool) | (x < 0)[:, self.column]
+        return hot.astype(bool) | (x < 0)[:, self.column]
 
     def _average(self, score, allowed):
-        return logsumexp(np.where(allowed, score, -np.inf), axis=1) - np.log(len(self.levels))
+        return logsumexp(np.where(allowed, score, -np.inf), axis=-1) - np.log(len(self.levels))
 
 
 def _counts(sums) -> SumStatistics:
@@ -294,6 +305,7 @@ def _counts(sums) -> SumStatistics:
 
 def _hot(x, levels):
     """Return a sparse matrix (n, L) with ones at the levels of each row."""
-    rows, columns = np.nonzero(x >= 0)
-    place = x[rows, columns] + (np.cumsum(levels) - levels)[columns]
-    return sparse.csr_array((np.ones(len(rows)), (rows, place)), shape=(len(x), int(levels.sum())))
+    seen = x >= 0
+    place = (x + np.cumsum(levels) - levels)[seen]  # row by row, in order
+    ends = np.concatenate([[0], seen.sum(1).cumsum()])
+    return sparse.csr_array((np.ones(len(place)), place, ends), shape=(len(x), int(levels.sum())))
