@@ -227,6 +227,31 @@ def test_one_factorisation_for_all_kappas_is_the_predictive_of_the_models(gaps):
         np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("seen", [[0], [1, 2], [0, 1, 2]])
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_that_all_lack_the_same_are_complete_rows_of_fewer_columns(count, seen):
+    x, codes, weight = vectors()
+    fitted = fit(viewed(x, codes, weight, count), x, codes, weight)
+    rows = np.full_like(x[:20], np.nan)
+    rows[:, seen] = x[:20, seen]
+    rows[0, seen] *= 1e3  # not near
+    y, some = fitted.view.read(rows)[0], EVERY
+    own, _, quadratics = fitted.quadratics(some, np.array(seen))
+    assert len(own) and quadratics is not None
+    alone = fit(fitted.view, x, codes, weight)  # asked for all patterns of gaps, one after the other
+    for other in ([0], [1], [2], [0, 1], [0, 2]):
+        lacking = np.full_like(x[:9], np.nan)
+        lacking[:, other] = x[:9, other]
+        alone.log_density(lacking, NONE, some)
+    found = fitted.log_density(rows, NONE, some)
+    np.testing.assert_array_equal(alone.log_density(rows, NONE, some), found)
+    owner, n = fitted.view.owner, fitted.statistics.n + 1
+    for own, place in zip(found, some, strict=True):
+        density = fitted.posterior(place).log_predictive(np.where(np.isnan(rows), np.nan, y)) + np.log(n)
+        expected = [logsumexp(density[:, owner == k], axis=1) - np.log(n[owner == k].sum()) for k in range(3)]
+        np.testing.assert_allclose(own, np.transpose(expected), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("weight, narrow", [(1.0, 1.0), (1e4, 1.0), (1.0, 1e-3), (1e4, 1e-7)])
 @pytest.mark.parametrize("count", [1, 2])
 def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, monkeypatch):
@@ -240,7 +265,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     some = np.array([0, 3, 5, 20, 37, 40, 50, 57, 58])
     every = found.log_density(rows, NONE, some)
     own, others, quadratics = found.quadratics(some)
-    assert sorted([*own, *others]) == [*range(len(some))]
+    assert sorted([*own, *(place for places, _ in others for place in places)]) == [*range(len(some))]
     assert {found.members[some[place]].diagonal for place in own} <= {False}
     assert len(own) == 6 or (weight, narrow) != (1.0, 1.0)
     assert (quadratics is None) == (narrow == 1e-7)  # there all would lose digits

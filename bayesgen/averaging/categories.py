@@ -205,7 +205,7 @@ class CategoryMembers(Together):
         hot = _hot(x, self.levels)
         return hot, None if self.pairs is None else self._allowed(x, hot.toarray())
 
-    def _logs(self, level, table) -> tuple[np.ndarray, np.ndarray | None]:
+    def _logs(self, level, table) -> tuple[np.ndarray, Any]:
         """Return log p(a | k), (..., L), and log p(b | k, a) by b and a, (..., L, L), 0 where they share a column."""
         if table is None:
             return np.log(level), None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesgen.numerics.pieces import pieces, scratch
+from bayesgen.numerics.student import Whitener
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _ERROR = 4e-12  # of a log density; a probability moves by a quarter of it at most
@@ -39,18 +40,21 @@ class Quadratics(NamedTuple):
     small: bool
 
     @classmethod
-    def of_models(cls, places, models) -> "tuple[np.ndarray, Quadratics | None]":
+    def of_models(cls, places, models, columns=None) -> "tuple[np.ndarray, Quadratics | None]":
         """Return the places of the members that can be quadratics, and these.
 
         Parameters
         ----------
         places : list of int
             Where the members belong.
-        models : list of (array, Whitener)
-            Means of the groups of each, (G, D), and their whitener.
+        models : list of NormalInverseWishart
+            Their posteriors, of G groups each.
+        columns : int array, shape (d,), optional
+            The columns of which the densities are wanted; by default all.
         """
-        narrow = bool(models) and models[0][0].shape[1] <= _WIDE
-        chosen = [own for own in zip(places, models, strict=True) if narrow and _precise(*own[1])]
+        dim = models[0].mean.shape[-1] if models else 0
+        whitened = _whitened(models, columns) if 0 < dim <= _WIDE else ()
+        chosen = [own for own in zip(places, whitened, strict=False) if _precise(*own[1])]
         none = np.empty(0, np.intp), None
         if not chosen:
             return none
@@ -96,6 +100,16 @@ def within(y) -> np.ndarray:
     """Return True for each row (n, D) that is complete and not far out, for which `Quadratics` are exact."""
     with np.errstate(over="ignore", invalid="ignore"):
         return (y * y).sum(1) <= RADIUS**2 * y.shape[1]
+
+
+def _whitened(models, columns) -> list[tuple[np.ndarray, Whitener]]:
+    """Return the means (G, d) and the whitener of the groups of each model, for all columns or some."""
+    if columns is None:
+        return [(model._means, model._whole) for model in models]
+    mean, scale, dof = (np.stack(own) for own in zip(*(model._flat for model in models), strict=True))
+    root = np.linalg.cholesky(scale[..., columns[:, None], columns])
+    whitener = zip(*Whitener.of(root, dof, dof, len(columns)), strict=True)
+    return [(m[:, columns], Whitener(*own)) for m, own in zip(mean, whitener, strict=True)]
 
 
 def _precise(mean, whitener) -> bool:

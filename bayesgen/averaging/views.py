@@ -32,6 +32,7 @@ from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out
+_PATTERNS = 4  # patterns of gaps whose quadratics are kept
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
 
@@ -208,11 +209,14 @@ class FittedView(Together):
     def _prepared(self) -> dict:
         return {}
 
-    def models(self, used) -> list[tuple[np.ndarray, Any]]:
+    def models(self, used, columns=None) -> list[tuple[np.ndarray, Any]]:
         """Return the posteriors of some members, and their places among ``used``: one model for each structure.
 
-        A model whose groups share a matrix whitens rows once, so members of that structure stay apart.
+        A model whose groups share a matrix whitens rows once, so members of that structure stay apart. The models of
+        some ``columns`` are the marginal ones.
         """
+        if columns is not None:
+            return [(own, model.marginal(columns)) for own, model in self.models(used)]
         key = used.tobytes()
         if key not in self._prepared:
             structures = np.array([self.members[m].structure for m in used])
@@ -255,8 +259,12 @@ class FittedView(Together):
                 result[:, :, own] = self.mix(density, self.log_share, 2).swapaxes(1, 2)
         rows = np.arange(len(y)) if alike else np.flatnonzero(whole)
         if len(rows):
-            part = np.empty((*result.shape[:2], len(rows)))
-            self._write(part, np.where(seen, y, np.nan)[rows], used)
+            part, alone = np.empty((*result.shape[:2], len(rows))), len(kinds) == 1 and len(rows) == len(holes)
+            if alone and kinds[0].any():  # what is seen of them are complete rows of fewer columns
+                columns = np.flatnonzero(kinds[0])
+                self._write(part, y[:, columns], used, columns)
+            else:
+                self._write(part, np.where(seen, y, np.nan)[rows], used)
             result[:, :, rows] = part
         return result.swapaxes(1, 2)
 
@@ -264,34 +272,49 @@ class FittedView(Together):
     def _kept(self) -> dict:
         return {}
 
-    def quadratics(self, used) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Return places among ``used`` of members that are `Quadratics`, of all others, and the quadratics, or None."""
-        key = used.tobytes()
-        if key not in self._kept:
+    def quadratics(self, used, columns=None) -> tuple[np.ndarray, list, Any]:
+        """Return how densities of complete rows, or of what is seen of rows that all lack the same, are worked out.
+
+        Returns
+        -------
+        own : int array
+            Places among ``used`` of the members that are `Quadratics`.
+        others : list
+            The models of all others, with their places; see `models`.
+        quadratics : Quadratics or None
+        """
+        key = used.tobytes(), None if columns is None else columns.tobytes()
+        found = self._kept.get(key)
+        if found is None:
             places = [place for place, m in enumerate(used) if not self.members[m].diagonal]
             models = [self.posterior(used[place]) for place in places]
-            own, quadratics = Quadratics.of_models(places, [(model._means, model._whole) for model in models])
-            self._kept[key] = own, np.setdiff1d(np.arange(len(used)), own), quadratics
-        return self._kept[key]
+            own, quadratics = Quadratics.of_models(places, models, columns)
+            rest = np.setdiff1d(np.arange(len(used)), own)
+            found = own, [(rest[at], model) for at, model in self.models(used[rest], columns)], quadratics
+            if len(self._kept) > _PATTERNS:
+                self._kept.clear()
+            self._kept[key] = found
+        return found
 
-    def _write(self, result, y, used):
-        """Write densities, (m, K, n): of complete rows that are not far out under most members at once."""
-        own, others, quadratics = self.quadratics(used)
+    def _write(self, result, y, used, columns=None):
+        """Write densities, (m, K, n), of rows of all columns or of some: of near, complete rows under most at once."""
+        own, others, quadratics = self.quadratics(used, columns)
         near = within(y) if len(own) else np.zeros(len(y), bool)
         if near.any() and not near.all():
             for rows in (near, ~near):
                 part = np.empty((*result.shape[:2], rows.sum()))
-                self._write(part, y[rows], used)
+                self._write(part, y[rows], used, columns)
                 result[:, :, rows] = part
             return
-        groups, rest = len(self.view.owner), others if near.any() else np.arange(len(used))
+        groups = len(self.view.owner)
         for part in pieces(len(y), len(own) * groups, _CELLS) if near.any() else ():
             density = quadratics.log_density(y[part]).reshape(len(own), groups, -1)
             result[own, :, part] = self.mix(density, self.log_share, 1)
+        models = others if near.any() else self.models(used, columns)
         for part in pieces(len(y), len(used) * groups, _CELLS):
-            for places, model in self.models(used[rest]):
+            for places, model in models:
                 density = model.log_predictive(y[part]).reshape(-1, len(places), groups)
-                result[rest[places], :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
+                result[places, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
 
     def left_out(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).

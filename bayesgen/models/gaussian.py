@@ -244,6 +244,12 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         tied = tuple(name for name in self.tied if name != "class")
         return self._revised(tied=tied)
 
+    def marginal(self, columns) -> Self:
+        """Return the model of some of the features, along the last axis."""
+        every = self.batch_shape[-1:]
+        own = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
+        return self._revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in own.items()})
+
     def mean_scores(self):
         """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
 
