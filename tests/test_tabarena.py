@@ -66,13 +66,16 @@ def test_without_tabarena_it_says_how_to_get_it(tmp_path):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("how", ["once", "bagged"])
 def test_the_runner_of_tabarena_fits_and_scores_ours(classes, how, monkeypatch):
+    from tabarena.benchmark.experiment.experiment_runner import ExperimentRunner
+
+    monkeypatch.setattr(ExperimentRunner, "convert_to_output", lambda runner, out: out)  # it would drop probabilities
     X, y = rows()
     X, y = X[y < classes].drop(columns="level" if classes == 2 else []), y[y < classes]
     own = tabarena.task("made up", X, y, repeats=1)
     found = tabarena.one(f"{tabarena.OURS}, {how}", own, repeat=0, fold=1)
-    probability = np.asarray(found["probabilities"])
-    test = y[tabarena.splits(y, 1)[0][1][1]]
-    score = quality.score(test, np.column_stack([1 - probability, probability]) if classes == 2 else probability)
+    probability = found["probabilities"]
+    assert sorted(probability.index) == sorted(tabarena.splits(y, 1)[0][1][1])
+    score = quality.score(y[probability.index], probability.to_numpy())
     assert found["metric"] == ("roc_auc" if classes == 2 else "log_loss")
     assert found["metric_error"] == pytest.approx(score["auc_error" if classes == 2 else "log_loss"], rel=1e-5)
     assert found["metric_error"] < 0.4
