@@ -200,7 +200,7 @@ class CategoryMembers(Together):
         score = np.stack([hot @ children + own for children, own in zip(table, level, strict=True)])
         return self._average(score, allowed).T
 
-    def _seen(self, x):
+    def _seen(self, x) -> tuple[Any, Any]:
         """Return the levels of rows as a sparse matrix (n, L), and the levels that a parent may have, or None."""
         hot = _hot(x, self.levels)
         return hot, None if self.pairs is None else self._allowed(x, hot.toarray())
