@@ -273,7 +273,7 @@ class FittedView(Together):
         return {}
 
     def quadratics(self, used, columns=None) -> tuple[np.ndarray, list, Any]:
-        """Return how densities of complete rows, or of what is seen of rows that all lack the same, are worked out.
+        """Return what gives the densities of complete rows, or of rows that have nothing but the same ``columns``.
 
         Returns
         -------
@@ -297,7 +297,10 @@ class FittedView(Together):
         return found
 
     def _write(self, result, y, used, columns=None):
-        """Write densities, (m, K, n), of rows of all columns or of some: of near, complete rows under most at once."""
+        """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``.
+
+        Complete rows that are not far out are worked out under most members at once.
+        """
         own, others, quadratics = self.quadratics(used, columns)
         near = within(y) if len(own) else np.zeros(len(y), bool)
         if near.any() and not near.all():
