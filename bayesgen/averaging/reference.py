@@ -157,15 +157,13 @@ class Reference:
         own = {name: getattr(self, name)[rows] for name in ("n", "mean", "scatter", "centre", "within", "covariance")}
         return replace(self, **own)
 
-    def scatter_of(self, g: int) -> np.ndarray:
-        """Return the scatter of group g without each row, (B, D, D), or (1, D, D) if no row was left out of it."""
+    def scatter_of(self, groups: slice) -> np.ndarray:
+        """Return the scatters of some groups without each row, (B, g, D, D), or (1, g, D, D) if no row was left out."""
         if self.scatter.ndim > self.covariance.ndim:
-            return self.scatter[:, g]
-        if self.own is None or self.own_scatter is None or not (own := self.own == g).any():
-            return self.scatter[g][None]
-        result = np.repeat(self.scatter[g][None], len(own), axis=0)
-        result[own] = self.own_scatter[own]
-        return result
+            return self.scatter[:, groups]
+        if self.own is None or self.own_scatter is None:
+            return self.scatter[None, groups]
+        return _without_rows(self.scatter[groups], self.own, self.own_scatter, groups.start)
 
     @property
     def variance(self) -> np.ndarray:
@@ -177,12 +175,25 @@ class Reference:
         """The diagonal of W, (B, D)."""
         return self._diagonal(self.within)
 
-    def squares_of(self, g: int) -> np.ndarray:
-        """Return the diagonal of `scatter_of`, (B, D) or (1, D)."""
-        return self._diagonal(self.scatter_of(g))
+    def squares_of_groups(self) -> np.ndarray:
+        """Return the diagonals of the scatters of all groups without each row, (B, G, D) or (1, G, D)."""
+        squares = self._diagonal(self.scatter)
+        if self.scatter.ndim > self.covariance.ndim:
+            return squares
+        if self.own is None or self.own_scatter is None:
+            return squares[None]
+        return _without_rows(squares, self.own, self._diagonal(self.own_scatter), 0)
 
     def _diagonal(self, matrix):
-        return matrix if self.covariance.ndim == 2 else np.diagonal(matrix, axis1=1, axis2=2)
+        return matrix if self.covariance.ndim == 2 else np.diagonal(matrix, axis1=-2, axis2=-1)
+
+
+def _without_rows(values, own, own_values, start: int) -> np.ndarray:
+    """Return values of groups for each row: ``own_values`` in its own group, which is counted from ``start`` on."""
+    result = np.repeat(values[None], len(own), axis=0)
+    here = np.flatnonzero((start <= own) & (own < start + len(values)))
+    result[here, own[here] - start] = own_values[here]
+    return result
 
 
 def weights(statistics: Moments) -> np.ndarray:

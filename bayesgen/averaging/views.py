@@ -335,26 +335,32 @@ class FittedView(Together):
             own = None if seen is None or seen[large].all() else seen[large]
             result[:, large] = self.of_bent(y[large], own, np.arange(len(self.members)))
         others = np.flatnonzero(~large)
-        others = others[np.argsort(held.at[others], kind="stable")]
-        cells = (y.shape[1] + len(self.view.owner)) ** 2
-        if self.view.by_column:
-            cells = y.shape[1] * len(self.view.owner)
-        elif not held.single:
-            cells += len(self.view.owner) * y.shape[1] ** 2
-        for part in pieces(len(others), cells, _CELLS):
-            here = others[part]
+        size, dim, count = np.bincount(held.at[others]), y.shape[1], len(self.view.owner)
+        departures = np.flatnonzero(size)
+        departures = departures[np.argsort(size[departures], kind="stable")]  # those of as many rows stand together
+        most = int(size.max(initial=0))
+        cells = most * dim * count
+        if not self.view.by_column:  # complete rows share the matrices of their departure
+            cells += (1 if seen is None else most) * ((dim + count) ** 2 + (not held.single) * count * dim**2)
+        for part in pieces(len(departures), cells, _CELLS):
+            here = others[np.isin(held.at[others], departures[part])]
             some = held.take(here)
 
             def rest(b, some=some):
                 return self.view.sum_rows(some.rest(b))
 
+            at = None
             if held.single:
                 own = gone[here], group[here], some.gone.weight
                 reference = Reference.without(self.statistics, *own, rest)
             else:
-                reference = Reference.without_groups(self.statistics, self._leaving(some), rest).take(some.at)
-            density = log_density(self.members, reference, y[here], taken(seen, here))
-            owner, n = self.view.owner, reference.n
+                reference = Reference.without_groups(self.statistics, self._leaving(some), rest)
+                if seen is None:
+                    at = some.at
+                else:
+                    reference = reference.take(some.at)
+            density = log_density(self.members, reference, y[here], taken(seen, here), at)
+            owner, n = self.view.owner, reference.n if at is None else reference.n[at]
             member = owner == np.arange(owner[-1] + 1)[:, None]
             result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
         return result
