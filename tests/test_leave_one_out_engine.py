@@ -266,8 +266,9 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     every = found.log_density(rows, NONE, some)
     own, others, quadratics = found.quadratics(some)
     assert sorted([*own, *(place for places, _ in others for place in places)]) == [*range(len(some))]
-    assert {found.members[some[place]].diagonal for place in own} <= {False}
-    assert len(own) == 6 or (weight, narrow) != (1.0, 1.0)
+    alone = [found.members[some[place]].diagonal for place in own]
+    assert len(own) == len(some) or (weight, narrow) != (1.0, 1.0)
+    assert any(alone) == (weight == 1.0)  # a large power magnifies the rounding of a product
     assert (quadratics is None) == (narrow == 1e-7)  # there all would lose digits
     alone = found.log_density(rows[:1], NONE, some)
     np.testing.assert_allclose(alone[own], every[own, :1], rtol=0, atol=1e-12)

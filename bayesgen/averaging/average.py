@@ -238,14 +238,20 @@ class Average(Posterior):
 
 
 def _write(result, parts, places, x, c) -> None:
-    """Write densities of members (m, n, K) by place among those of some parts; beyond the last there is none."""
-    start, result[:] = 0, 0.0
+    """Write densities of members (m, n, K) by place, ascending, among those of some parts; beyond the last is none."""
+    start = done = 0
     for part in parts:
-        own = (start <= places) & (places < start + len(part.members))
-        if own.any():
-            some, place = np.unique(places[own] - start, return_inverse=True)
-            result[own] = part.log_density(x, c, some)[place]
-        start += len(part.members)
+        first, start = start, start + len(part.members)
+        end = done + np.count_nonzero(places[done:] < start)
+        if done < end:
+            some = places[done:end] - first
+            if (some[1:] > some[:-1]).all():
+                result[done:end] = part.log_density(x, c, some)
+            else:
+                some, place = np.unique(some, return_inverse=True)
+                result[done:end] = part.log_density(x, c, some)[place]
+        done = end
+    result[done:] = 0.0
 
 
 def mixed(log_terms, weights) -> np.ndarray:

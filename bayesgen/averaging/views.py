@@ -286,9 +286,8 @@ class FittedView(Together):
         key = used.tobytes(), None if columns is None else columns.tobytes()
         found = self._kept.get(key)
         if found is None:
-            places = [place for place, m in enumerate(used) if not self.members[m].diagonal]
-            models = [self.posterior(used[place]) for place in places]
-            own, quadratics = Quadratics.of_models(places, models, columns)
+            models = [] if self.view.by_column else [self.posterior(m) for m in used]
+            own, quadratics = Quadratics.of_models(models, columns)
             rest = np.setdiff1d(np.arange(len(used)), own)
             found = own, [(rest[at], model) for at, model in self.models(used[rest], columns)], quadratics
             if len(self._kept) > _PATTERNS:
@@ -383,9 +382,7 @@ class FittedView(Together):
         owner, classes = self.view.owner, self.view.classes
         if len(owner) == classes:
             return density
-        density = density + np.expand_dims(
-            log_share, tuple(range(log_share.ndim, log_share.ndim + density.ndim - 1 - axis))
-        )
+        density = density + (log_share[:, None] if axis < density.ndim - 1 else log_share)
         first = np.searchsorted(owner, np.arange(classes))
         if axis == 1 and len(owner) % classes == 0 and (np.diff(first) == len(owner) // classes).all():
             density = density.reshape(len(density), classes, -1, *density.shape[2:])

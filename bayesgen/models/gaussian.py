@@ -265,6 +265,17 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
         return gammas - 0.5 * np.log(np.pi * square), square**-0.5
 
+    def columns_alike(self):
+        """Return mean and width of each column, level and power of each group, for log p = level - power Σ log(1 + z²).
+
+        A column has z = width (x - mean). All are by group: mean and width (G, D), level and power (G,); the power is
+        None if it differs between columns.
+        """
+        groups = math.prod(self.batch_shape[:-1])
+        parts = (self.mean, self._normaliser[1], self._normaliser[0], self.alpha + 0.5)
+        mean, width, constant, power = (np.broadcast_to(a, self.batch_shape).reshape(groups, -1) for a in parts)
+        return mean, width, constant.sum(1), power[:, 0] if (power == power[:, :1]).all() else None
+
     @functools.cached_property
     def _prepared(self) -> dict:
         """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
