@@ -171,7 +171,7 @@ MUTANTS = [
     Mutant("regression: rows taken out by the wrong share", "LineStatistics.without",
            "np.sqrt(self.n / _n * part.n)", "np.sqrt(part.n)", "regression"),
     Mutant("classes: predictive without the class prior", "ClassConditional.log_predictive",
-           "namespace(_m).log(_m)", "0 * namespace(_m).log(_m)", "classes"),
+           "self._log_mean", "0 * self._log_mean", "classes"),
     Mutant("draws: a sum, not a mean", "mean_density",
            "np.log(_s / _n)", "np.log(_s)", "draws"),
     Mutant("draws: pieces not brought to one anchor", "mean_density",

@@ -191,9 +191,6 @@ class Together(Record, abc.ABC):
         """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
 
-    def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
-
 
 class Product(NamedTuple):
     """A product of a member of the numbers, or none, a member of the categories, or none, and leaves.

@@ -142,9 +142,6 @@ class Trees(Record):
         """Size of the arrays."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
-    def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
-
     @functools.cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:
         """Columns, thresholds and children of nodes and leaves, (N + L,), (N + L,), (2N + 2L,), and roots, (T,).

@@ -46,7 +46,7 @@ _MODULES = {
 _lock = threading.RLock()
 tracing = threading.RLock()  # hold it while tracing a program: all threads share NumPyro's one stack of handlers
 _records: list[type] = []
-_registered: set[type] = set()
+registered: set[type] = set()  # those that JAX knows as pytrees
 
 __all__ = [
     "Record",
@@ -58,6 +58,8 @@ __all__ = [
     "jax",
     "jnp",
     "numpyro",
+    "register",
+    "registered",
     "same",
     "scope",
     "static",
@@ -73,7 +75,7 @@ def __getattr__(name: str) -> Any:
     with _lock:
         _touch()
         globals()[name] = module = importlib.import_module(_MODULES[name])
-        _register()
+        register()
     return module
 
 
@@ -100,14 +102,14 @@ def _touch() -> None:
         getattr(sys.modules.get(package), "__version__", None)
 
 
-def _register() -> None:
+def register() -> None:
     """Register every known `Record` class as a pytree, each once."""
     from jax.tree_util import register_pytree_node
 
     with _lock:
         for cls in _records:
-            if cls not in _registered:
-                _registered.add(cls)
+            if cls not in registered:
+                registered.add(cls)
                 register_pytree_node(cls, _flatten, _unflattener(cls))
 
 
@@ -226,6 +228,7 @@ def is_abstract(value) -> bool:
 class Record:
     """An immutable value made of arrays and other records, compared by value, and a pytree to JAX.
 
+    JAX knows it from the first use of JAX in here on, or, where the user has imported JAX, from the next model on.
     Subclasses are declared ``@dataclass(frozen=True, eq=False)``.
     """
 
@@ -246,9 +249,8 @@ class Record:
                 parts.append(f"{field.name}={short(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def __post_init__(self):
-        if type(self) not in _registered and hasattr(sys.modules.get("jax"), "tree_util"):
-            _register()
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # without what is derived
 
     def __eq__(self, other):
         if type(self) is not type(other):

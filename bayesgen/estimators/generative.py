@@ -112,10 +112,12 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             known = np.ones(len(own), bool) if place is None else own >= 0
             partly = not known.all()
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
-            labelled, weights = (table.rows(known), taken(weight, known)) if partly else (table, weight)
+            labelled, weights = table, weight
+            if partly:
+                labelled, weights, group = table.rows(known), taken(weight, known), taken(group, known)
             blocks = schema.read(labelled)
             template, statistics = self._summarise(schema, blocks, codes, weights)
-            template = self._choose_prior(template, statistics, labelled, codes, weights, taken(group, known))
+            template = self._choose_prior(template, statistics, labelled, codes, weights, group)
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
                 told = np.full(len(known), -1)
@@ -352,8 +354,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         """Return the model without its weak priors, and the statistics of some rows."""
         template = self._template(schema)
         rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
-        statistics = template.sum_rows(template.blocks(self._as_model_takes(blocks)), rows)
-        return template, statistics.under(fingerprint(schema, self.classes_))
+        blocks = template.blocks(self._as_model_takes(blocks))
+        return template, template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
 
     def _learn(self, schema, template, statistics):
         inference = resolve(self.inference)

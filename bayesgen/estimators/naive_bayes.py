@@ -193,7 +193,10 @@ def _counted(alpha: float):
 
 
 def _gaussian(block, shape):
-    return WeakGaussian(NormalInverseGamma.weak)
+    return _WEAK
+
+
+_WEAK = WeakGaussian(NormalInverseGamma.weak)
 
 
 def _log_gaussian(shift: float):

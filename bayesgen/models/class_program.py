@@ -7,7 +7,7 @@ the counts of the classes and the statistics of each leaf by class.
 import abc
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,10 +69,6 @@ class ClassStatistics(Statistics):
         """Return the statistics with every row weighted ``factor`` times as before, marked as `decayed`."""
         leaves = {name: own.scaled(factor) for name, own in self.leaves.items()}
         return ClassStatistics(self.classes.scaled(factor), leaves, self.squares * factor**2, self.schema, True)
-
-    def under(self, schema: str) -> "ClassStatistics":
-        """Return the same statistics with the fingerprint of their schema."""
-        return replace(self, schema=schema)
 
 
 @dataclass(frozen=True, eq=False)

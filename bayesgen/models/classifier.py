@@ -21,6 +21,7 @@ no estimate is plugged in.
 """
 
 import abc
+import functools
 import math
 import operator
 from collections.abc import Mapping
@@ -92,12 +93,12 @@ class ClassConditional(ClassProgram, Conjugate):
         self.classes.check(t)
         return self.sum_rows(x, Grouping.of(len(t), t, len(self.class_names), weight))
 
-    def sum_rows(self, x: Mapping[str, Any], rows: Grouping) -> ClassStatistics:
-        """Do `statistics` of blocks under a grouping by class that is already checked."""
+    def sum_rows(self, x: Mapping[str, Any], rows: Grouping, schema: str = "") -> ClassStatistics:
+        """Do `statistics` of blocks under a grouping by class that is already checked; see `ClassStatistics.schema`."""
         leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf._shaped(x[name]), rows))
         sizes, weight = rows.sizes(), rows.weight
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
-        return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares)
+        return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares, schema)
 
     def log_likelihood(self, params: Params, statistics: ClassStatistics | PartlyLabelled):
         """Return log p(all rows | params) from statistics, which keep the unlabelled rows. NumPy or JAX."""
@@ -181,11 +182,16 @@ class ClassConditional(ClassProgram, Conjugate):
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
+    @functools.cached_property
+    def _log_mean(self):
+        """Log of the mean of each class probability, (K, 1)."""
+        mean = self.classes.mean
+        with np.errstate(divide="ignore"):
+            return namespace(mean).log(mean)[:, None]
+
     def log_predictive(self, x):
         """Return log p(x, t = k) with the parameters integrated out, (n, K)."""
-        x, mean = self.blocks(x), self.classes.mean
-        with np.errstate(divide="ignore"):
-            result = namespace(mean).log(mean)[:, None]
+        x, result = self.blocks(x), self._log_mean
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             own = density.reshape(len(density), math.prod(density.shape[1:])).T
             if isinstance(own, np.ndarray):
@@ -280,10 +286,7 @@ class NaiveBayes(ClassConditional):
         object.__setattr__(self, "features", dict(self.features))
         super().__post_init__()
 
-    @property
-    def leaves(self):
-        """The leaves by name."""
-        return self.features
+    leaves = property(operator.attrgetter("features"), doc="The leaves by name.")
 
     def blocks(self, x):
         """Return rows by leaf, from a mapping or a table."""

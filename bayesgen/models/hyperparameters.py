@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import sys
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -60,10 +61,18 @@ class Hyperparameters(Record):
     """
 
     def __post_init__(self):
-        super().__post_init__()
+        if type(self) not in program.registered and hasattr(sys.modules.get("jax"), "tree_util"):
+            program.register()  # the user has imported JAX
+        ranks = _ranks(type(self))
         for field in _fields(type(self)):
-            if "rank" in field.metadata:
+            if field.name in ranks:
                 object.__setattr__(self, field.name, _checked(self, field))
+        if len(ranks) > 1:
+            try:
+                self.batch_shape  # noqa: B018 - raises if the shapes do not broadcast
+            except ValueError:
+                shapes = ", ".join(f"{name} {np.shape(getattr(self, name))}" for name in ranks)
+                raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
 
     @classmethod
     def _unchecked(cls, **values) -> Self:
@@ -79,24 +88,17 @@ class Hyperparameters(Record):
         vars(result).update(zip(names, map(own.__getitem__, names), strict=True), **values)
         return result
 
-    @property
+    @functools.cached_property
     def _concrete(self) -> bool:
         """True if every hyperparameter is a NumPy array."""
-        known = vars(self).get("_concrete")
-        if known is None:
-            known = vars(self)["_concrete"] = namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
-        return known
+        return namespace(*(getattr(self, name) for name in _ranks(type(self)))) is np
 
-    @property
+    @functools.cached_property
     def batch_shape(self) -> tuple[int, ...]:
         """Shape of the hyperparameters in front of the axes that belong to one feature."""
-        known = vars(self).get("_batch_shape")
-        if known is None:
-            ranks = _ranks(type(self))
-            shapes = {np.shape(getattr(self, name))[: -rank or None] for name, rank in ranks.items()} - {()}
-            known = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
-            vars(self)["_batch_shape"] = known
-        return known
+        ranks = _ranks(type(self))
+        shapes = {np.shape(getattr(self, name))[: -rank or None] for name, rank in ranks.items()} - {()}
+        return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
 
 
 def check_total(record: Hyperparameters, names: str, total) -> None:
@@ -123,7 +125,7 @@ def _checked(record: Hyperparameters, field: dataclasses.Field):
         value = value.astype(program.jnp.result_type(float))
     if value.ndim < rank:
         raise ValueError(f"{owner}: {name} must have at least {rank} axes, got shape {value.shape}")
-    if is_abstract(value):
+    if not isinstance(value, np.ndarray) and is_abstract(value):
         return value
     if not np.isfinite(value).all():
         raise ValueError(f"{owner}: {name} must be finite")

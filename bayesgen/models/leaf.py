@@ -50,18 +50,6 @@ class LeafProgram(Model):
 
     per_class: bool = static(default=False, kw_only=True)
 
-    def __post_init__(self):
-        super().__post_init__()
-        try:
-            self.batch_shape  # noqa: B018 - raises if the shapes do not broadcast
-        except ValueError:
-            fields = [f.name for f in dataclasses.fields(self) if "rank" in f.metadata]
-            shapes = ", ".join(f"{name} {np.shape(getattr(self, name))}" for name in fields)
-            raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
-
-    def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # without what is derived
-
     @abc.abstractmethod
     def parameters(self) -> Params:
         """Sample the parameters from the prior: the `numpyro.sample` statements, plates already open."""

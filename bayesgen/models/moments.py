@@ -141,14 +141,16 @@ class Moments(Statistics):
 
     def sum_groups(self) -> "Moments":
         """Merge the leading axis of groups: S = Σ_k (S_k + n_k d_k d_k'), d_k = mean_k - mean."""
-        mean, apart, _ = self._apart()
         n = self.n[..., None] if self.vector else self.n
+        mean, apart, _ = self._apart(n)
         square = (n * apart)[..., :, None] * apart[..., None, :] if self.vector else n * apart * apart
         return Moments(self.n.sum(0), mean, self.scatter.sum(0) + square.sum(0))
 
-    def _apart(self):
-        """Return the mean over the leading axis of groups, each group's distance from it, and the total weight."""
-        n = self.n[..., None] if self.vector else self.n
+    def _apart(self, n):
+        """Return the mean over the leading axis of groups, each group's distance from it, and the total weight.
+
+        The weights n (groups..., features...) are those of each entry of the mean.
+        """
         total, origin = n.sum(0), self.mean[0]  # between equal means the distances are exactly 0
         if not n[0].all():
             origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)[0]
@@ -163,7 +165,7 @@ class Moments(Statistics):
         n, squares = self.n, self.scatter
         if self.vector:
             n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
-        (mean, apart, total), within = self._apart(), squares.sum(0)
+        (mean, apart, total), within = self._apart(n), squares.sum(0)
         freedom, noise = total - (n > 0).sum(0), _resolution(mean)
         variance = within / np.where(freedom > 0, freedom, np.inf)
         constant = variance <= noise

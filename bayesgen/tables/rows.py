@@ -117,7 +117,7 @@ class RowSchema:
     def _summed(self, schema, X, rows: Grouping) -> ClassStatistics:
         blocks = schema.read(Table(X).renamed(schema.columns))
         own = {name: blocks[name] for name in self.template.leaves}
-        return self.template.sum_rows(own, rows).under(self.fingerprint)
+        return self.template.sum_rows(own, rows, self.fingerprint)
 
 
 def nothing(schema: RowSchema) -> ClassStatistics:
@@ -125,7 +125,7 @@ def nothing(schema: RowSchema) -> ClassStatistics:
     count = len(schema.classes)
     blocks = {name: rows[:0] for name, rows in schema.schema.nothing().items()}
     rows = Grouping(np.zeros(0, np.intp), count, None, (count,))
-    return schema.template.sum_rows(blocks, rows).under(schema.fingerprint)
+    return schema.template.sum_rows(blocks, rows, schema.fingerprint)
 
 
 def arrow_of(batch) -> Any:
