@@ -14,6 +14,7 @@ NAMES = (
     "tables",
     "fused",
     "sparse",
+    "average",
     "averaging",
     "cold_start",
     "nuts",

@@ -14,6 +14,7 @@ from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.quadratics import RADIUS
 from bayesgen.averaging.reference import Reference
+from bayesgen.averaging.rotations import Rotations
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.students import log_density
@@ -236,8 +237,8 @@ def test_rows_that_all_lack_the_same_are_complete_rows_of_fewer_columns(count, s
     rows[:, seen] = x[:20, seen]
     rows[0, seen] *= 1e3  # not near
     y, some = fitted.view.read(rows)[0], EVERY
-    own, _, quadratics = fitted.quadratics(some, np.array(seen))
-    assert len(own) and quadratics is not None
+    [(own, _)], _ = fitted.forms(some, np.array(seen))
+    assert len(own)
     alone = fit(fitted.view, x, codes, weight)  # asked for all patterns of gaps, one after the other
     for other in ([0], [1], [2], [0, 1], [0, 2]):
         lacking = np.full_like(x[:9], np.nan)
@@ -264,12 +265,13 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     found = fit(view, x, codes, weights)
     some = np.array([0, 3, 5, 20, 37, 40, 50, 57, 58])
     every = found.log_density(rows, NONE, some)
-    own, others, quadratics = found.quadratics(some)
+    forms, others = found.forms(some)
+    own = np.concatenate([np.empty(0, int), *(places for places, _ in forms)])
     assert sorted([*own, *(place for places, _ in others for place in places)]) == [*range(len(some))]
     alone = [found.members[some[place]].diagonal for place in own]
     assert len(own) == len(some) or (weight, narrow) != (1.0, 1.0)
     assert any(alone) == (weight == 1.0)  # a large power magnifies the rounding of a product
-    assert (quadratics is None) == (narrow == 1e-7)  # there all would lose digits
+    assert (not forms) == (narrow == 1e-7)  # there all would lose digits
     alone = found.log_density(rows[:1], NONE, some)
     np.testing.assert_allclose(alone[own], every[own, :1], rtol=0, atol=1e-12)
     monkeypatch.setattr(views, "within", lambda y: np.zeros(len(y), bool))
@@ -282,6 +284,31 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     np.testing.assert_allclose(every, plain, rtol=1e-14, atol=4e-12)
     q, p = (np.exp(v - logsumexp(v, axis=2, keepdims=True)) for v in (every, plain))
     np.testing.assert_allclose(q, p, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns, rows", [(24, 60), (70, 60), (30, 400)])
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_rotation_serves_all_full_covariances_of_a_shrinkage(count, columns, rows):
+    x, codes, _ = vectors(rows, columns, seed=4)
+    x[:, 1] = x[:, 0] + 1e-3 * x[:, 1]  # nearly the same as another
+    x[:, 2] = 1e6 + 1e3 * x[:, 2]
+    weight = np.ones(rows)
+    view = viewed(x, codes, weight, count)
+    fitted = fit(view, x, codes, weight)
+    some = np.array([0, 1, 2, 5, 13, 30, 35, 40, 50])  # ragged: not every kappa of every rho
+    forms, _ = fitted.forms(some)
+    own, rotations = next((places, form) for places, form in forms if isinstance(form, Rotations))
+    assert {fitted.members[m].structure for m in some[own]} == {"full"}
+    assert all(fitted.members[m].structure != "full" for m in np.delete(some, own))
+    y = fitted.view.read(x)[0]
+    found = rotations.log_density(y).reshape(len(own), -1, rows)
+    expected = [fitted.posterior(m).log_predictive(y).T for m in some[own]]
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=4e-12)
+    every = fitted.log_density(x, NONE, some)
+    one = np.concatenate([fitted.log_density(x[i : i + 1], NONE, some) for i in range(0, rows, 7)], axis=1)
+    np.testing.assert_allclose(one, every[:, ::7], rtol=1e-12, atol=4e-12)
+    heavy, _ = fit(view, x, codes, 1e4 * weight).forms(some)  # a large power magnifies the rounding
+    assert not any(isinstance(form, Rotations) for _, form in heavy)
 
 
 @pytest.mark.parametrize("count", [1, 3])

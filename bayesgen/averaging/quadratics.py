@@ -25,7 +25,7 @@ from bayesgen.numerics.student import Whitener
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _ERROR = 4e-12  # of a log density; a probability moves by a quarter of it at most
 _BYTES = 10**7  # of the coefficients of one fit of members
-_WIDE = 64  # columns; with more, whitening takes no longer
+_WIDE = 64  # columns; with more, whitening takes no longer, see `rotations`
 _LARGE = 1000.0  # power from which a logarithm of 1 + q has too few digits
 _CELLS = 1 << 17  # entries worked on at a time
 

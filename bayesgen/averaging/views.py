@@ -20,6 +20,7 @@ from bayesgen.averaging.gaps import WIDE, Filling
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.quadratics import Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
+from bayesgen.averaging.rotations import FEWEST, Rotations
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density, log_density_far
 from bayesgen.averaging.training import Bent, Training, bent
@@ -272,36 +273,46 @@ class FittedView(Together):
     def _kept(self) -> dict:
         return {}
 
-    def quadratics(self, used, columns=None) -> tuple[np.ndarray, list, Any]:
-        """Return what gives the densities of complete rows, or of rows that have nothing but the same ``columns``.
+    def forms(self, used, columns=None) -> tuple[list, list]:
+        """Return the densities of complete rows, or of rows that have nothing but the same ``columns``.
 
         Returns
         -------
-        own : int array
-            Places among ``used`` of the members that are `Quadratics`.
+        forms : list
+            Densities of many members at once, `Rotations` and `Quadratics`, with the places of these among ``used``.
         others : list
             The models of all others, with their places; see `models`.
-        quadratics : Quadratics or None
         """
         key = used.tobytes(), None if columns is None else columns.tobytes()
         found = self._kept.get(key)
         if found is None:
-            models = [] if self.view.by_column else [self.posterior(m) for m in used]
-            own, quadratics = Quadratics.of_models(models, columns)
-            rest = np.setdiff1d(np.arange(len(used)), own)
-            found = own, [(rest[at], model) for at, model in self.models(used[rest], columns)], quadratics
+            forms, rest = [], np.arange(len(used))
+            for make in (self._rotations, self._quadratics) if not self.view.by_column else ():
+                own, form = make(used[rest], columns)
+                if form is not None:
+                    forms.append((rest[own], form))
+                    rest = np.delete(rest, own)
+            found = forms, [(rest[at], model) for at, model in self.models(used[rest], columns)]
             if len(self._kept) > _PATTERNS:
                 self._kept.clear()
             self._kept[key] = found
         return found
 
+    def _rotations(self, used, columns) -> tuple[np.ndarray, Rotations | None]:
+        if columns is not None or len(self.reference.centre[0]) < FEWEST:
+            return np.empty(0, np.intp), None
+        return Rotations.of_members([self.members[m] for m in used], self.statistics, self.reference)
+
+    def _quadratics(self, used, columns) -> tuple[np.ndarray, Quadratics | None]:
+        return Quadratics.of_models([self.posterior(m) for m in used], columns)
+
     def _write(self, result, y, used, columns=None):
         """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``.
 
-        Complete rows that are not far out are worked out under most members at once.
+        Complete rows that are not far out are worked out under many members at once.
         """
-        own, others, quadratics = self.quadratics(used, columns)
-        near = within(y) if len(own) else np.zeros(len(y), bool)
+        forms, others = self.forms(used, columns)
+        near = within(y) if forms else np.zeros(len(y), bool)
         if near.any() and not near.all():
             for rows in (near, ~near):
                 part = np.empty((*result.shape[:2], rows.sum()))
@@ -309,9 +320,10 @@ class FittedView(Together):
                 result[:, :, rows] = part
             return
         groups = len(self.view.owner)
-        for part in pieces(len(y), len(own) * groups, _CELLS) if near.any() else ():
-            density = quadratics.log_density(y[part]).reshape(len(own), groups, -1)
-            result[own, :, part] = self.mix(density, self.log_share, 1)
+        for own, form in forms if near.any() else ():
+            for part in pieces(len(y), len(own) * groups, _CELLS):
+                density = form.log_density(y[part]).reshape(len(own), groups, -1)
+                result[own, :, part] = self.mix(density, self.log_share, 1)
         models = others if near.any() else self.models(used, columns)
         for part in pieces(len(y), len(used) * groups, _CELLS):
             for places, model in models:

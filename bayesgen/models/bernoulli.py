@@ -315,7 +315,7 @@ class BetaBinomial(BetaPrior):
         """Number of axes of one observation: 1, for the pair, where tosses are a column, else 0."""
         return int(self.trials is None)
 
-    @property
+    @functools.cached_property
     def batch_shape(self):
         """Shape of a, b and trials together."""
         return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials or 0))

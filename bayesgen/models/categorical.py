@@ -10,6 +10,7 @@ Laplace smoothing is the predictive (the posterior mean) under alpha = 1. (Murph
 `DirichletPrior` also serves bags of words (`bayesgen.models.multinomial`).
 """
 
+import functools
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -70,7 +71,7 @@ class DirichletPrior(ConjugateFamily):
         made: Any = cls  # a subclass, which declares alpha and categories
         return made(alpha=guess * rows, categories=list(probability))
 
-    @property
+    @functools.cached_property
     def batch_shape(self):
         """Shape in front of the axis of categories."""
         return self.alpha.shape[:-1]

@@ -286,7 +286,7 @@ class NaiveBayes(ClassConditional):
         object.__setattr__(self, "features", dict(self.features))
         super().__post_init__()
 
-    leaves = property(operator.attrgetter("features"), doc="The leaves by name.")
+    leaves = property(operator.attrgetter("features"), doc="The leaves by name.")  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
     def blocks(self, x):
         """Return rows by leaf, from a mapping or a table."""

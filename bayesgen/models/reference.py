@@ -23,6 +23,7 @@ predictive densities of QDA and LDA. Jeffreys' prior of a coin or a die is prope
 An improper prior has no draws and no evidence: its constant is arbitrary, and so would be a comparison of models by it.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +55,7 @@ class ReferencePrior(ConjugateFamily):
     proper = False
     shape: tuple[int, ...] = static(default=(), kw_only=True)
 
-    @property
+    @functools.cached_property
     def batch_shape(self):
         """Shape of the features."""
         return self.shape

@@ -1,0 +1,114 @@
+"""Time of the averaged classifier, to fit and to ask for one row and for many, beside three rivals.
+
+Times are of what a user calls, on DataFrames, on one core. A new row is one row of a DataFrame; many are 5,000 at once.
+"""
+
+import warnings
+from time import process_time
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from bayesgen import AveragedClassifier
+from benchmarks.rivals import contenders, table
+from benchmarks.timing import medians
+
+PEERS = ("forest", "boosting", "logistic")
+CELLS = {  # rows, columns, classes
+    "1,000 x 10, 3 classes": (1000, 10, 3),
+    "150 x 10, 3 classes": (150, 10, 3),
+    "10,000 x 10, 3 classes": (10_000, 10, 3),
+    "1,000 x 20, 3 classes": (1000, 20, 3),
+    "1,000 x 100, 3 classes": (1000, 100, 3),
+    "1,000 x 10, 10 classes": (1000, 10, 10),
+    "1,000 x 10, 30 classes": (1000, 10, 30),
+}
+GAPS, PENGUINS = "1,000 x 10, 3 classes, a tenth missing", "penguins, 276 x 6, 3 classes"
+MANY = 5000
+ASKED = {  # of the generative members and of all: milliseconds for a row, microseconds a row of many
+    "1,000 x 10, 3 classes": ((1, 3), (20, 60)),
+    "1,000 x 100, 3 classes": ((None, None), (120, None)),
+    PENGUINS: ((2, None), (None, None)),
+    GAPS: ((None, None), (60, None)),  # three times that of complete rows
+}
+
+
+def rows(n: int, columns: int, classes: int, missing: float = 0.0):
+    """Return rows of Gaussian classes with correlated columns and their classes; MANY more than ``n``."""
+    rng = np.random.default_rng(0)
+    n += MANY
+    y = rng.integers(classes, size=n)
+    mix = np.eye(columns) + 0.5 * rng.normal(size=(columns, columns)) / columns**0.5
+    x = rng.normal(size=(classes, columns))[y] + rng.normal(size=(n, columns)) @ mix
+    x[rng.random(x.shape) < missing] = np.nan
+    return pd.DataFrame(x).add_prefix("x"), y
+
+
+def penguins():
+    """Return the penguins, repeated behind the rows of fit so that there are many to predict."""
+    X, y = table("penguins")
+    order = np.random.default_rng(0).permutation(len(y))
+    order = np.concatenate([order[:276], np.resize(order[276:], MANY)])
+    return X.iloc[order].reset_index(drop=True), y[order]
+
+
+def measure(X, y) -> dict[str, tuple[float, float, float]]:
+    """Return seconds of a fit, of one row and of a row of many for each contender."""
+    ours = {"generative": AveragedClassifier(members="generative"), "all": AveragedClassifier()}
+    peers = contenders(X, y)
+    models, n = ours | {name: peers[name] for name in PEERS}, len(X) - MANY
+    fit = medians({name: lambda m=m: m.fit(X[:n], y[:n]) for name, m in models.items()}, 1, clock=process_time)
+    own, some = X[n : n + 1], X[n:]
+    one = medians({name: lambda m=m: m.predict_proba(own) for name, m in models.items()}, 30)
+    many = medians({name: lambda m=m: m.predict_proba(some) for name, m in models.items()}, 3, clock=process_time)
+    return {name: (fit[name], one[name], many[name] / MANY) for name in models}
+
+
+class Times:
+    """Times by cell, as three tables of Markdown."""
+
+    def __init__(self, times: dict[str, dict[str, tuple[float, float, float]]]):
+        self.times = times
+
+    def markdown(self) -> str:
+        """Return the three tables."""
+        parts = [
+            "## The averaged classifier\n",
+            "One core, DataFrames; rivals as in `benchmarks/rivals.py` (a forest of 200 trees, boosting by default, "
+            "logistic regression with its C by cross-validation). `generative` and `all` are `members=` of "
+            f"`AveragedClassifier`. Many rows are {MANY:,} at once. In brackets: what was asked.",
+        ]
+        for place, (title, unit) in enumerate(
+            [
+                ("A fit, seconds of CPU", 1),
+                ("One row, milliseconds", 1e3),
+                ("Many rows, microseconds of CPU a row", 1e6),
+            ]
+        ):
+            names = list(next(iter(self.times.values())))
+            parts.append(f"\n| {title} | " + " | ".join(names) + " |\n|---" + "|---:" * len(names) + "|")
+            for cell, times in self.times.items():
+                asked = ASKED[cell][place - 1] if place and cell in ASKED else ()
+                goals = dict(zip(names, asked, strict=False))
+                entries = [
+                    f"{unit * own[place]:.3g}" + (f" ({goal})" if (goal := goals.get(name)) else "")
+                    for name, own in times.items()
+                ]
+                parts.append(f"| {cell} | " + " | ".join(entries) + " |")
+        return "\n".join(parts) + "\n"
+
+
+def run(quick: bool = False) -> list[Times]:
+    """Measure every cell."""
+    cells = {name: lambda size=size: rows(*size) for name, size in CELLS.items()}
+    cells |= {GAPS: lambda: rows(1000, 10, 3, 0.1), PENGUINS: penguins}
+    if quick:
+        cells = {"150 x 4, 3 classes": lambda: rows(150, 4, 3)}
+    times = {}
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, make in cells.items():
+            times[name] = measure(*make())
+            print("  ", name, {m: [float(f"{t:.3g}") for t in own] for m, own in times[name].items()}, flush=True)
+    return [Times(times)]
