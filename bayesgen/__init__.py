@@ -13,7 +13,7 @@ with ends_the_command():
     from bayesgen.estimators.averaged import AveragedClassifier
     from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
     from bayesgen.estimators.imputer import Imputer
-    from bayesgen.estimators.linear import LogisticClassifier, ProbitClassifier
+    from bayesgen.estimators.linear_classifiers import LogisticClassifier, ProbitClassifier
     from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
     from bayesgen.estimators.regression import LinearRegressor
     from bayesgen.files.storage import load

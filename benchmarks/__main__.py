@@ -24,6 +24,7 @@ NAMES = (
     "measurement",
     "labels",
     "quality",
+    "cost",
     "order",
     "naming",
     "groups",

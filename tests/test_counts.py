@@ -96,7 +96,7 @@ def test_features_multiply():
     both, alone = GammaPoisson([2.0, 1.0], 0.5), (GammaPoisson(2.0, 0.5), GammaPoisson(1.0, 0.5))
     parts = [leaf.log_predictive(x[:, j]) for j, leaf in enumerate(alone)]
     np.testing.assert_allclose(both.log_predictive(x), sum(parts))
-    tosses = BetaBinomial(1.0, [1.0, 2.0], trials=[3, 8])
+    tosses = BetaBinomial(1.0, [1.0, 2.0], trials=np.array([3, 8]))
     alone = BetaBinomial(1.0, 1.0, 3), BetaBinomial(1.0, 2.0, 8)
     np.testing.assert_allclose(
         tosses.log_predictive(x), sum(leaf.log_predictive(x[:, j]) for j, leaf in enumerate(alone))

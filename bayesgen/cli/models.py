@@ -42,7 +42,7 @@ def _single(model: str):
 
 
 def _logistic(X, inference, seed, features):
-    from bayesgen.estimators.linear import LogisticClassifier
+    from bayesgen.estimators.linear_classifiers import LogisticClassifier
 
     return LogisticClassifier(inference=inference, missing="mean", unseen="missing", random_state=seed)
 

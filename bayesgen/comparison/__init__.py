@@ -1,17 +1,9 @@
 """Comparison of models and inferences on the same rows, by cross-validation and by evidence. Nothing prints."""
 
 from bayesgen.comparison.blocks import over_time
-from bayesgen.comparison.cross_validation import (
-    Comparison,
-    ModelComparison,
-    Note,
-    Scores,
-    compare,
-    compare_models,
-    held_out_importance,
-    splits,
-)
+from bayesgen.comparison.cross_validation import compare, compare_models, held_out_importance, splits
 from bayesgen.comparison.evidence import compare_evidence
+from bayesgen.comparison.results import Comparison, ModelComparison, Note, Scores
 
 __all__ = [
     "Comparison",

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from bayesgen.core.errors import named
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
-from bayesgen.estimators.linear import LogisticClassifier
+from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.models import DirichletCategorical
 from bayesgen.tables.schema import Schema

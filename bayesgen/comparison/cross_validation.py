@@ -2,20 +2,18 @@
 
 import contextlib
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from bayesgen import evaluation
-from bayesgen.comparison.blocks import blocks_in_order, mean_of_rows, predict_block
+from bayesgen.comparison.blocks import blocks_in_order, predict_block
+from bayesgen.comparison.results import Comparison, ModelComparison, Note
 from bayesgen.core.errors import listed
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
@@ -26,182 +24,6 @@ from bayesgen.tables.times import taken_out, times_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class Note:
-    """The failure, or a warning, of an inference in one fold."""
-
-    inference: str
-    fold: int
-    text: str
-    failed: bool
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Mean scores over the held-out rows of the ``folds`` folds that could be learned; NaN if there is none."""
-
-    folds: int
-    accuracy: float
-    log_loss: float
-    brier_score: float
-    calibration_error: float
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Held-out class probabilities of every inference.
-
-    Attributes
-    ----------
-    classes : array, shape (K,)
-        Class labels.
-    y_true, fold : int arrays, shape (n,)
-        Class code of every row, and the fold that held it out, from 1.
-    probability : dict from inference to array, shape (n, K)
-        Held-out class probabilities, NaN in folds that could not be learned.
-    seconds : dict from inference to float
-        Time of fitting and predicting in all folds, compilation included.
-    notes : list of Note
-        Failures and warnings.
-    doubtful : dict from inference to bool array, shape (n,)
-        True for rows whose probabilities rest on few draws; see `inspection.draw_reliability`.
-    group : int array, shape (n,), or None
-        The group of each row, over which standard errors are taken; None where every row stands for itself.
-    time : array, shape (n,), or None
-        The time of each row, datetime64 or numbers, where each was predicted from earlier ones; None elsewhere. Fold 0
-        then has the first rows, which are predicted by nothing.
-    """
-
-    classes: np.ndarray
-    y_true: np.ndarray
-    fold: np.ndarray
-    probability: dict[str, np.ndarray]
-    seconds: dict[str, float]
-    notes: list[Note]
-    doubtful: dict[str, NDArray[np.bool_]]
-    group: np.ndarray | None = field(default=None, kw_only=True)
-    time: np.ndarray | None = field(default=None, kw_only=True)
-
-    @classmethod
-    def begin(cls, y, names: Collection[str], **others) -> Self:
-        """Return a comparison of ``names`` on rows with classes ``y`` before the first fold, without probabilities."""
-        classes, truth = np.unique(y, return_inverse=True)
-        return cls(
-            classes=classes,
-            y_true=truth,
-            fold=np.zeros(len(y), int),
-            probability={name: np.full((len(y), len(classes)), np.nan) for name in names},
-            seconds=dict.fromkeys(names, 0.0),
-            notes=[],
-            doubtful={name: np.zeros(len(y), bool) for name in names},
-            **others,
-        )
-
-    @property
-    def folds(self) -> int:
-        """Number of folds."""
-        return int(self.fold.max())
-
-    def learned(self, inference: str) -> NDArray[np.bool_]:
-        """Return True for each row that has probabilities, since its fold could be learned, shape (n,)."""
-        return np.isfinite(self.probability[inference].sum(axis=1))
-
-    def scores(self, inference: str) -> Scores:
-        """Return the scores of one inference over the folds that it could learn."""
-        rows = self.learned(inference)
-        if not rows.any():
-            return Scores(0, *[float("nan")] * 4)
-        held = self.y_true[rows], self.probability[inference][rows]
-        return Scores(
-            len(np.unique(self.fold[rows])),
-            evaluation.accuracy(*held),
-            evaluation.log_loss(*held),
-            evaluation.brier_score(*held),
-            evaluation.expected_calibration_error(*held),
-        )
-
-    def best_first(self) -> list[str]:
-        """Return the models or inferences that could be learned, the one of the least log loss first."""
-        learned = [name for name in self.probability if self.learned(name).any()]
-        if not learned:
-            raise ValueError("no model could be learned in any fold or before any block: there is nothing to draw")
-        return sorted(learned, key=lambda name: self.scores(name).log_loss)
-
-    def difference(self, one: str = "nuts", other: str = "exact") -> np.ndarray:
-        """Return the |difference| of two inferences' probabilities on the m rows that have both, shape (m, K)."""
-        rows = self.learned(one) & self.learned(other)
-        return np.abs(self.probability[one][rows] - self.probability[other][rows])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ModelComparison(Comparison):
-    """Held-out class probabilities of every model: a `Comparison` with a table of the models.
-
-    Attributes
-    ----------
-    remarks : dict from model to str
-        How the rows were changed for the model, or why it is left out.
-    """
-
-    remarks: dict[str, str]
-
-    def __repr__(self) -> str:
-        held = f"{(self.fold > 0).sum()} held-out rows in {self.folds}"
-        head = f"{type(self).__name__} on {held} {'folds' if self.time is None else 'blocks, from earlier rows'}"
-        remarks = [f"{name}: {remark}" for name, remark in self.remarks.items()]
-        return "\n".join([head, self.table.round(4).to_string(), *remarks])
-
-    def _repr_html_(self) -> str:
-        """Return the table, for notebooks."""
-        return self.table.round(4).to_html()
-
-    def log_losses(self, model: str) -> np.ndarray:
-        """Return the log loss of every row, NaN where there is none, shape (n,)."""
-        own = self.probability[model][np.arange(len(self.y_true)), self.y_true]
-        with np.errstate(divide="ignore"):
-            return -np.log(own)
-
-    @property
-    def best(self) -> str:
-        """The model of the least mean log loss, among those that were learned in most folds."""
-        rank = {name: (-self.learned(name).sum(), self._mean(self.log_losses(name))[0]) for name in self.probability}
-        return min(rank, key=rank.__getitem__)
-
-    @property
-    def table(self) -> "pd.DataFrame":
-        """A row for each model, the best first.
-
-        Columns: "log_loss" with its "standard_error"; "difference", the mean over rows of the log loss minus the best
-        model's on the same row, with its "difference_error"; "brier_score", "calibration_error", "accuracy", "seconds"
-        of fitting and predicting in all folds, and "folds" that could be learned.
-        """
-        import pandas as pd
-
-        best, rows = self.log_losses(self.best), {}
-        for name in self.probability:
-            scores, own = self.scores(name), self.log_losses(name)
-            loss, error = self._mean(own)
-            difference, apart = self._mean(own - best)
-            rows[name] = {
-                "log_loss": loss,
-                "standard_error": error,
-                "difference": difference,
-                "difference_error": apart,
-                "brier_score": scores.brier_score,
-                "calibration_error": scores.calibration_error,
-                "accuracy": scores.accuracy,
-                "seconds": self.seconds[name],
-                "folds": scores.folds,
-            }
-        frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
-        return frame.sort_values(["log_loss"], kind="stable")
-
-    def _mean(self, values) -> tuple[float, float]:
-        """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
-        some = ~np.isnan(values)
-        return mean_of_rows(values[some], taken(self.group, some))
 
 
 def usable_folds(y, folds: int) -> int:

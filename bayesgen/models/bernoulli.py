@@ -318,7 +318,7 @@ class BetaBinomial(BetaPrior):
     @functools.cached_property
     def batch_shape(self):
         """Shape of a, b and trials together."""
-        return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials or 0))
+        return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials))
 
     def likelihood(self, params):
         """Return Binomial(trials, probability), with ``params["trials"]``, (..., 1), where tosses are a column."""

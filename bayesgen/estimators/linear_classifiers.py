@@ -1,0 +1,348 @@
+"""Logistic, softmax and probit regression as classifiers."""
+
+import abc
+
+import numpy as np
+from scipy.special import ndtri_exp
+from sklearn.base import ClassifierMixin
+
+from bayesgen.core import registry
+from bayesgen.core.errors import listed, warn
+from bayesgen.estimators import newton_batches
+from bayesgen.estimators.linear import LinearEstimator
+from bayesgen.inference import NUTS, Inference, resolve
+from bayesgen.inspection.arviz import row_groups
+from bayesgen.models.linear_classifier import LinearClassifier
+from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.numerics.checks import check_flag
+from bayesgen.tables import design
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes
+
+_LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
+
+
+class _LinearClassifier(ClassifierMixin, LinearEstimator):
+    """The base of the logistic and the probit classifier."""
+
+    missing: str
+    unseen: str
+
+    @property
+    def _fills(self):  # type: ignore[override]
+        return self.missing == "mean" and self.standardize
+
+    def _check_settings(self):
+        super()._check_settings()
+        for name, options in (("missing", ("error", "mean")), ("unseen", ("error", "missing"))):
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
+        if self.missing == "mean" and not self.standardize:
+            raise ValueError("missing='mean' needs standardize=True, by which the mean of each column is known")
+
+    def fit(self, X, y, sample_weight=None, classes=None):
+        """Learn from rows and their classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Numbers, bools and categories.
+        y : array, shape (n,)
+            Class labels.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        classes : array, shape (K,), optional
+            Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``.
+
+        Returns
+        -------
+        self
+        """
+        with self._whole():
+            self._fit(X, class_labels(y), sample_weight, None if classes is None else declared_classes(classes))
+        return self
+
+    def fit_batches(
+        self,
+        source,
+        target=None,
+        *,
+        sample_weight=None,
+        schema=None,
+        classes=None,
+        missing=(),
+        progress: bool | None = None,
+        workers=None,
+    ):
+        """Learn from rows that come in batches, however many, by ``inference="map"`` or ``"ml"``.
+
+        A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
+        and partitions: a pass over the rows for their means and spreads, and one for each of some ten steps, after
+        the passes that find what is not declared. The answer is that of ``fit`` on all rows; ``statistics_`` holds none
+        of them.
+
+        Parameters
+        ----------
+        source, target, sample_weight, schema, classes, missing, progress, workers
+            As for `NaiveBayesClassifier.fit_batches`, but the source is read more than once.
+
+        Returns
+        -------
+        self
+        """
+        with self._whole():
+            self._check_settings()
+            options = sample_weight, schema, classes, missing, progress, workers
+            inference, self.classes_, rows = newton_batches.fit_classes(self, source, target, *options)
+            self._check_classes(classes)
+            columns = design.names(self.schema_)
+            scales = np.full(len(columns), float(self.prior_scale))
+            self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
+            self.posterior_ = inference(self.model_, rows, seed=self.random_state)
+            self.statistics_ = newton_batches.no_rows(len(columns))
+            self._tell(self._undo(self.posterior_.mean()))
+        return self
+
+    def _fit(self, X, y, sample_weight, classes):
+        inference = resolve(self.inference)
+        columns, z, y, weight = self._rows(X, y, sample_weight)
+        self.classes_, codes = class_codes(y, classes)
+        self._check_classes(classes)
+        if isinstance(inference, NUTS) and z.size > _LONG:
+            warn(
+                f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "
+                "and with so many rows its probabilities are close"
+            )
+        model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
+        self._tell(self._learn(inference, model, z, codes, weight))
+
+    def _check_classes(self, classes):
+        if len(self.classes_) < 2:
+            holds = f"y holds one class only, {listed(self.classes_)}" if classes is None else "classes holds one label"
+            raise ValueError(
+                f"{holds}: what tells classes apart needs two of them; name them all as "
+                "fit(X, y, classes=[...]), and the prior speaks for a class without rows"
+            )
+
+    def _tell(self, sites):
+        self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
+        if 1 < len(self.model_.scored) < len(self.classes_):  # the pinned class
+            self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
+            self.intercept_ = np.append(self.intercept_, 0.0)
+
+    def _centre_and_scale(self, x, weight):
+        """A column of 0 and 1 is centred and not scaled: however rare the 1, its coefficient is a log odds ratio."""
+        centre, scale = super()._centre_and_scale(x, weight)
+        maybe = np.flatnonzero((x[0] == 0) | (x[0] == 1))
+        scale[maybe[((x[:, maybe] == 0) | (x[:, maybe] == 1)).all(0)]] = 1.0
+        return centre, scale
+
+    @abc.abstractmethod
+    def _model(self, scales, classes, columns) -> LinearClassifier:
+        """Build the model of some classes and columns."""
+
+    def _groups(self, draws, X, y, rng, wanted):
+        return row_groups(self, draws, X, y, rng, wanted)
+
+    def predict_log_proba(self, X) -> np.ndarray:
+        """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
+        z = self._read(X)
+        with np.errstate(under="ignore"):
+            return self.posterior_.log_predictive(z)
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probability of each class, (n, K), columns in the order of ``classes_``."""
+        log_p = self.predict_log_proba(X)
+        with np.errstate(under="ignore"):
+            return np.exp(log_p)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
+
+        They give the averaged probability by the link: log odds of two classes, log probabilities of more, and Φ⁻¹(p)
+        of a probit classifier. For a point estimate and two classes this is intercept + x coefficients.
+        """
+        log_p = self.predict_log_proba(X)
+        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
+
+    def _score_of_two(self, log_p) -> np.ndarray:
+        return log_p[:, 1] - log_p[:, 0]
+
+    def predict(self, X) -> np.ndarray:
+        """Return the most probable class of each row; ties go to the first."""
+        best = self.predict_log_proba(X).argmax(1)
+        return self.classes_[best]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "mean"
+        return tags
+
+
+@registry.estimator
+class LogisticClassifier(_LinearClassifier):
+    """Bayesian logistic regression; softmax regression for more than two classes.
+
+    Coefficients ~ Normal(0, prior_scale), intercept ~ Normal(0, intercept_scale), for columns standardised by their
+    weighted mean and population standard deviation: then a shift or rescaling of a column changes no probability. A
+    column of 0 and 1 is centred only: the coefficient of a rare 1 has the prior of any other log odds ratio.
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations, in log odds (per standard deviation of a column, per step from 0
+        to 1 of a column of these).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
+        always those of the columns as given.
+    symmetric : bool, default True
+        With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
+        two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
+    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
+        How to learn. "nuts" averages over what the data leave open, and compiles for a few seconds first; "laplace"
+        does so by a Gaussian with importance weights, faster with many rows, and estimates ``log_evidence_``; "map"
+        takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes, and
+        for categories, whose columns sum to 1.
+    missing : {"error", "mean"}, default "error"
+        Treatment of a missing entry, of which the model knows nothing: refused, or filled with the mean of its column
+        over the rows of the fit, at fit and at prediction. "mean" needs ``standardize=True``.
+    unseen : {"error", "missing"}, default "error"
+        Treatment of a category at prediction that was not there at fit: refused, or missing, with one warning that
+        counts and names such values.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS.
+
+    Attributes
+    ----------
+    classes_ : array
+        Class labels.
+    coef_ : array, shape (1, D) for two classes, else (K, D)
+        Posterior mean, or point estimate, of the coefficients, per unit of the columns as given; for two classes those
+        of the second, for a pinned class 0.
+    intercept_ : array, shape (1,) or (K,)
+        The same of the intercepts.
+    schema_ : Schema
+        Types and categories of the table's columns. Each category is one of the D columns of the score, of 0 and 1,
+        with a name such as "island == Dream".
+    model_, statistics_, posterior_
+        The model with its prior, the rows and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"]
+    >>> LogisticClassifier(inference="map").fit(X, y).predict_proba([[2.5], [3.5]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.117, 0.883]])
+    """
+
+    _fitted_names = (*LinearEstimator._fitted_names, "classes_")
+    _models = (LogisticRegression,)
+
+    def __init__(
+        self,
+        prior_scale=2.5,
+        intercept_scale=2.5,
+        standardize=True,
+        symmetric=True,
+        inference: str | Inference = "nuts",
+        missing="error",
+        unseen="error",
+        random_state=None,
+    ):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.symmetric = symmetric
+        self.inference = inference
+        self.missing = missing
+        self.unseen = unseen
+        self.random_state = random_state
+
+    def _model(self, scales, classes, columns):
+        check_flag("symmetric", self.symmetric)
+        options = {"classes": classes, "columns": columns, "symmetric": bool(self.symmetric)}
+        return LogisticRegression(scales, self.intercept_scale, **options)
+
+
+@registry.estimator
+class ProbitClassifier(_LinearClassifier):
+    """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations, in units of the latent noise (per standard deviation of a column, per step from 0
+        to 1 of a column of these).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
+        always those of the columns as given.
+    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
+        How to learn; see `LogisticClassifier`.
+    missing : {"error", "mean"}, default "error"
+        Treatment of a missing entry; see `LogisticClassifier`.
+    unseen : {"error", "missing"}, default "error"
+        Treatment of a category at prediction that was not there at fit; see `LogisticClassifier`.
+    random_state : int, RandomState or None
+        Source of randomness for NUTS.
+
+    Attributes
+    ----------
+    classes_ : array
+        The two class labels.
+    coef_, intercept_ : array, shape (1, D) and (1,)
+        Posterior mean, or point estimate, per unit of the columns as given.
+    schema_ : Schema
+        Types and categories of the table's columns. Each category is one of the D columns of the score, of 0 and 1,
+        with a name such as "island == Dream".
+    model_, statistics_, posterior_
+        The model with its prior, the rows and the posterior, all of the standardised columns.
+    centre_, scale_ : array, shape (D,)
+        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "yes"]
+    >>> ProbitClassifier(inference="map").fit(X, y).predict_proba([[2.5], [3.5]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.036, 0.964]])
+    """
+
+    _fitted_names = (*LinearEstimator._fitted_names, "classes_")
+    _models = (ProbitRegression,)
+
+    def __init__(
+        self,
+        prior_scale=2.5,
+        intercept_scale=2.5,
+        standardize=True,
+        inference: str | Inference = "nuts",
+        missing="error",
+        unseen="error",
+        random_state=None,
+    ):
+        self.prior_scale = prior_scale
+        self.intercept_scale = intercept_scale
+        self.standardize = standardize
+        self.inference = inference
+        self.missing = missing
+        self.unseen = unseen
+        self.random_state = random_state
+
+    def _model(self, scales, classes, columns):
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y holds "
+                f"{len(classes)} classes; use LogisticClassifier"
+            )
+        return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
+
+    def _score_of_two(self, log_p):
+        first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
+        score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
+        return np.where(first, -score, score)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
