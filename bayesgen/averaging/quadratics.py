@@ -20,12 +20,12 @@ import numpy as np
 
 from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.numerics.pieces import pieces, scratch
-from bayesgen.numerics.student import Whitener
+from bayesgen.numerics.special import log_gamma_ratio
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _ERROR = 4e-12  # of a log density; a probability moves by a quarter of it at most
 _BYTES = 10**7  # of the coefficients of one fit of members
-_WIDE = 64  # columns; with more, whitening takes no longer, see `rotations`
+WIDEST = 64  # columns; with more, whitening takes no longer, see `rotations`
 _LARGE = 1000.0  # power from which a logarithm of 1 + q has too few digits
 _CELLS = 1 << 17  # entries worked on at a time
 
@@ -42,6 +42,12 @@ class Quadratics(NamedTuple):
     level, power : array, shape (G, 1)
     small : bool
         True if no power is large: the coefficient of the monomial 1 is then that of 1 + q.
+    mean, precision : array, shapes (F, D) and (F, D, D)
+        m and P of the groups that have a covariance matrix.
+    half_log_det : array, shape (F,)
+        ½ log |P|.
+    by_column : array, shape (G - F, D)
+        The part of each column in the level of the other groups.
     """
 
     coefficients: np.ndarray
@@ -49,40 +55,75 @@ class Quadratics(NamedTuple):
     level: np.ndarray
     power: np.ndarray
     small: bool
+    mean: np.ndarray
+    precision: np.ndarray
+    half_log_det: np.ndarray
+    by_column: np.ndarray
 
     @classmethod
-    def of_models(cls, models, columns=None) -> "tuple[np.ndarray, Quadratics | None]":
+    def of_models(cls, models) -> "tuple[np.ndarray, Quadratics | None]":
         """Return the places of the models that can be quadratics, and these, or None if no model can.
 
         Parameters
         ----------
         models : list of NormalInverseWishart and NormalInverseGamma
             Posteriors of members, of the same number of groups.
-        columns : int array, shape (d,), optional
-            The columns of which the densities are wanted; by default all.
         """
-        if not models or not 0 < models[0].mean.shape[-1] <= _WIDE:
+        if not models or not 0 < models[0].mean.shape[-1] <= WIDEST:
             return np.empty(0, np.intp), None
         alone = np.array([isinstance(model, NormalInverseGamma) for model in models])
         joint, by_column = np.flatnonzero(~alone), np.flatnonzero(alone)
-        whitened = _whitened([models[place] for place in joint], columns)
+        whitened = [(models[place]._means, models[place]._whole) for place in joint]
         chosen = [own for own in zip(joint, whitened, strict=True) if _precise(*own[1])]
-        apart = [(place, own) for place in by_column if (own := _factors(models[place], columns)) is not None]
-        dim = models[0].mean.shape[-1] if columns is None else len(columns)
+        apart = [(place, own) for place in by_column if (own := _factors(models[place])) is not None]
+        dim = models[0].mean.shape[-1]
         groups = sum(len(mean) for _, (mean, _) in chosen)
         if 4 * groups * (dim + 1) * (dim + 2) > _BYTES:
             chosen = []
         if not chosen and not apart:
             return np.empty(0, np.intp), None
-        coefficients, level, power = _polynomials(dim, [own for _, own in chosen])
-        small = bool((power < _LARGE).all())
-        coefficients[:, 0] += small
-        factors = [np.empty((dim, 0, 3)), *(own[0] for _, own in apart)]
-        level, power = (
-            np.concatenate([first, *(own[i] for _, own in apart)])[:, None] for i, first in ((1, level), (2, power))
-        )
+        mean, precision = np.empty((0, dim)), np.empty((0, dim, dim))
+        level, power = np.empty(0), np.empty(0)
+        if chosen:
+            mean = np.concatenate([mean for _, (mean, _) in chosen])
+            parts = zip(*(own for _, (_, own) in chosen), strict=True)
+            matrix, level, power = (np.concatenate(own) for own in parts)
+            precision = matrix.mT @ matrix
+        half = level - _level(2 * power - dim, dim)
+        factors = np.concatenate([np.empty((dim, 0, 3)), *(own[0] for _, own in apart)], axis=1)
+        by_column = np.concatenate([np.empty((0, dim)), *(own[1] for _, own in apart)])
+        power = np.concatenate([power, *(own[2] for _, own in apart)])[:, None]
         own = np.array([place for place, _ in (*chosen, *apart)], np.intp)
-        return own, cls(coefficients, np.concatenate(factors, axis=1), level, power, small)
+        return own, cls._of(mean, precision, half, level, factors, by_column, power)
+
+    @classmethod
+    def _of(cls, mean, precision, half, level, factors, by_column, power) -> "Quadratics":
+        """Return the quadratics of groups with matrices, of some levels, and of groups without."""
+        coefficients = _polynomials(mean, precision)
+        small = bool((power[: len(mean)] < _LARGE).all())
+        coefficients[:, 0] += small
+        level = np.concatenate([level, by_column.sum(1)])[:, None]
+        return cls(coefficients, factors, level, power, small, mean, precision, half, by_column)
+
+    def marginal(self, columns) -> "Quadratics":
+        """Return the densities of some columns (d,), the others integrated out.
+
+        A column m leaves P by P - p p'/P_mm, p its column of P, and |P| by P_mm: a step of elimination, whose rounding
+        is below that of ‖P‖, the bound that the groups were chosen by.
+        """
+        dim, count = self.mean.shape[1], len(self.mean)
+        precision, half = self.precision.copy(), self.half_log_det.copy()
+        for place in np.setdiff1d(np.arange(dim), columns):
+            pivot = precision[:, place, place]
+            half -= 0.5 * np.log(pivot)
+            precision -= precision[:, :, place, None] * (precision[:, place] / pivot[:, None])[:, None]
+        precision = precision[:, columns[:, None], columns]
+        dof, power = 2 * self.power[:count, 0] - dim, self.power.copy()
+        power[:count] -= (dim - len(columns)) / 2
+        level = half + _level(dof, len(columns))
+        return self._of(
+            self.mean[:, columns], precision, half, level, self.factors[columns], self.by_column[:, columns], power
+        )
 
     def log_density(self, y) -> np.ndarray:
         """Return the log density of rows (n, D), (G, n)."""
@@ -124,38 +165,27 @@ def within(y) -> np.ndarray:
         return (y * y).sum(1) <= RADIUS**2 * y.shape[1]
 
 
-def _polynomials(dim: int, whitened):
-    """Return coefficients of the monomials in q, levels and powers of the groups of whitened models."""
-    if not whitened:
-        return np.empty((0, 1 + dim + dim * (dim + 1) // 2)), np.empty(0), np.empty(0)
-    mean = np.concatenate([mean for mean, _ in whitened])
-    matrix, level, power = (np.concatenate(own) for own in zip(*(own for _, own in whitened), strict=True))
-    precision = matrix.mT @ matrix
+def _level(dof, dim: int) -> np.ndarray:
+    """Return the log constant of t densities of some degrees of freedom in ``dim`` columns, without |P|."""
+    return log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi)
+
+
+def _polynomials(mean, precision) -> np.ndarray:
+    """Return the coefficients of the monomials in q = (y - m)'P(y - m), (F, monomials)."""
     linear = (precision @ mean[..., None])[..., 0]
-    i, j = np.triu_indices(dim)
+    i, j = np.triu_indices(mean.shape[1])
     pairs = precision[:, i, j] * np.where(i == j, 1.0, 2.0)
-    return np.hstack([(linear * mean).sum(1)[:, None], -2 * linear, pairs]), level, power
+    return np.hstack([(linear * mean).sum(1)[:, None], -2 * linear, pairs])
 
 
-def _factors(model, columns):
-    """Return factors (d, G, 3), levels and powers of the groups of a model, or None where these would lose digits."""
-    own = model if columns is None else model.marginal(columns)
-    mean, width, level, power = own.columns_alike()
+def _factors(model):
+    """Return factors (D, G, 3), levels (G, D) and powers of a model's groups; None where these would lose digits."""
+    mean, width, level, power = model.columns_alike()
     square = width * width
     if power is None or (power >= _LARGE).any() or not _exact(square.max(1), mean, power):
         return None
     factors = np.stack([1 + square * mean * mean, -2 * square * mean, square], axis=2)
     return factors.swapaxes(0, 1), level, power
-
-
-def _whitened(models, columns) -> list[tuple[np.ndarray, Whitener]]:
-    """Return the means (G, d) and the whitener of the groups of each model, for all columns or some."""
-    if columns is None or not models:
-        return [(model._means, model._whole) for model in models]
-    mean, scale, dof = (np.stack(own) for own in zip(*(model._flat for model in models), strict=True))
-    root = np.linalg.cholesky(scale[..., columns[:, None], columns])
-    whitener = zip(*Whitener.of(root, dof, dof, len(columns)), strict=True)
-    return [(m[:, columns], Whitener(*own)) for m, own in zip(mean, whitener, strict=True)]
 
 
 def _precise(mean, whitener) -> bool:

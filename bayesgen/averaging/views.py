@@ -18,7 +18,7 @@ import numpy as np
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import WIDE, Filling
 from bayesgen.averaging.member import Together
-from bayesgen.averaging.quadratics import Quadratics, within
+from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
 from bayesgen.averaging.rows import HeldOut, Rows
@@ -34,6 +34,7 @@ from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out
 _PATTERNS = 4  # patterns of gaps whose quadratics are kept
+_SEVERAL = 4  # rows with one pattern of gaps from which their marginal densities are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
 
@@ -248,9 +249,17 @@ class FittedView(Together):
             self._write(result, y, used)
             return result.swapaxes(1, 2)
         whole = seen.all(1)
-        kinds, order, _ = grouped_patterns(seen[~whole])
-        alike = len(order) >= _ALIKE * len(kinds) or len(kinds) == 1
-        holes, dim, groups = np.flatnonzero(~whole), y.shape[1], len(self.view.owner)
+        dim, groups = y.shape[1], len(self.view.owner)
+        kinds, order, bounds = grouped_patterns(seen[~whole])
+        several = np.diff(bounds) >= (np.inf if self.view.by_column or dim > WIDEST else _SEVERAL)
+        places, alone = np.flatnonzero(~whole)[order], np.zeros(len(order), bool)
+        for kind in np.flatnonzero((several | (len(kinds) == 1)) & kinds.any(1)):
+            own, columns = slice(bounds[kind], bounds[kind + 1]), np.flatnonzero(kinds[kind])
+            part = np.empty((*result.shape[:2], own.stop - own.start))
+            self._write(part, y[np.ix_(places[own], columns)], used, columns)  # complete rows of fewer columns
+            result[:, :, places[own]], alone[own] = part, True
+        holes = np.sort(places[~alone])
+        alike = len(holes) >= _ALIKE * len(kinds)
         cells = dim * groups if self.view.by_column else (dim + groups) ** 2
         if not alike:
             members = [self.members[m] for m in used]
@@ -258,14 +267,10 @@ class FittedView(Together):
                 own = holes[part]
                 density = log_density(members, self.reference, y[own], seen[own])
                 result[:, :, own] = self.mix(density, self.log_share, 2).swapaxes(1, 2)
-        rows = np.arange(len(y)) if alike else np.flatnonzero(whole)
+        rows = np.sort(np.concatenate([np.flatnonzero(whole), holes])) if alike else np.flatnonzero(whole)
         if len(rows):
-            part, alone = np.empty((*result.shape[:2], len(rows))), len(kinds) == 1 and len(rows) == len(holes)
-            if alone and kinds[0].any():  # what is seen of them are complete rows of fewer columns
-                columns = np.flatnonzero(kinds[0])
-                self._write(part, y[:, columns], used, columns)
-            else:
-                self._write(part, np.where(seen, y, np.nan)[rows], used)
+            part = np.empty((*result.shape[:2], len(rows)))
+            self._write(part, np.where(seen, y, np.nan)[rows], used)
             result[:, :, rows] = part
         return result.swapaxes(1, 2)
 
@@ -304,7 +309,11 @@ class FittedView(Together):
         return Rotations.of_members([self.members[m] for m in used], self.statistics, self.reference)
 
     def _quadratics(self, used, columns) -> tuple[np.ndarray, Quadratics | None]:
-        return Quadratics.of_models([self.posterior(m) for m in used], columns)
+        key = used.tobytes(), "quadratics"
+        if key not in self._prepared:
+            self._prepared[key] = Quadratics.of_models([self.posterior(m) for m in used])
+        own, form = self._prepared[key]
+        return own, form if form is None or columns is None else form.marginal(columns)
 
     def _write(self, result, y, used, columns=None):
         """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``.

@@ -266,15 +266,15 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         return gammas - 0.5 * np.log(np.pi * square), square**-0.5
 
     def columns_alike(self):
-        """Return mean and width of each column, level and power of each group, for log p = level - power Σ log(1 + z²).
+        """Return mean, width and level of each column, and the power, for log p = Σ level - power Σ log(1 + z²).
 
-        A column has z = width (x - mean). All are by group: mean and width (G, D), level and power (G,); the power is
-        None if it differs between columns.
+        A column has z = width (x - mean). All are by group: mean, width and level (G, D), power (G,); the power is None
+        if it differs between columns.
         """
         groups = math.prod(self.batch_shape[:-1])
         parts = (self.mean, self._normaliser[1], self._normaliser[0], self.alpha + 0.5)
         mean, width, constant, power = (np.broadcast_to(a, self.batch_shape).reshape(groups, -1) for a in parts)
-        return mean, width, constant.sum(1), power[:, 0] if (power == power[:, :1]).all() else None
+        return mean, width, constant, power[:, 0] if (power == power[:, :1]).all() else None
 
     @functools.cached_property
     def _prepared(self) -> dict:
