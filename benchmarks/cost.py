@@ -43,21 +43,25 @@ class Costs:
         return "\n".join([*lines, "", "![log loss against time](figures/cost.png)", ""])
 
     def draw(self, path: Path) -> None:
-        """Draw a point for each contender and size."""
+        """Draw a numbered point for each contender and size; the numbers go by log loss at the larger size."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(10, 4.6), layout="constrained")
+        last = self.mean[self.mean.rows == SIZES[-1]].sort_values("log_loss")
+        number = {model: place for place, model in enumerate(last.model, 1)}
+        figure = Figure(figsize=(11, 5), layout="constrained")
         FigureCanvasAgg(figure)
-        for ax, size in zip(figure.subplots(1, 2), SIZES, strict=True):
-            for _, point in self.mean[self.mean.rows == size].iterrows():
-                ours = point.model == OURS
-                ax.plot(point.cpu, point.log_loss, "o", color="#D55E00" if ours else "#0072B2", ms=8 if ours else 5)
-                name = point.model.removeprefix("bayesgen ")
-                ax.annotate(name, (point.cpu, point.log_loss), (5, 3), textcoords="offset points", fontsize=7)
-            ax.set(xscale="log", xlabel="seconds of CPU", title=f"{size} rows a class")
-            ax.margins(x=0.2)
-        figure.axes[0].set(ylabel="log loss of new rows")
+        axes = figure.subplots(1, 2)
+        for ax, size in zip(axes, SIZES, strict=True):
+            for _, point in self.mean[self.mean.rows == size].sort_values("log_loss").iterrows():
+                colour = "#D55E00" if point.model == OURS else "#0072B2"
+                label = f"{number[point.model]}  {point.model.removeprefix('bayesgen ')}"
+                ax.plot(point.cpu, point.log_loss, "o", color=colour, ms=4, label=label)
+                at = (point.cpu, point.log_loss)
+                ax.annotate(number[point.model], at, (4, 2), textcoords="offset points", fontsize=8, color=colour)
+            ax.set(xscale="log", yscale="log", xlabel="seconds of CPU", title=f"{size} rows a class")
+        axes[0].set(ylabel="log loss of new rows")
+        figure.legend(*axes[1].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
         figure.savefig(path, dpi=130)
 
 
