@@ -76,6 +76,8 @@ def test_normal_by_integration():
     assert evidence(prior, X) == pytest.approx(np.log(whole), rel=1e-9)
     new = np.exp(learn(prior, X).log_predictive([5.0]))[0]
     assert new == pytest.approx(integral(np.append(X, 5.0)) / whole, rel=1e-9)
+    mean, width, dof = (float(np.squeeze(part)) for part in learn(prior, X).student(np.array([np.nan])))
+    assert np.exp(stats.t(dof, mean, width).logpdf(5.0)) == pytest.approx(new, rel=1e-9)  # from which gaps are drawn
 
 
 def tied_t(x, t, mean, kappa, alpha, beta):
