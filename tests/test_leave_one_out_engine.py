@@ -286,6 +286,24 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     np.testing.assert_allclose(q, p, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("columns", [4, 9])
+@pytest.mark.parametrize("count", [1, 2])
+def test_gaps_of_single_rows_are_eliminated_from_the_polynomials(count, columns, monkeypatch):
+    x, codes, weight = vectors(120, columns, seed=5)
+    x[:, 1] = x[:, 0] + 0.01 * x[:, 1]  # nearly the same as another: the means given the seen entries may be far out
+    view, some = viewed(x, codes, weight, count), np.array([0, 1, 2, 5, 13, 30, 35, 40, 50])
+    new = np.where(np.random.default_rng(6).random(x.shape) < 0.4, np.nan, x)
+    new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
+    fitted = fit(view, x, codes, weight)
+    assert len(fitted._quadratics(some, None)[0]) > len(some) // 2
+    found = fitted.log_density(new, NONE, some)
+    np.testing.assert_allclose(found[:, 0], 0.0, atol=1e-14)
+    alone = [fitted.log_density(row, NONE, some) for row in new[:, None]]
+    np.testing.assert_allclose(np.concatenate(alone, axis=1), found, rtol=1e-13, atol=4e-12)
+    monkeypatch.setattr(views, "FEW", -1)
+    np.testing.assert_allclose(found, fitted.log_density(new, NONE, some), rtol=1e-13, atol=4e-12)
+
+
 @pytest.mark.parametrize("columns, rows", [(24, 60), (70, 60), (30, 400)])
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_rotation_serves_all_full_covariances_of_a_shrinkage(count, columns, rows):

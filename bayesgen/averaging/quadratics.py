@@ -12,6 +12,13 @@ where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs b
 
 Members for which this could exceed `_ERROR`, within `RADIUS` standard deviations a column, are left to their models,
 and so are rows beyond.
+
+A row that lacks the columns m has the marginal density. With 0 in their place let g = (P (y - mean))_m, half the slope
+of q there. Then
+
+.. math:: q_o = \min_{y_m} q = q - g^\top P_{mm}^{-1} g, \qquad |P_o| = |P| / |P_{mm}|
+
+where P_o is the precision of the columns that are left: some steps of elimination for each row, whatever others lack.
 """
 
 from typing import NamedTuple
@@ -28,6 +35,7 @@ _BYTES = 10**7  # of the coefficients of one fit of members
 WIDEST = 64  # columns; with more, whitening takes no longer, see `rotations`
 _LARGE = 1000.0  # power from which a logarithm of 1 + q has too few digits
 _CELLS = 1 << 17  # entries worked on at a time
+FEW = 6  # missing entries, at most, that are eliminated for each row by itself
 
 
 class Quadratics(NamedTuple):
@@ -42,7 +50,7 @@ class Quadratics(NamedTuple):
     level, power : array, shape (G, 1)
     small : bool
         True if no power is large: the coefficient of the monomial 1 is then that of 1 + q.
-    mean, precision : array, shapes (F, D) and (F, D, D)
+    mean, precision : array, shapes (F, D) and (D, D, F)
         m and P of the groups that have a covariance matrix.
     half_log_det : array, shape (F,)
         ½ log |P|.
@@ -82,13 +90,13 @@ class Quadratics(NamedTuple):
             chosen = []
         if not chosen and not apart:
             return np.empty(0, np.intp), None
-        mean, precision = np.empty((0, dim)), np.empty((0, dim, dim))
+        mean, precision = np.empty((0, dim)), np.empty((dim, dim, 0))
         level, power = np.empty(0), np.empty(0)
         if chosen:
             mean = np.concatenate([mean for _, (mean, _) in chosen])
             parts = zip(*(own for _, (_, own) in chosen), strict=True)
             matrix, level, power = (np.concatenate(own) for own in parts)
-            precision = matrix.mT @ matrix
+            precision = np.ascontiguousarray((matrix.mT @ matrix).transpose(1, 2, 0))
         half = level - _level(2 * power - dim, dim)
         factors = np.concatenate([np.empty((dim, 0, 3)), *(own[0] for _, own in apart)], axis=1)
         by_column = np.concatenate([np.empty((0, dim)), *(own[1] for _, own in apart)])
@@ -114,36 +122,86 @@ class Quadratics(NamedTuple):
         dim, count = self.mean.shape[1], len(self.mean)
         precision, half = self.precision.copy(), self.half_log_det.copy()
         for place in np.setdiff1d(np.arange(dim), columns):
-            pivot = precision[:, place, place]
-            half -= 0.5 * np.log(pivot)
-            precision -= precision[:, :, place, None] * (precision[:, place] / pivot[:, None])[:, None]
-        precision = precision[:, columns[:, None], columns]
-        dof, power = 2 * self.power[:count, 0] - dim, self.power.copy()
+            own = precision[place] / precision[place, place]
+            half -= 0.5 * np.log(precision[place, place])
+            precision -= precision[:, place, None] * own
+        precision = precision[np.ix_(columns, columns)]
+        power = self.power.copy()
         power[:count] -= (dim - len(columns)) / 2
-        level = half + _level(dof, len(columns))
+        level = half + _level(self._dof, len(columns))
         return self._of(
             self.mean[:, columns], precision, half, level, self.factors[columns], self.by_column[:, columns], power
         )
 
-    def log_density(self, y) -> np.ndarray:
-        """Return the log density of rows (n, D), (G, n)."""
+    @property
+    def _dof(self) -> np.ndarray:
+        """Degrees of freedom of the groups that have a covariance matrix, (F,)."""
+        return 2 * self.power[: len(self.mean), 0] - self.mean.shape[1]
+
+    def log_density(self, y, seen=None) -> np.ndarray:
+        """Return the log density of rows (n, D), complete or 0 where not ``seen``, (G, n)."""
         result = np.empty((len(self.power), len(y)))
-        dim, (joint, count) = y.shape[1], self.coefficients.shape
+        joint, count = self.coefficients.shape
+        first = 0
+        if seen is not None and joint:
+            result[:joint], first = self._with_gaps(y, ~seen), joint
         for part in pieces(len(y), joint + count + self.factors[..., 0].size, _CELLS):
-            monomials = _monomials(y[part].T)
-            own = scratch("quadratic", (len(result), monomials.shape[1]))
-            np.matmul(self.coefficients, monomials, out=own[:joint])
-            if joint and not self.small:
-                np.log1p(own[:joint], out=own[:joint])
+            columns = y[part].T
+            own = scratch("quadratic", (len(result), columns.shape[1]))
+            if not first:
+                np.matmul(self.coefficients, _monomials(columns), out=own[:joint])
+                if joint and not self.small:
+                    np.log1p(own[:joint], out=own[:joint])
             if self.factors.size:
-                columns = monomials[1 : dim + 1]
                 powers = np.stack([np.ones_like(columns), columns, columns * columns], axis=1)
-                each = scratch("factors", (*self.factors.shape[:2], len(monomials[0])))
-                np.multiply.reduce(np.matmul(self.factors, powers, out=each), axis=0, out=own[joint:])
-            logs = own if self.small else own[joint:]
+                each = scratch("factors", (*self.factors.shape[:2], columns.shape[1]))
+                np.matmul(self.factors, powers, out=each)
+                if seen is not None:
+                    np.copyto(each, 1.0, where=~seen[part].T[:, None])
+                np.multiply.reduce(each, axis=0, out=own[joint:])
+            logs = own[first if self.small else joint :]
             np.log(logs, out=logs)
-            own *= self.power
-            np.subtract(self.level, own, out=result[:, part])
+            own[first:] *= self.power[first:]
+            np.subtract(self.level[first:], own[first:], out=result[first:, part])
+            if seen is not None:
+                result[joint:, part] -= self.by_column @ ~seen[part].T
+        return result
+
+    def _with_gaps(self, y, gone) -> np.ndarray:
+        """Return the log density of rows under the groups that have a covariance matrix, (F, n)."""
+        result = np.empty((len(self.mean), len(y)))
+        dim, lost, monomials = y.shape[1], gone.sum(1), self.coefficients.shape[1]
+        linear = -0.5 * self.coefficients[:, 1 : 1 + dim].T
+        for k in np.unique(lost):
+            every = np.flatnonzero(lost == k)
+            if k == dim:
+                result[:, every] = 0.0
+                continue
+            level = self.half_log_det + _level(self._dof, dim - k)
+            power = self.power[: len(self.mean), 0] - k / 2
+            for part in pieces(len(every), len(level) * (k + 1) * (k + 2) // 2 + monomials, _CELLS):
+                own = every[part]
+                q = (self.coefficients @ _monomials(y[own].T)).T
+                m = np.nonzero(gone[own])[1].reshape(-1, k)
+                slope = [np.empty_like(q) for _ in range(k)]
+                for column, line in enumerate(linear):
+                    for a in range(k):
+                        here = np.flatnonzero(m[:, a] == column)
+                        slope[a][here] = y[own[here]] @ self.precision[column] - line
+                matrix = [[self.precision[m[:, a], m[:, b]] for b in range(a, k)] for a in range(k)]
+                det = np.ones_like(q)
+                for a in range(k):
+                    pivot, *row = matrix[a]
+                    det *= pivot
+                    ratio = slope[a] / pivot
+                    q -= slope[a] * ratio
+                    for b, entry in enumerate(row, a + 1):
+                        slope[b] -= entry * ratio
+                        share = entry / pivot
+                        for c, other in enumerate(row[b - a - 1 :]):
+                            matrix[b][c] -= share * other
+                logs = np.log(q) if self.small else np.log1p(q)
+                result[:, own] = (level - power * logs - 0.5 * np.log(det)).T
         return result
 
 
@@ -172,9 +230,9 @@ def _level(dof, dim: int) -> np.ndarray:
 
 def _polynomials(mean, precision) -> np.ndarray:
     """Return the coefficients of the monomials in q = (y - m)'P(y - m), (F, monomials)."""
-    linear = (precision @ mean[..., None])[..., 0]
+    linear = np.einsum("ijf,fj->fi", precision, mean)
     i, j = np.triu_indices(mean.shape[1])
-    pairs = precision[:, i, j] * np.where(i == j, 1.0, 2.0)
+    pairs = precision[i, j].T * np.where(i == j, 1.0, 2.0)
     return np.hstack([(linear * mean).sum(1)[:, None], -2 * linear, pairs])
 
 

@@ -4,8 +4,8 @@ A `View` holds all that is learned from rows and cannot be subtracted: bends, ce
 covariance to complete gaps. A `FittedView` adds the statistics of its groups, which can be subtracted. Its members are
 conjugate models of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use,
 and members of one structure are one model with an axis of members. Rows of the fit that are left out, and rows that
-share no pattern of gaps, go through `students`, where one factorisation serves every kappa; complete rows that are not
-far out go through `quadratics`, which are kept from the first prediction on.
+lack many entries, go through `students`, where one factorisation serves every kappa; rows that are not far out and lack
+few entries or none go through `quadratics`, which are kept from the first prediction on.
 """
 
 import functools
@@ -18,7 +18,7 @@ import numpy as np
 from bayesgen.averaging import components
 from bayesgen.averaging.gaps import WIDE, Filling
 from bayesgen.averaging.member import Together
-from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
+from bayesgen.averaging.quadratics import FEW, WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
 from bayesgen.averaging.rows import HeldOut, Rows
@@ -34,7 +34,7 @@ from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 _CELLS = 1 << 21  # entries of matrices worked on at a time
 _LARGE = 1000  # times the columns: weight of a group whose rows are not left out
 _PATTERNS = 4  # patterns of gaps whose quadratics are kept
-_SEVERAL = 4  # rows with one pattern of gaps from which their marginal densities are worked out
+_SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
 
@@ -249,7 +249,7 @@ class FittedView(Together):
             self._write(result, y, used)
             return result.swapaxes(1, 2)
         whole = seen.all(1)
-        dim, groups = y.shape[1], len(self.view.owner)
+        dim = y.shape[1]
         kinds, order, bounds = grouped_patterns(seen[~whole])
         several = np.diff(bounds) >= (np.inf if self.view.by_column or dim > WIDEST else _SEVERAL)
         places, alone = np.flatnonzero(~whole)[order], np.zeros(len(order), bool)
@@ -260,19 +260,38 @@ class FittedView(Together):
             result[:, :, places[own]], alone[own] = part, True
         holes = np.sort(places[~alone])
         alike = len(holes) >= _ALIKE * len(kinds)
-        cells = dim * groups if self.view.by_column else (dim + groups) ** 2
         if not alike:
-            members = [self.members[m] for m in used]
-            for part in pieces(len(holes), cells, _CELLS):
-                own = holes[part]
-                density = log_density(members, self.reference, y[own], seen[own])
-                result[:, :, own] = self.mix(density, self.log_share, 2).swapaxes(1, 2)
+            self._write_gaps(result, y, seen, used, holes)
         rows = np.sort(np.concatenate([np.flatnonzero(whole), holes])) if alike else np.flatnonzero(whole)
         if len(rows):
             part = np.empty((*result.shape[:2], len(rows)))
             self._write(part, np.where(seen, y, np.nan)[rows], used)
             result[:, :, rows] = part
         return result.swapaxes(1, 2)
+
+    def _write_gaps(self, result, y, seen, used, rows):
+        """Write densities, (m, K, n), of rows with gaps that few others share.
+
+        Those that are not far out and lack few entries are worked out under many members at once.
+        """
+        classes, groups, dim = self.view.classes, len(self.view.owner), y.shape[1]
+        few = within(y[rows]) & ((~seen[rows]).sum(1) <= FEW)
+        joint, form = np.empty(0, np.intp), None
+        if few.any() and not self.view.by_column:
+            joint, form = self._quadratics(used, None)
+        if form is not None:
+            near = rows[few]
+            for part in pieces(len(near), len(joint) * groups, _CELLS):
+                own = near[part]
+                density = form.log_density(y[own], seen[own]).reshape(len(joint), groups, -1)
+                result[np.ix_(joint, range(classes), own)] = self.mix(density, self.log_share, 1)
+        every, cells = np.arange(len(used)), dim * groups if self.view.by_column else (dim + groups) ** 2
+        for places, some in ((np.delete(every, joint), rows[few]), (every, rows[~few])):
+            members = [self.members[m] for m in used[places]]
+            for part in pieces(len(some) if members else 0, cells, _CELLS):
+                own = some[part]
+                density = self.mix(log_density(members, self.reference, y[own], seen[own]), self.log_share, 2)
+                result[np.ix_(places, range(classes), own)] = density.swapaxes(1, 2)
 
     @functools.cached_property
     def _kept(self) -> dict:
