@@ -284,14 +284,14 @@ class FittedView(Together):
             for part in pieces(len(near), len(joint) * groups, _CELLS):
                 own = near[part]
                 density = form.log_density(y[own], seen[own]).reshape(len(joint), groups, -1)
-                result[np.ix_(joint, range(classes), own)] = self.mix(density, self.log_share, 1)
+                result[np.ix_(joint, np.arange(classes), own)] = self.mix(density, self.log_share, 1)
         every, cells = np.arange(len(used)), dim * groups if self.view.by_column else (dim + groups) ** 2
         for places, some in ((np.delete(every, joint), rows[few]), (every, rows[~few])):
             members = [self.members[m] for m in used[places]]
             for part in pieces(len(some) if members else 0, cells, _CELLS):
                 own = some[part]
                 density = self.mix(log_density(members, self.reference, y[own], seen[own]), self.log_share, 2)
-                result[np.ix_(places, range(classes), own)] = density.swapaxes(1, 2)
+                result[np.ix_(places, np.arange(classes), own)] = density.swapaxes(1, 2)
 
     @functools.cached_property
     def _kept(self) -> dict:
