@@ -67,11 +67,11 @@ class Mutant:
 
 MUTANTS = [
     Mutant("merging forgets the distance of the means", "Moments._with",
-           "self.scatter + _s * other.scatter + _m", "self.scatter + _s * other.scatter", "statistics"),
+           "_s * self.n * _h", "0.0 * self.n * _h", "statistics"),
     Mutant("merging weighs the mean by the wrong side", "Moments._with",
            "np.divide(other.n, _n, out=_o, where=_w)", "np.divide(self.n, _n, out=_o, where=_w)", "statistics"),
     Mutant("taking away adds the distance of the means", "Moments._with",
-           "_t + _s * _b * _d", "_t + _b * _d", "statistics"),
+           "_s * self.n * _h", "self.n * _h", "statistics"),
     Mutant("scatter about the running mean, not corrected", "_add_scalars",
            "_m @ _z - _t * _s", "_m @ _z", "statistics"),
     Mutant("scatter of vectors, not corrected", "_add_vectors",

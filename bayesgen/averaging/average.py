@@ -138,8 +138,7 @@ class Average(Posterior):
             some = np.unique(second)
             density = np.empty((len(some), len(self.class_weight), len(x))).swapaxes(1, 2)
             _write(density, categories, some, x, c)
-            for m, place in enumerate(np.searchsorted(some, second)):
-                result[m] += density[place]
+            result[: len(second)] += density[np.searchsorted(some, second)]
         _write(result[len(first) :], others, used[len(first) :] - self.products, x, c)
         if self.leaves is not None and e is not None:
             result[self.carries[used]] += self.leaves.log_density(e)

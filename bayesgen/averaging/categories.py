@@ -30,6 +30,7 @@ from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
+from bayesgen.numerics.pieces import pieces
 
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
 _CELLS = 1 << 20
@@ -177,28 +178,42 @@ class CategoryMembers(Together):
         return result
 
     @functools.cached_property
-    def _prepared(self) -> dict[int, Any]:
+    def _prepared(self) -> dict[tuple[int, ...], Any]:
         return {}
 
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(x | k) of rows under some members, shape (m, n, K)."""
         result, seen = np.empty((len(used), len(c), len(self.single))), self._seen(c)
-        for own, place in zip(result, used, strict=True):
-            if place not in self._prepared:
-                self._prepared[place] = self._logs(*self.tables(self.members[place]))
-            own[:] = self._density(*seen, *self._prepared[place])
+        for places, level, table in self._logs_of(tuple(used)):
+            result[places] = np.moveaxis(self._density(*seen, level, table), 0, 1)
         return result
+
+    def _logs_of(self, used: tuple[int, ...]) -> list[tuple[list[int], np.ndarray, Any]]:
+        """Return the places among some members of those of each structure, with the `_logs` of all of them."""
+        if used not in self._prepared:
+            logs, self._prepared[used] = [self._logs(*self.tables(self.members[m])) for m in used], []
+            for parents in (False, True):
+                if own := [place for place, (_, table) in enumerate(logs) if (table is not None) == parents]:
+                    level = np.stack([logs[place][0] for place in own])
+                    table = np.stack([logs[place][1] for place in own], axis=1) if parents else None
+                    self._prepared[used].append((own, level, table))
+        return self._prepared[used]
 
     def density(self, x, level, table=None) -> np.ndarray:
         """Return log p(x | k) of rows, (n, K), under p(a | k) (K, L), and p(b | k, a) (K, L, L) with one parent."""
         return self._density(*self._seen(x), *self._logs(level, table))
 
     def _density(self, hot, allowed, level, table) -> np.ndarray:
-        """Do `density` from what `_seen` and `_logs` return."""
+        """Do `density` from what `_seen` and `_logs` return, (n, ...)."""
+        shape, total = level.shape[:-1], level.shape[-1]
         if table is None:
-            return hot @ level.T
-        score = np.stack([hot @ children + own for children, own in zip(table, level, strict=True)])
-        return self._average(score, allowed).T
+            return (hot @ level.reshape(-1, total).T).reshape(-1, *shape)
+        result, table = np.empty((len(allowed), *shape)), table.reshape(total, -1)
+        for part in pieces(len(allowed), table.shape[1], _CELLS):
+            own = hot if part.stop - part.start == len(allowed) else hot[part]
+            score = (own @ table).reshape(-1, *level.shape) + level
+            result[part] = self._average(score, allowed[part].reshape(-1, *(1,) * len(shape), total))
+        return result
 
     def _seen(self, x) -> tuple[Any, Any]:
         """Return the levels of rows as a sparse matrix (n, L), and the levels that a parent may have, or None."""
@@ -206,11 +221,11 @@ class CategoryMembers(Together):
         return hot, None if self.pairs is None else self._allowed(x, hot.toarray())
 
     def _logs(self, level, table) -> tuple[np.ndarray, Any]:
-        """Return log p(a | k), (..., L), and log p(b | k, a) by b and a, (..., L, L), 0 where they share a column."""
+        """Return log p(a | k), (..., L), and log p(b | k, a) by b and a, (L, ..., L), 0 where they share a column."""
         if table is None:
             return np.log(level), None
         children = np.where(self.column[:, None] == self.column, 0.0, np.log(table))
-        return np.log(level), np.ascontiguousarray(children.swapaxes(-1, -2))
+        return np.log(level), np.ascontiguousarray(np.moveaxis(children, -1, 0))
 
     def fill(self, x, level, table, rng) -> np.ndarray:
         """Draw the missing categories of one row (F,) given those seen, under the tables of its class."""
@@ -296,7 +311,11 @@ class CategoryMembers(Together):
         return hot.astype(bool) | (x < 0)[:, self.column]
 
     def _average(self, score, allowed):
-        return logsumexp(np.where(allowed, score, -np.inf), axis=-1) - np.log(len(self.levels))
+        """Average p(x, parent | k) over the columns that may be the parent, (...), from its logarithm (..., L)."""
+        score = np.where(allowed, score, -np.inf)
+        top = score.max(-1)
+        score -= top[..., None]
+        return top + np.log(np.exp(score, out=score).sum(-1)) - np.log(len(self.levels))
 
 
 def _counts(sums) -> SumStatistics:

@@ -140,8 +140,8 @@ class Reference:
         rows : callable
             ``rows(b)`` returns the `Moments` of all rows but those of departure b, summed anew.
         """
-        count = len(gone.n)
-        whole = Moments(*(np.repeat(a[None], count, 0) for a in (statistics.n, statistics.mean, statistics.scatter)))
+        every = zip((statistics.n, statistics.mean, statistics.scatter), (gone.n, gone.mean, gone.scatter), strict=True)
+        whole = Moments(*(np.broadcast_to(a, b.shape) for a, b in every))
         left = (whole - gone).without_dust(whole)
         _, _, all_within, all_squares = _totals(statistics)
         _, _, within, squares = _totals(left)

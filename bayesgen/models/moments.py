@@ -88,15 +88,18 @@ class Moments(Statistics):
         n = self.n + sign * other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
         delta = sign * (other.mean - self.mean)
-        between, some = self.n * share, n > 0
+        between, some = sign * self.n * share, n > 0
         if self.vector:
             share, between, some = share[..., None], between[..., None, None], some[..., None]
             square = delta[..., :, None] * delta[..., None, :]
         else:
             square = delta * delta
+        square *= between  # in place, as the sum below: these are the largest arrays of a leave-one-out
+        scatter = self.scatter + other.scatter if sign > 0 else self.scatter - other.scatter
+        scatter += square
         # The mean of an empty side is a meaningless 0; there between is 0, and share picks the other side.
-        scatter = self.scatter + sign * other.scatter + sign * between * square
-        scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
+        if not some.all():
+            scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
         return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
 
     def without(self, part, signed=False):
@@ -110,6 +113,8 @@ class Moments(Statistics):
         some = self.n > ROUNDED * whole.n
         if (self.n < -ROUNDED * whole.n).any():
             raise ValueError(f"{NOT_THERE}: the weight of a class would be {self.n.min():.3g}")
+        if some.all():
+            return self
         wide = some[..., None] if self.vector else some
         scatter = np.where(wide[..., None] if self.vector else wide, self.scatter, 0.0)
         return Moments(np.where(some, self.n, 0.0), np.where(wide, self.mean, 0.0), scatter)

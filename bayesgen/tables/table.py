@@ -50,7 +50,7 @@ class Table(Columns):
     def __init__(self, X):
         self._frame: Any = None  # narwhals' DataFrame, where columns differ in type
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
-        self._known: dict[Any, Any] = {}  # by column: kind of values, codes and distinct values
+        self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
         if sparse.issparse(X):
             rows = X if _is_csr(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
             rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
@@ -102,8 +102,10 @@ class Table(Columns):
         return Table(self.native[chosen])
 
     def _series(self, column: str):
-        assert self._frame is not None and self.names is not None
-        return self._frame.get_column(self.names[self.place[column]])
+        if (column, "series") not in self._known:
+            assert self._frame is not None and self.names is not None
+            self._known[column, "series"] = self._frame.get_column(self.names[self.place[column]])
+        return self._known[column, "series"]
 
     def kind(self, column: str) -> str:
         """Return "b" for bools, "f" for numbers, "O" for labels, else the name of the type, which no model takes."""
