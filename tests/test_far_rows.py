@@ -121,6 +121,7 @@ def exact(classifier, row, codes):
         z = (MP.mpf(x[0, j]) - MP.mpf(warp.location[j])) / MP.mpf(warp.scale[j])
         power = MP.mpf(float(2 - warp.power[j] if z < 0 else warp.power[j]))
         slope += (power - 1) * MP.log1p(abs(z)) - MP.log(MP.mpf(warp.scale[j]))
+    probability = np.exp(log_prior) * (probability / np.exp(log_prior)) ** average.sharpening
     return probability / probability.sum(), joint + float(slope)
 
 

@@ -90,7 +90,7 @@ def test_where_classes_are_fields_of_a_board_the_forest_leads(board):
 def test_no_row_costs_more_than_the_rows_allow(board):
     part = next(own for own in board.average_.parts if isinstance(own.members[0], ForestMember))
     here = np.array([isinstance(member, ForestMember) for member in board.members_])
-    alone = replace(board.average_, weights=here.astype(float), exponents=np.full(len(here), 50.0))
+    alone = replace(board.average_, weights=here.astype(float), exponents=np.full(len(here), 50.0), sharpening=1.0)
     X, _ = checkerboard(seed=2)
     probability = alone.probability(X, np.empty((len(X), 0), int))
     assert part.rows == 400 and probability.min() == pytest.approx(0.5 / 401, rel=0.02)

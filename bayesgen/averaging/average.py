@@ -8,8 +8,9 @@ q_m of `temper`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
 
-Other class priors multiply the average by their ratio to π. The average is no joint density of x and t. Typicality,
-samples and imputation need one, and take the members untempered, under weights v_m stacked on log p(x, t).
+The average is then sharpened by one exponent more, see `temper`. Other class priors multiply it by their ratio to π. It
+is no joint density of x and t. Typicality, samples and imputation need one, and take the members untempered, under
+weights v_m stacked on log p(x, t).
 """
 
 import functools
@@ -23,6 +24,7 @@ from scipy.special import logsumexp
 from bayesgen.averaging import draws
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
+from bayesgen.averaging.temper import sharpened
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import one_blas_thread, pieces, split_rows, taken
@@ -49,6 +51,8 @@ class Average(Posterior):
         Dirichlet prior of the class probabilities.
     exponents, weights, density_weights : array, shape (M,)
         τ, w and v of each member; see `members_of` for their order.
+    sharpening : float
+        β, the exponent of the average; see `temper`.
     given : array, shape (K,), optional
         Class probabilities in place of the learned ones.
     leaves : Leaves, optional
@@ -61,6 +65,7 @@ class Average(Posterior):
     exponents: np.ndarray
     weights: np.ndarray
     density_weights: np.ndarray
+    sharpening: float = 1.0
     given: np.ndarray | None = None
     leaves: Leaves | None = None
 
@@ -159,6 +164,7 @@ class Average(Posterior):
             q -= q.max(1, keepdims=True)
             np.exp(q, out=q)
             result[part] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1)) + weights @ least * prior
+        result = sharpened(result, prior, self.sharpening)
         if self.given is not None:
             result *= self.given / prior
         return result / result.sum(1, keepdims=True)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Product
+from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import pieces, taken
 
@@ -134,7 +135,9 @@ def probabilities(average, x, c, e, size: int, rng) -> np.ndarray:
     result += np.log(rng.dirichlet(average.class_weight + average.concentration, size))[:, None]
     least = average.least[chosen, None, None]
     result = np.exp(result - logsumexp(result, axis=2, keepdims=True))
-    return (result + least * np.exp(average.log_class_prior)) / (1 + least)
+    prior = np.exp(average.log_class_prior)
+    result = sharpened((result + least * prior) / (1 + least), prior, average.sharpening)
+    return result / result.sum(2, keepdims=True)
 
 
 def group_density(view, posterior, params, log_share, x) -> np.ndarray:

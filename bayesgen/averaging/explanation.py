@@ -1,6 +1,6 @@
 r"""Contributions of the columns to an averaged log probability.
 
-.. math:: e_{kj} = \sum_m w_m \tau_m \big(\log p_m(x \mid k) - \log p_m(x_{-j} \mid k)\big), \qquad
+.. math:: e_{kj} = \beta \sum_m w_m \tau_m \big(\log p_m(x \mid k) - \log p_m(x_{-j} \mid k)\big), \qquad
    r_k = \log p(k \mid x) - \log \pi_k - \sum_j e_{kj}
 
 each centred over the classes; x_{-j} is x with the entry of column j integrated out. Columns with leaves follow the
@@ -25,14 +25,15 @@ def terms(average, x, c, e=None) -> np.ndarray:
     result[..., 0] = log_prior
     used = average.weights > 0
     weights, exponents, least = average.weights[used], average.exponents[used], average.least[used]
-    share = weights * exponents
+    share = average.sharpening * weights * exponents
     carried = share[average.carries[used]].sum()
     for part in average.pieces(len(x), used):
         entries = taken(e, part)
         density = average.log_density(x[part], c[part], used, entries)
         whole = np.tensordot(share, density, 1)
         log_q = log_probability(density, average.log_class_prior, exponents, least)
-        result[part, :, -1] = mixed(log_q, weights) + log_prior - average.log_class_prior  # finite where p itself is 0
+        gain = mixed(log_q, weights) - average.log_class_prior  # finite where p itself is 0
+        result[part, :, -1] = average.sharpening * gain + log_prior
         for j in range(x.shape[1]):
             rest = x[part].copy()
             rest[:, j] = np.nan

@@ -91,8 +91,8 @@ _OF_0_2_0 = ("numeric", "categorical", "discriminative")
 
 @earlier("Average")
 def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of an `Average` from those in a file of version 0.2.0, which named the parts by family."""
-    fields: dict[str, Any] = {"leaves": None, **read}
+    """Return the fields of an `Average` from those in an earlier file; version 0.2.0 named the parts by family."""
+    fields: dict[str, Any] = {"leaves": None, "sharpening": 1.0, **read}
     if not {*_OF_0_2_0} <= fields.keys():
         return fields
     numeric, *others = [fields[name] for name in _OF_0_2_0]

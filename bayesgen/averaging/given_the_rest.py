@@ -20,6 +20,7 @@ import numpy as np
 
 from bayesgen.averaging.average import Average, product_parts
 from bayesgen.averaging.member import Product
+from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -232,6 +233,7 @@ class Members:
         prior = np.exp(log_prior)
         result = np.tensordot(self.weights, q, 1)
         result += _first(self.weights @ self.least * prior, result)
+        result = sharpened(result, _first(prior, result), self.average.sharpening)
         if self.average.given is not None:
             result *= _first(self.average.given / prior, result)
         return result / result.sum(0)

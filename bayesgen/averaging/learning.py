@@ -80,6 +80,18 @@ class LeftOut:
         """Return the log probability of the class of each row under every member, (M, n)."""
         return self.own(temper.log_probability(self.density, self.log_prior, exponents, self.least))
 
+    def average(self, exponents, weights) -> np.ndarray:
+        """Return the average over the members, (n, K)."""
+        some = weights > 0
+        own = temper.log_probability(self.density[some], self.log_prior, exponents[some], self.least[some])
+        return np.tensordot(weights[some], np.exp(own, out=own), 1)
+
+    def log_score(self, probability, sharpening: float) -> np.ndarray:
+        """Return the log probability of the class of each row, (n,), when probabilities (n, K) are sharpened."""
+        result = temper.sharpened(probability, np.exp(self.log_prior), sharpening)
+        with np.errstate(divide="ignore"):
+            return np.log(self.own(result)) - np.log(result.sum(1))
+
     def own(self, values) -> np.ndarray:
         """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
         return values[..., np.arange(len(self.codes)), self.codes]
@@ -316,40 +328,45 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
     share = left.weight / left.weight.sum()
     base = float(left.own(left.log_prior) @ share)
     if method == "evidence":
-        nested = float(average.mixed(log_q, weights) @ share)
+        nested, sharpening = float(average.mixed(log_q, weights) @ share), 1.0
     else:
-        nested = _nested(left, prior, mode, method, (exponents, weights))
-        weights = stack.gated(weights, members.index(NOTHING), left.count * (nested - base))
+        unseen = _nested(left, prior, mode, method, (exponents, weights))
+        gain = float(left.log_score(unseen, 1.0) @ share) - base
+        weights = stack.gated(weights, members.index(NOTHING), left.count * gain)
+        sharpening = temper.sharpening(unseen, left.log_prior, left.codes, left.count * share)
+        nested = float(left.log_score(unseen, sharpening) @ share)
     scores = {
         "members": log_q @ share,
-        "average": float(average.mixed(log_q, weights) @ share),
+        "average": float(left.log_score(left.average(exponents, weights), sharpening) @ share),
         "nested": nested,
         "base_rate": base,
         "rows": len(left.codes),
     }
-    fitted = Average(tuple(parts), class_weight, concentration, exponents, weights, density_weights, leaves=leaves)
+    fitted = Average(
+        tuple(parts), class_weight, concentration, exponents, weights, density_weights, sharpening, leaves=leaves
+    )
     return fitted, scores
 
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
     """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
-    last, tolerance = (1e-9, 1e-7) if heavy is None else (1e-3, 1e-5)
+    last = 1e-9 if near is None else 1e-5  # Newton's method: an error of 1e-5 before the last step is 1e-10 after it
     exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
     log_q = left.log_q(exponents)
     if method == "stacking":
-        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.count), heavy, tolerance)
+        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.count), heavy)
     # The full score would be too sure of differences that are known only up to their standard error.
     log_weight = 0.5 * log_q @ left.weight * (left.count / left.weight.sum()) + np.log(prior)
     return exponents, np.exp(log_weight - logsumexp(log_weight))
 
 
-def _nested(left: LeftOut, prior, mode, method, start) -> float:
-    """Return the mean log score of rows under exponents and weights chosen by other rows, over five folds."""
+def _nested(left: LeftOut, prior, mode, method, start) -> np.ndarray:
+    """Return the average of rows (n, K) under exponents and weights chosen by other rows, over five folds."""
     fold = left.rows.folds(5)
-    score = np.empty(len(fold))
+    result = np.empty(left.log_prior.shape)
     for j in np.unique(fold):
         here = fold == j
         rest = left.take(here if here.all() else ~here)
         exponents, weights = _choose(rest, prior, mode, method, *start)
-        score[here] = average.mixed(left.take(here).log_q(exponents), weights)
-    return float(score @ left.weight / left.weight.sum())
+        result[here] = left.take(here).average(exponents, weights)
+    return result

@@ -125,7 +125,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     constant_ : tuple of str
         Numeric columns that hold one value or none, and are left out; not those with a leaf of their own.
     average_ : Average
-        The members with their statistics, exponents and weights.
+        The members with their statistics, exponents and weights, and ``sharpening``, the exponent of the average.
     members_ : list of Product or Member
         A product is a tuple of a member of the numeric columns, a member of the categorical columns, each None where it
         takes no such column, and the names of the columns with leaves of their own, () where it takes none.
@@ -134,8 +134,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     scores_ : dict
         Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under ``exponents_`` and
         ``weights_``, which follow these scores; "nested", under exponents and weights chosen by other rows, before the
-        class prior gets more; "base_rate", of the class prior. "rows" is the number of rows left out, "learned" (M,)
-        the number of distinct rows that each member learned from, and "repeats" the share of rows that repeat another.
+        class prior gets more; both of these sharpened; "base_rate", of the class prior. "rows" is the number of rows
+        left out, "learned" (M,) the number of distinct rows that each member learned from, and "repeats" the share of
+        rows that repeat another.
 
     Notes
     -----

@@ -176,6 +176,7 @@ def check_average(estimator) -> None:
     for name in ("exponents", "weights", "density_weights"):
         value = getattr(fitted, name)
         _require(_is_numbers(value, members) and (value >= 0).all(), f"{name} are not {members[0]} numbers >= 0")
+    _require(_is_numbers(fitted.sharpening, ()) and fitted.sharpening > 0, "sharpening is not one number > 0")
     with np.errstate(all="ignore"):
         rows = np.concatenate([np.zeros((1, dim)), np.full((1, dim), np.nan)]), np.zeros((2, len(levels)), np.intp)
         probability = fitted.probability(*rows, None if e is None else np.concatenate([e, e]))
