@@ -39,6 +39,7 @@ SUITES = {
     "draws": (f"{MODELS} test_inspection", "nothing"),
     "decisions": ("test_decision test_evaluation", "nothing"),
     "calibration": ("test_calibration", "nothing"),
+    "sharpening": ("test_sharpening", "nothing"),
 }
 SLOW = (
     "nuts",
@@ -172,6 +173,8 @@ MUTANTS = [
            "np.sqrt(self.n / _n * part.n)", "np.sqrt(part.n)", "regression"),
     Mutant("classes: predictive without the class prior", "ClassConditional.log_predictive",
            "self._log_mean", "0 * self._log_mean", "classes"),
+    Mutant("average: the class prior is sharpened too", "sharpened",
+           "prior * (probability / prior) ** _e", "probability ** _e", "sharpening"),
     Mutant("draws: a sum, not a mean", "mean_density",
            "np.log(_s / _n)", "np.log(_s)", "draws"),
     Mutant("draws: pieces not brought to one anchor", "mean_density",
