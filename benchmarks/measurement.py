@@ -10,7 +10,7 @@ from bayesgen.averaging.given_the_rest import Members
 from bayesgen.inspection import next_measurement
 from benchmarks.timing import Table, medians
 
-NODES = 64  # at which the density of a missing number is asked
+NODES = 64  # values of a missing number at which its density is computed
 
 
 def filled(average, rows):

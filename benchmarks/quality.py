@@ -112,7 +112,7 @@ def score(y, probability) -> dict:
 
 
 def measure(kept: Kept, part: Part, until: float = inf) -> int:
-    """Measure what is asked for and not yet kept, up to a time of `perf_counter`; returns how much that was."""
+    """Measure the cells not yet kept, up to a time of `perf_counter`; return their number."""
     count = 0
     for seed, name in product(range(part.splits), part.data):
         X, y = table(name)
@@ -154,7 +154,7 @@ def results(path: Path = HERE / "quality.csv") -> Kept:
 
 
 def read(kept: Kept) -> pd.DataFrame:
-    """What is kept, a row each."""
+    """Return the kept lines, a row each."""
     return kept.read().astype({"removed": float, "split": int})
 
 
@@ -183,7 +183,7 @@ def show(frame: pd.DataFrame) -> Section:
 
 
 def main() -> None:
-    """Measure parts of the comparison, as far as they are not kept already, and print what is kept of them."""
+    """Measure the cells of parts of the comparison that are not kept yet, and print the kept ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=main.__doc__)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default curves. Options replace their cells")
     parser.add_argument("--data", nargs="+", help=f"of {', '.join((*DEVELOPMENT, *LARGE))}")

@@ -158,7 +158,7 @@ def frames(table, quick):
 
 
 def folds(table, quick):
-    """Cross-validation of 150 rows; the floor is that of the same predictive in bare NumPy."""
+    """Cross-validation of 150 rows; the floor is the same predictive in bare NumPy."""
     x, y = load_iris(return_X_y=True)
     for ours, peer in (
         (NaiveBayesClassifier(), GaussianNB()),
