@@ -1,4 +1,4 @@
-"""How each tool of NumPyro is used on each kind of model, or why it is not: the rows of docs/ecosystem.md."""
+"""The use of each tool of NumPyro on each kind of model, or the reason for none: the rows of docs/ecosystem.md."""
 
 from collections.abc import Callable
 from types import MappingProxyType
@@ -203,7 +203,7 @@ def listed_guides(case):
 
 
 def potential(case):
-    """What other samplers ask for: an unconstrained start, the potential and its gradient, and the way back."""
+    """Return the needs of other samplers: an unconstrained start, the potential and its gradient, and the way back."""
     info = initialize_model(random.key(0), case.model, model_args=data(case))
     value, slope = jax.value_and_grad(info.potential_fn)(info.param_info.z)
     assert jnp.isfinite(value) and all(jnp.isfinite(v).all() for v in jax.tree_util.tree_leaves(slope))

@@ -196,7 +196,7 @@ def items(module) -> Iterator[Item]:
 
 
 class _InAnyWords:
-    """Pytest, but that an error may say in its own words what is wrong."""
+    """Pytest, except that an error may have other words."""
 
     raises = staticmethod(lambda kind, match=None: pytest.raises(kind))
 

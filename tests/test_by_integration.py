@@ -121,7 +121,7 @@ def test_a_line_is_a_plane_of_one_column():
 
 
 def test_plane_by_the_chain_rule():
-    """The evidence of a vector model is that of column 1 times that of column 2 given column 1, both one-dimensional.
+    """Evidence of a vector model: of column 1, times the one of column 2 given column 1, both one-dimensional.
 
     Under IW(nu, Psi): Σ_11 ~ IW(nu - 1, Psi_11); the regression of column 2 on 1 is conjugate, and SciPy's Student-t
     gives its evidence: x2 | x1 ~ t with a mean linear in x1.

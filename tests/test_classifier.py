@@ -1,4 +1,4 @@
-"""What the generative classifiers answer; tables, scikit-learn's tools and counts have tests of their own."""
+"""Answers of the generative classifiers; tables, scikit-learn's tools and counts have tests of their own."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Rows far from those of a fit, under the averaged classifier: densities in 40 digits, at every size of float64."""
+"""Rows far from the rows of a fit, under the averaged classifier: densities in 40 digits, at every size of float64."""
 
 import functools
 

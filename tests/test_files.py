@@ -409,7 +409,7 @@ def test_the_limits_of_that_process(code, words, saved, monkeypatch):  # noqa: F
 
 
 def everything(folder):
-    """What stands in a folder, by name."""
+    """Return the contents of a folder, by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

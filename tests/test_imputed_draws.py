@@ -72,7 +72,7 @@ def test_draws_of_a_row_have_its_distribution(make, k):
 
 @pytest.mark.parametrize("make", ["full", "isotropic", "average"])
 def test_two_entries_of_a_row_are_drawn_together(make):
-    """Where each is mapped by its distribution given those before it, both are uniform and independent."""
+    """Each entry, mapped by its distribution given the entries before it, is uniform, and the two are independent."""
     classifier, row = MAKES[make](), np.where(np.arange(4) < 2, np.nan, [0.0, 0.0, 5.0, 0.3])
     tables = [table[0] for table in impute(classifier, row[None], draws=150)]
     first = np.interp([t[0] for t in tables], GRID, distribution(classifier, row, 0))
@@ -160,7 +160,7 @@ def test_tables_of_independent_columns_vary_as_their_mean_is_unknown():
 
 
 def test_tables_of_new_rows_vary_as_a_regression_is_unknown():
-    """What is seen of column 0 says nothing of the regression of column 1, whose posterior is that of the fit."""
+    """Observed values of column 0 do not inform the regression of column 1, whose posterior stays as after the fit."""
     classifier = bg.GaussianDiscriminantClassifier(random_state=0).fit(PAIR[:20], np.zeros(20))
     wanted = wanted_variance(classifier.posterior_.draws(0, (20_000,)), PAIR[20:60, 0])
     new = np.where([True, False], PAIR[20:60], np.nan)

@@ -1,4 +1,4 @@
-"""How sure a classifier is of its probability, why, and how it does without each row."""
+"""The certainty of a probability, the reasons for it, and predictions without each row."""
 
 import tracemalloc
 import warnings

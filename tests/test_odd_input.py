@@ -1,4 +1,4 @@
-"""What is odd but right: it is read as any other."""
+"""Odd but valid input is read as any other."""
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,7 @@ def test_some_labels_of_pyarrow_are_read():
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int64, np.float32])
 def test_small_integers_do_not_wrap_around(dtype):
-    """Of a uint8, 255 + 2 is 1."""
+    """In uint8, 255 + 2 is 1."""
     top = np.full((20, 2), min(255, np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else 255, dtype)
     for leaf in (
         models.GammaPoisson(1.0, 1.0),

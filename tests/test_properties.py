@@ -103,7 +103,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def leaf_and_rows(kind, d):
-    """A leaf and its rows with gaps; those of vectors and bags miss rows as a whole."""
+    """A leaf and its rows with gaps; vectors and bags miss rows as a whole."""
     make, values = KINDS[kind]
     leaf, x = make(d), values(d)
     x[np.repeat(d.gaps[:, :1], x.shape[1], 1) if leaf.event_dim else d.gaps] = np.nan

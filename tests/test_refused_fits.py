@@ -1,4 +1,4 @@
-"""What classifiers refuse at fit, whatever the inference; a fit that fails leaves the fit before."""
+"""Refusals of classifiers at fit, whatever the inference; a fit that fails leaves the fit before."""
 
 import copy
 

@@ -98,7 +98,7 @@ def shares_below(draws, exact):
         yield laws.z_scores(below[..., varying] * 1.0, level, level * (1 - level) / len(exact))
 
 
-# Programs like those of another line: leaves alone stand among those together, and a structure is shared or is not.
+# Programs like another line's: leaves alone stand among those together, and a structure is shared or is not.
 AGAIN = (*FEW, "line", "full, shared", "diagonal, shared", "isotropic", "naive Bayes")
 
 

@@ -1,4 +1,4 @@
-"""What is missing is integrated out: from a prediction, from the likelihood of all rows, from the evidence."""
+"""Missing entries are integrated out: from a prediction, from the likelihood of all rows, from the evidence."""
 
 import copy
 import itertools
