@@ -1,6 +1,6 @@
 """Time of the averaged classifier, to fit and to ask for one row and for many, beside three rivals.
 
-Times are of what a user calls, on DataFrames, on one core. A new row is one row of a DataFrame; many are 5,000 at once.
+Times are of a user's calls, on DataFrames, on one core. A new row is one row of a DataFrame; many are 5,000 at once.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """Probabilities: the averaged classifier against our single models and the classifiers that people use instead.
 
-A cell is a data set, a number of rows of fit, what was spoiled, and a split; all contenders have the same rows. What is
-done is kept in `quality.csv`, a line for each cell and contender, so that a long run can be broken off, taken up again
+A cell is a data set, a number of rows of fit, a way of spoiling, and a split; all contenders have the same rows. The
+results are in `quality.csv`, a line for each cell and contender, so that a long run can be broken off, taken up again
 and extended. `python -m benchmarks quality` measures all parts, `python -m benchmarks.quality noise --data iris` some
 of it, and `--write` makes tables, picture and pages of all that is kept.
 """
@@ -172,7 +172,7 @@ def run(quick: bool = False) -> list[Section]:
 
 
 def show(frame: pd.DataFrame) -> Section:
-    """Draw the picture, and renew what README and the site show; returns the section of `results.md`."""
+    """Draw the picture, and renew the blocks of README and the site; return the section of `results.md`."""
     root, section = HERE.parent, Section(frame, SPLITS, (HERE / "quality-notes.md").read_text())
     for path in (HERE / "figures" / "quality.png", root / "docs" / "pictures" / "quality.png"):
         picture(curves(frame), path)

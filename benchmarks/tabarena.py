@@ -82,7 +82,7 @@ def experiment(model: str, folder: str):
 
 
 def one(model: str, own, repeat: int, fold: int) -> dict:
-    """Return what TabArena's runner finds for a model on a split of a task."""
+    """Return the result of TabArena's runner for a model on a split of a task."""
     from loguru import logger
 
     logger.disable("tabarena")

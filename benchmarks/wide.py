@@ -78,7 +78,7 @@ def blocks(seed: int):
 
 
 def noise(seed: int):
-    """60 rows of 5,000 columns that say nothing of two classes."""
+    """60 rows of 5,000 columns of noise, and two classes."""
     X, T, y, t = _drawn(seed, lambda rng, y: 0.0)
     return X, T, y % 2, t % 2
 
