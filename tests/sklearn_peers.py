@@ -1,6 +1,6 @@
 """scikit-learn's own tests of its naive Bayes and discriminant analysis, run on our estimators in their place.
 
-Each class below takes the arguments of the class of scikit-learn that it is named after, and says by their names what
+Each class below takes the arguments of the class of scikit-learn that it is named after, and shows by their names what
 ours has learned; all learning and predicting is ours. Smoothing by alpha is the mode under a Dirichlet(alpha + 1) or
 Beta(alpha + 1, alpha + 1), so the numbers must agree; Gaussians are by maximum likelihood.
 """

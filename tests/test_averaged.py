@@ -591,7 +591,7 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
 
 @pytest.mark.filterwarnings("ignore:no member predicts")
 def test_where_columns_are_noise_no_member_seems_to_know_the_class():
-    """Balanced classes of fewer rows than columns: what a class lacks must not tell that a row of it was left out."""
+    """In balanced classes of fewer rows than columns no class may stand out as the one that lacks a row."""
     gain = []
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -89,7 +89,7 @@ def tied_t(x, t, mean, kappa, alpha, beta):
 
 
 def test_variances_that_are_shared_make_one_student_t():
-    """Who shares a variance is jointly t distributed: SciPy's density of all entries at once, per structure."""
+    """Entries that share a variance are jointly t: SciPy's density of all entries at once, per structure."""
     rng = np.random.default_rng(0)
     x, t = rng.normal(2.0, 1.5, (7, 3)), np.array([0, 1, 1, 0, 0, 1, 0])
     mean, kappa, alpha, beta = np.array([1.0, 2.0, 3.0]), 0.7, 2.5, 1.8

@@ -129,7 +129,7 @@ def test_what_stands_in_no_file_goes_on_if_it_gives_the_same_batches(source, pat
 
 
 def test_an_interrupt_between_two_statements_counts_no_part_twice(files, path, monkeypatch):
-    """The sum and what it is the sum of change at once: here the interrupt comes as soon as the sum is made."""
+    """The sum and the list of its parts change at once: here the interrupt comes as soon as the sum is made."""
     from bayesgen.estimators import resuming
 
     after, calls = resuming._after, []

@@ -1,4 +1,4 @@
-"""Files are whole or not there, and what a crafted one says is believed only as far as it fits."""
+"""Files are whole or absent, and the contents of a crafted one are believed only as far as they fit."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Draws of missing entries: each row's have the distribution given what it has, and tables vary as what rows share."""
+"""Draws of missing entries: each row's follow from its observed ones, and tables vary with the parameters."""
 
 import functools
 
@@ -101,7 +101,7 @@ def test_categories_of_the_average_are_drawn_in_proportion_to_the_density_of_the
 
 
 def test_counts_are_weighed_by_what_their_row_has():
-    """Against draws of the posterior, weighed by the density of the entry that is seen."""
+    """Against draws of the posterior, weighed by the density of the observed entry."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 6)
     table = pd.DataFrame({"time": np.exp(rng.normal(y, 1)), "visits": rng.poisson(2 + 6 * y)})
@@ -256,7 +256,7 @@ def z_of_variance(means, wanted):
 
 @pytest.mark.parametrize("rows", ["of the fit", "new"])
 def test_tables_of_counts_vary_as_their_rate_is_unknown(rows):
-    """Given Gamma(a, b) of all that is seen, the mean of n filled counts has the variance a/b² + a/(b n)."""
+    """Under the posterior Gamma(a, b) the mean of n filled counts has the variance a/b² + a/(b n)."""
     table, y = visits()
     table.loc[(y == 1) & (table.index >= 10), "visits"] = np.nan
     average = bg.AveragedClassifier(members=["gaussian", "category"], features={"visits": "poisson"}).fit(table, y)

@@ -83,7 +83,7 @@ def test_rows_beyond_any_density_get_the_class_prior(covariance):
 @pytest.mark.parametrize("size", [1e153, 1e200, 1e300])
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
 def test_rows_far_out_keep_their_student_t(covariance, size):
-    """A t falls like a power of the distance, so its ratios have a limit: those at 1e153 are those at 1e100."""
+    """A t falls like a power of the distance, so its ratios have a limit, which they reach before 1e100."""
     classifier, direction = GD(covariance).fit(X, Y), np.ones_like(X) + X / np.abs(X).max()
     np.testing.assert_allclose(
         classifier.predict_proba(size * direction), classifier.predict_proba(1e100 * direction), rtol=1e-9

@@ -111,7 +111,7 @@ def leaf_and_rows(kind, d):
 
 
 def parts(statistics):
-    """Arrays of statistics with what each is measured in: sums as they are, moments in powers of the scale."""
+    """Arrays of statistics with the unit of each: sums as they are, moments in powers of the scale."""
     if hasattr(statistics, "sums"):
         return [(statistics.sums, 0), (statistics.base, 0)]
     moments = getattr(statistics, "moments", statistics)

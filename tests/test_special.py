@@ -1,4 +1,4 @@
-"""Special functions against 60 digits: both namespaces, both precisions, gradients, and what densities make of them."""
+"""Special functions against 60 digits: both namespaces, both precisions, gradients, and the densities that use them."""
 
 import jax
 import jax.numpy as jnp

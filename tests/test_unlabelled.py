@@ -175,7 +175,7 @@ def test_rows_without_labels_help_where_classes_are_clouds(load):
 
 
 def test_a_fit_warns_where_rows_without_labels_do_harm():
-    """One column tells the classes apart; ten others all say one thing of something else."""
+    """One column tells the classes apart; ten others all measure one thing that is unrelated to them."""
     rng = np.random.default_rng(0)
     t, other = rng.integers(2, size=300), rng.normal(size=(300, 1))
     x = np.column_stack([3.0 * t + rng.normal(size=300), other + 0.3 * rng.normal(size=(300, 10))])

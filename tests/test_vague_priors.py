@@ -103,7 +103,7 @@ AGAIN = (*FEW, "line", "full, shared", "diagonal, shared", "isotropic", "naive B
 
 
 def cases():
-    """Every case with three seeds; slow are all but the first, and what compiles a program like another one."""
+    """Every case with three seeds; slow are all but the first, and cases that compile another's program."""
     for case, seed in itertools.product(CASES, range(3)):
         yield pytest.param(case, seed, marks=[pytest.mark.slow] * (seed > 0 or case in AGAIN))
 

@@ -41,9 +41,9 @@ class Case:
     slow : tuple of laws
         Those that are left to the slow tests: another line runs the same code.
     given : bool
-        Whether x is given: a regression, whose density is p(t | x).
+        True if x is given: a regression, whose density is p(t | x).
     kinked : bool
-        Whether the log density has kinks, so that at a maximum its slope need not be 0.
+        True if the log density has kinks, so that at a maximum its slope need not be 0.
     digits : float
         Relative error of NumPyro's own log density of the predictive.
     """
