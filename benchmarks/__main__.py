@@ -35,7 +35,7 @@ RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet
 
 
 def head() -> str:
-    """What the ratios are, and where they were measured."""
+    """Return the head of the page: the meaning of the ratios, and the machine that measured them."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "jax", "numpyro"))
     machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {packages}"
     return (

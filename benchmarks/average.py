@@ -1,6 +1,6 @@
 """Time of the averaged classifier, to fit and to ask for one row and for many, beside three rivals.
 
-Times are of what a user calls, on DataFrames, on one core. A new row is one row of a DataFrame; many are 5,000 at once.
+Times are of a user's calls, on DataFrames, on one core. A new row is one row of a DataFrame; many are 5,000 at once.
 """
 
 import warnings
@@ -30,7 +30,7 @@ ASKED = {  # of the generative members and of all: milliseconds for a row, micro
     "1,000 x 10, 3 classes": ((1, 3), (20, 60)),
     "1,000 x 100, 3 classes": ((None, None), (120, None)),
     PENGUINS: ((2, None), (None, None)),
-    GAPS: ((None, None), (60, None)),  # three times that of complete rows
+    GAPS: ((None, None), (60, None)),  # three times the time of complete rows
 }
 
 

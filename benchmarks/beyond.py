@@ -1,6 +1,6 @@
 """Rows beyond memory: fits of Parquet files by batches, against bare scans of pyarrow that sum the columns.
 
-Each fit runs in a process of its own, whose peak memory is its own; CPU seconds are those of all its threads. Scans
+Each fit runs in a process of its own, whose peak memory is its own; CPU seconds are of all its threads. Scans
 and fits take turns, and medians are compared. Sizes are in millions of rows: `python -m benchmarks beyond`, or
 `python -m benchmarks.beyond 1 10 100` (4 GB of disk at 100).
 """
@@ -54,7 +54,7 @@ def once(kind: str, path: str, workers: int) -> dict[str, float]:
         "mixed naive Bayes": bg.NaiveBayesClassifier(families),
         "full discriminant": bg.GaussianDiscriminantClassifier(),
     }
-    fits["naive Bayes"].fit_batches([([[0.0], [1.0]], [0, 1])])  # what is imported late is no part of the rate
+    fits["naive Bayes"].fit_batches([([[0.0], [1.0]], [0, 1])])  # late imports are no part of the rate
     start, wall = time.process_time(), time.perf_counter()
     if kind in SCANS:
         if kind == "scan":

@@ -1,7 +1,7 @@
 """Count the calls of a fit and of a prediction, and how often they go from file to file: `python -m benchmarks.calls`.
 
-Naive Bayes on a DataFrame of 100 rows and 4 columns with 3 classes, at the second call, when all that is cached is
-there. Calls are those of functions of the package, comprehensions included where Python makes functions of them (before
+Naive Bayes on a DataFrame of 100 rows and 4 columns with 3 classes, at the second call, when all caches are
+filled. Calls are of functions of the package, comprehensions included where Python makes functions of them (before
 3.12); a change is a call or a return that leads from one file of the package to another.
 """
 

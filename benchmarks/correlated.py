@@ -1,7 +1,7 @@
 """NUTS of models without an exact posterior where columns correlate: effective draws per CPU second.
 
 The peer is NumPyro's own `MCMC.run` on the same statistics, its compiling included, which it does at every call. Before
-a ratio is told the means of both are compared.
+a ratio is printed the means of both are compared.
 """
 
 import functools
@@ -66,7 +66,7 @@ def agreed(cell: str, ours, theirs, sites) -> None:
 
 
 def timed(call):
-    """What a call gives, and its CPU seconds."""
+    """Return the result of a call, and its CPU seconds."""
     start = time.process_time()
     return call(), time.process_time() - start
 

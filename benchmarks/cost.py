@@ -66,7 +66,7 @@ class Costs:
 
 
 def run(quick: bool = False) -> list[Costs]:
-    """Measure what `cost.csv` lacks, and draw the picture."""
+    """Measure the lines that `cost.csv` lacks, and draw the picture."""
     part = Part(("iris",) if quick else (*SKLEARN, *NUMERIC), ("20",) if quick else SIZES, splits=1)
     kept = results(Path("build/cost-quick.csv") if quick else HERE / "cost.csv")
     with threadpool_limits(1):

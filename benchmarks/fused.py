@@ -1,6 +1,6 @@
-"""What compiled loops would gain: the kernels of Gaussian naive Bayes, each fused into one loop by numba, beside ours.
+"""The gain of compiled loops: the kernels of Gaussian naive Bayes, each fused into one loop by numba, beside ours.
 
-The loops are what a numba extra would hold: one thread, moments about the first row of each class, one logarithm for
+A numba extra would hold these loops: one thread, moments about the first row of each class, one logarithm for
 sixteen columns. They take no gaps and no weights. Answers are compared before the clock starts.
 """
 

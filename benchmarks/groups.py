@@ -85,7 +85,7 @@ def rows_of(name: str, seed: int):
 
 
 def measure(kept: Kept, names, splits: int, until: float = inf) -> None:
-    """Measure what is not yet kept, up to a time of `perf_counter`."""
+    """Measure the cells not yet kept, up to a time of `perf_counter`."""
     for seed, name, model in product(range(splits), names, (WITH, WITHOUT)):
         key = {"data": name, "split": seed, "model": model}
         if key in kept:
@@ -106,7 +106,7 @@ def measure(kept: Kept, names, splits: int, until: float = inf) -> None:
 
 
 def times() -> str:
-    """Return the times of leaving out groups over those of leaving out rows, for the exact answers."""
+    """Return the ratios of the times of leaving out groups to leaving out rows, for the exact answers."""
     X, y, group = rows_of("shifts", 0)
     lines = []
     for name, classifier in {
@@ -122,7 +122,7 @@ def times() -> str:
 
 
 def _ratio(run, group) -> float:
-    """Return the CPU time with groups over that without, medians of five interleaved runs."""
+    """Return the ratio of CPU times with and without groups, medians of five interleaved runs."""
     found = []
     for _ in range(5):
         start = process_time()
@@ -134,7 +134,7 @@ def _ratio(run, group) -> float:
 
 
 class Section:
-    """What `results.md` gets of the lines that are kept."""
+    """The section of `results.md`, made from the kept lines."""
 
     def __init__(self, frame: pd.DataFrame, ratios: str):
         self.frame, self.ratios = frame, ratios
@@ -172,7 +172,7 @@ def run(quick: bool = False) -> list[Section]:
 
 
 def main() -> None:
-    """Measure a part, as far as it is not kept already, and print what is kept."""
+    """Measure the cells of a part that are not kept yet, and print the kept ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=main.__doc__)
     parser.add_argument("--data", nargs="+", default=NAMES)
     parser.add_argument("--splits", type=int, default=SPLITS)

@@ -1,4 +1,4 @@
-"""Files of measurements, a line each: what is there is not measured again, so that a long run can be broken off."""
+"""Files of measurements, a line each: no line is measured twice, so that a long run can be broken off."""
 
 import os
 from pathlib import Path

@@ -18,7 +18,7 @@ MODELS = {
 
 @dataclass
 class Warned:
-    """Of each model: how often rows without labels did harm, and how often there was a warning."""
+    """Counts for each model: fits that rows without labels harmed, and fits with a warning."""
 
     rows: list[str]
 

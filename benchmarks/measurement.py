@@ -1,4 +1,4 @@
-"""The next measurement: one factorisation of what a row has for all that it lacks, against rows with each filled in."""
+"""The next measurement: one factorisation of the known entries for all gaps, against rows with each filled in."""
 
 from time import process_time
 
@@ -10,11 +10,11 @@ from bayesgen.averaging.given_the_rest import Members
 from bayesgen.inspection import next_measurement
 from benchmarks.timing import Table, medians
 
-NODES = 64  # at which the density of a missing number is asked
+NODES = 64  # values of a missing number at which its density is computed
 
 
 def filled(average, rows):
-    """The densities and probabilities that the values of some rows take, of every node a row of its own."""
+    """Work out the densities and probabilities of some rows, with a row of its own for every node of a gap."""
     for row in rows:
         for column in np.flatnonzero(np.isnan(row)):
             x, c = np.repeat(row[None], NODES, axis=0), np.empty((NODES, 0), np.intp)
@@ -24,7 +24,7 @@ def filled(average, rows):
 
 
 def kernel(students, rows: int, gaps: int):
-    """The factorisations of these rows, and a logarithm and an exponential for each density at each node."""
+    """Do the factorisations of these rows, and a logarithm and an exponential for each density at each node."""
     size = students.mean.shape[1] - gaps
     matrices, nodes = np.repeat(np.eye(size)[None], 32, axis=0), np.full(1 << 14, 0.5)
     for _ in range(rows * len(students.full) // 32):

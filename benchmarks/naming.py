@@ -1,7 +1,7 @@
-"""Names: on which columns of the development sets the averaged classifier warns that they name what rows belong to.
+"""Names: the columns of the development sets of which the averaged classifier warns that they name groups of rows.
 
-None of these columns names things that new rows would not have, but for those that are said to; so what is listed are
-false alarms. `python -m benchmarks naming` looks at all rows of each set, and at 500 of them.
+None of these columns names things that new rows would not have, except for the columns that are said to; so the
+listed columns are false alarms. `python -m benchmarks naming` looks at all rows of each set, and at 500 of them.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NAMING = {("vowel", "1"): "speaker", ("tae", "1"): "instructor"}  # columns that
 
 
 def warned(name: str, rows: int | None = None) -> tuple[int, list[str]]:
-    """Return how many columns a set has, and those that are warned of, in all rows or some."""
+    """Return the number of columns of a set, and the columns with a warning, in all rows or some."""
     X, y = table(name)
     if rows is not None and rows < len(X):
         chosen = np.random.default_rng(0).permutation(len(X))[:rows]
@@ -33,7 +33,7 @@ def warned(name: str, rows: int | None = None) -> tuple[int, list[str]]:
 
 @dataclass
 class Section:
-    """What `results.md` gets."""
+    """The section of `results.md`."""
 
     rows: list[tuple[str, int, list[str], list[str]]]
 

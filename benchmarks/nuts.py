@@ -42,7 +42,7 @@ def smallest(draws) -> float:
 
 
 def check(draws, exact, sites):
-    """Means within six standard errors of those of exact draws."""
+    """Check that means are within six standard errors of the means of exact draws."""
     for site in sites:
         mine = np.asarray(draws[site])
         error = mine.std((0, 1)) / np.sqrt(np.maximum(np.asarray(effective_sample_size(mine)), 1.0))

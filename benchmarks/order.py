@@ -1,7 +1,7 @@
 """Order: how far probabilities move where only the order of columns or rows, names of classes or a seed changed.
 
 `python -m benchmarks order` measures all, `python -m benchmarks.order --data iris --splits 1` some of it; `order.csv`
-keeps the lines. A row's change is that of the class whose probability moves most.
+keeps the lines. A row's change is the largest change of its class probabilities.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def reseeded(estimator, seed: int):
 
 
 def changed(estimator, X, y, fit, test, change: str):
-    """Probabilities of the test rows, in the order of the codes, after one change to what is fitted."""
+    """Return probabilities of the test rows, in the order of the codes, after one change to the fit."""
     rng = np.random.default_rng(0)
     if change == "columns":
         X = X[rng.permutation(X.columns)]
@@ -49,7 +49,7 @@ def changed(estimator, X, y, fit, test, change: str):
 
 
 def measure(kept: Kept, data, rows, splits: int, models=MODELS, until: float = inf) -> None:
-    """Measure what is not yet kept, up to a time of `perf_counter`."""
+    """Measure the cells not yet kept, up to a time of `perf_counter`."""
     for seed, name, size, model in product(range(splits), data, rows, models):
         X, y = table(name)
         if (places := split(y, size, seed)) is None:
@@ -70,7 +70,7 @@ def measure(kept: Kept, data, rows, splits: int, models=MODELS, until: float = i
 
 
 class Section:
-    """What `results.md` gets of the lines that are kept."""
+    """The section of `results.md`, made from the kept lines."""
 
     def __init__(self, frame: pd.DataFrame):
         self.frame = frame
@@ -112,7 +112,7 @@ def run(quick: bool = False) -> list[Section]:
 
 
 def main() -> None:
-    """Measure a part, as far as it is not kept already, and print what is kept."""
+    """Measure the cells of a part that are not kept yet, and print the kept ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.order", description=main.__doc__)
     parser.add_argument("--data", nargs="+", default=DEVELOPMENT)
     parser.add_argument("--rows", nargs="+", default=("10", "50"))

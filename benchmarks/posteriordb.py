@@ -26,7 +26,7 @@ from bayesgen.models import LinearRegression, SemiConjugateLinearRegression
 
 DRAWS = 20_000  # exact ones; the reference has 10,000
 ALPHA = 0.5  # of the inverse gamma; its scale is a hundredth of the variance of the residuals
-WIDE = 100.0  # prior standard deviation of a weight, in those of the target and its column
+WIDE = 100.0  # prior standard deviation of a weight, for a target and a column of standard deviation 1
 
 
 class Regression(NamedTuple):
@@ -128,7 +128,7 @@ def drawn(regression: Regression, x, t, exact: bool, size: int, seed: int = 0):
     """Return draws (S, P) of the weights and the standard deviation, how many each is worth, and their log weights.
 
     The prior of the weights has standard deviations of `WIDE` in the units of the data; the exact one is in units of
-    the noise, which is at most that of the target.
+    the noise, whose spread is at most the target's.
     """
     scale = t.std() * WIDE / np.r_[1.0 if regression.intercept else [], x.std(0)]
     if regression.intercept:
@@ -172,7 +172,7 @@ def compared(reference, draws, log_weight, effective: float) -> tuple[float, flo
 
 @dataclass
 class Section:
-    """What `results.md` gets."""
+    """The section of `results.md`."""
 
     rows: list[tuple] = field(default_factory=list)
 

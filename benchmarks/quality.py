@@ -1,7 +1,7 @@
 """Probabilities: the averaged classifier against our single models and the classifiers that people use instead.
 
-A cell is a data set, a number of rows of fit, what was spoiled, and a split; all contenders have the same rows. What is
-done is kept in `quality.csv`, a line for each cell and contender, so that a long run can be broken off, taken up again
+A cell is a data set, a number of rows of fit, a way of spoiling, and a split; all contenders have the same rows. The
+results are in `quality.csv`, a line for each cell and contender, so that a long run can be broken off, taken up again
 and extended. `python -m benchmarks quality` measures all parts, `python -m benchmarks.quality noise --data iris` some
 of it, and `--write` makes tables, picture and pages of all that is kept.
 """
@@ -112,7 +112,7 @@ def score(y, probability) -> dict:
 
 
 def measure(kept: Kept, part: Part, until: float = inf) -> int:
-    """Measure what is asked for and not yet kept, up to a time of `perf_counter`; returns how much that was."""
+    """Measure the cells not yet kept, up to a time of `perf_counter`; return their number."""
     count = 0
     for seed, name in product(range(part.splits), part.data):
         X, y = table(name)
@@ -154,7 +154,7 @@ def results(path: Path = HERE / "quality.csv") -> Kept:
 
 
 def read(kept: Kept) -> pd.DataFrame:
-    """What is kept, a row each."""
+    """Return the kept lines, a row each."""
     return kept.read().astype({"removed": float, "split": int})
 
 
@@ -172,7 +172,7 @@ def run(quick: bool = False) -> list[Section]:
 
 
 def show(frame: pd.DataFrame) -> Section:
-    """Draw the picture, and renew what README and the site show; returns the section of `results.md`."""
+    """Draw the picture, and renew the blocks of README and the site; return the section of `results.md`."""
     root, section = HERE.parent, Section(frame, SPLITS, (HERE / "quality-notes.md").read_text())
     for path in (HERE / "figures" / "quality.png", root / "docs" / "pictures" / "quality.png"):
         picture(curves(frame), path)
@@ -183,7 +183,7 @@ def show(frame: pd.DataFrame) -> Section:
 
 
 def main() -> None:
-    """Measure parts of the comparison, as far as they are not kept already, and print what is kept of them."""
+    """Measure the cells of parts of the comparison that are not kept yet, and print the kept ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=main.__doc__)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default curves. Options replace their cells")
     parser.add_argument("--data", nargs="+", help=f"of {', '.join((*DEVELOPMENT, *LARGE))}")

@@ -48,7 +48,7 @@ def pairs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def interval(difference: pd.Series) -> tuple[float, float]:
-    """Mean over cells of a paired difference, and its standard error: cells are what is sampled."""
+    """Mean over cells of a paired difference, and its standard error, as if cells were a sample."""
     by_cell = difference.groupby(level=CELL).mean()
     return by_cell.mean(), by_cell.sem()
 
@@ -73,7 +73,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def promises(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is aimed at, on complete tables, and what came out."""
+    """Return the aims on complete tables, and the results."""
     complete = frame[frame.removed == 0]
     one = pairs(complete)
     loss = one["log_loss"].groupby(level=CELL).mean()
@@ -122,7 +122,7 @@ def promises(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(behind: pd.DataFrame) -> str:
-    """How many cells, and which."""
+    """Return the number of cells, and their names."""
     places = [
         f"{data} {rows} ({model.removeprefix('bayesgen ')})"
         for (data, rows, *_), row in behind.iterrows()
@@ -175,7 +175,7 @@ def by_gaps(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 class Section:
-    """What `results.md` gets of the lines that are kept."""
+    """The section of `results.md`, made from the kept lines."""
 
     def __init__(self, frame: pd.DataFrame, planned: int, notes: str = ""):
         self.frame, self.curves, self.planned, self.notes = frame, curves(frame), planned, notes
@@ -233,13 +233,13 @@ class Section:
 
 
 def splits(frame: pd.DataFrame) -> str:
-    """How many splits the cells have, as "3" or "2 to 8"."""
+    """Return the number of splits of the cells, as "3" or "2 to 8"."""
     count = frame.groupby(CELL).split.nunique()
     return f"{count.min()}" if count.min() == count.max() else f"{count.min()} to {count.max()}"
 
 
 def first_screen(frame: pd.DataFrame, planned: int, place: str) -> str:
-    """What README and the landing page show: the picture, few rows, gaps, and how to get it again."""
+    """Return the block of README and the landing page: picture, few rows, gaps, and the command to repeat it."""
     frame = pairs_long(curves(frame))
     complete, sizes = frame[frame.removed == 0], [rows for rows in ROWS if rows != "all"]
     every, two, more = (came for _, _, came, _ in yardsticks.shares(complete))

@@ -1,6 +1,6 @@
 """Data sets and contenders of the comparison of probabilities.
 
-Rivals have the settings that their packages give them, but for more trees, leaves of two rows in forests (those of one
+Rivals have the settings that their packages give them, but for more trees, leaves of two rows in forests (leaves of one
 row have infinite log losses) and one thread. Packages that are not installed are left out: `absent` names them.
 """
 

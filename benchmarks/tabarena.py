@@ -54,7 +54,7 @@ def splits(y, repeats: int = REPEATS) -> dict:
 
 
 def task(name: str, X: pd.DataFrame, y, repeats: int = REPEATS):
-    """Return a table as a task of TabArena; nothing is asked of OpenML."""
+    """Return a table as a task of TabArena, without a call to OpenML."""
     from tabarena.benchmark.task import UserTask
 
     return UserTask(task_name=name).create_task(
@@ -82,7 +82,7 @@ def experiment(model: str, folder: str):
 
 
 def one(model: str, own, repeat: int, fold: int) -> dict:
-    """Return what TabArena's runner finds for a model on a split of a task."""
+    """Return the result of TabArena's runner for a model on a split of a task."""
     from loguru import logger
 
     logger.disable("tabarena")
@@ -95,7 +95,7 @@ def one(model: str, own, repeat: int, fold: int) -> dict:
 
 
 def measure(kept: Kept, data, models, repeats: int, until: float = inf) -> None:
-    """Measure what is not yet kept, up to a time of `perf_counter`."""
+    """Measure the cells not yet kept, up to a time of `perf_counter`."""
     tasks = {name: task(TASKS[name], *table(name), repeats) for name in data}
     for repeat, fold, name, model in product(range(repeats), range(FOLDS), data, models):
         key = {"data": name, "repeat": repeat, "fold": fold, "model": model}
@@ -155,7 +155,7 @@ def page(frame: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    """Measure what is not kept already, or write the page of what is kept."""
+    """Measure the cells not yet kept, or write the page of the kept ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tabarena", description=main.__doc__)
     parser.add_argument("--data", nargs="+", default=[*TASKS], choices=TASKS)
     parser.add_argument("--models", nargs="+", default=[*MODELS], choices=MODELS)

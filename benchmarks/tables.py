@@ -73,7 +73,7 @@ def compare(table, cell, ours, peer, x, t, goals, *, tasks=("fit", "predict"), c
 
 
 class Bare(ClassifierMixin, BaseEstimator):
-    """The predictive under a weak prior in bare NumPy: what scikit-learn's loops and checks leave to be saved."""
+    """The predictive under a weak prior in bare NumPy: all that scikit-learn's loops and checks leave to be saved."""
 
     def __init__(self, kind="full", class_concentration=1.0):
         self.kind = kind  # "full", "shared" or "naive"
@@ -127,7 +127,7 @@ class Bare(ClassifierMixin, BaseEstimator):
 
 
 def bare_counts(family, x, t):
-    """The bare counts of entries by class, of coins and of five categories: what their fit cannot do without."""
+    """The bare counts of entries by class, of coins and of five categories: the least work of their fit."""
     if family == "bernoulli":
         member = np.eye(2)[:, t]
         return {"fit": lambda: sum(member[:, own] @ x[own] for own in pieces(len(x), 10))}
@@ -158,7 +158,7 @@ def frames(table, quick):
 
 
 def folds(table, quick):
-    """Cross-validation of 150 rows; the floor is that of the same predictive in bare NumPy."""
+    """Cross-validation of 150 rows; the floor is the same predictive in bare NumPy."""
     x, y = load_iris(return_X_y=True)
     for ours, peer in (
         (NaiveBayesClassifier(), GaussianNB()),
@@ -216,7 +216,7 @@ def text(table, quick):
 
 
 def distances(x, whiten, centres):
-    """Squared distances of rows from centres, whitened: what prediction with full covariances cannot do without."""
+    """Squared distances of rows from centres, whitened: the least work of a prediction with full covariances."""
     for own in pieces(len(x), len(centres) * x.shape[1]):
         z = whiten @ (x[own].T - centres)
         z *= z
@@ -248,7 +248,7 @@ def gaps(table, quick):
 
 
 def student_passes(x):
-    """The passes over the entries that a density of naive Bayes is, in float64, and one logarithm a row and class."""
+    """The passes over the entries for a density of naive Bayes, in float64, and one logarithm a row and class."""
     for own in pieces(len(x), x.shape[1]):
         columns = x[own].T.astype(float)
         for _ in range(2):
@@ -260,7 +260,7 @@ def student_passes(x):
 
 
 def float32(table, quick):
-    """A DataFrame of float32, and what stands beside it in memory."""
+    """A DataFrame of float32, and the memory that fit and prediction take beside it."""
     x, t = rows("gaussian", 20_000 if quick else 1_000_000, 20, 2)
     x = frame(x.astype(np.float32))
     ours = NaiveBayesClassifier()

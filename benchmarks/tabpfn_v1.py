@@ -1,7 +1,7 @@
 """TabPFN v1, a network trained on simulated tables: it runs in an environment of its own, made by `tabpfn_v1.sh`.
 
 It needs a torch, NumPy and scikit-learn of its time, so this file is run there as a process that is sent rows and sends
-probabilities back. `$TABPFN_PYTHON` names another interpreter than that of `build/tabpfn`.
+probabilities back. `$TABPFN_PYTHON` names another interpreter than the one in `build/tabpfn`.
 
 Hollmann, Müller, Eggensperger and Hutter (2023), "TabPFN: a transformer that solves small tabular classification
 problems in a second", ICLR.

@@ -1,7 +1,7 @@
-"""What every table shares: interleaved timing, a table of ratios, the floor.
+"""The common parts of every table: interleaved timing, a table of ratios, the floor.
 
-Times of two contenders are comparable only where they are taken alternately on the same data: what else the machine
-does then hits both. Each cell is the ratio of the medians, and the table says whether it meets its goal.
+Times of two contenders are comparable only where they are taken alternately on the same data: other work of the
+machine then hits both. Each cell is the ratio of the medians, and the table says whether it meets its goal.
 """
 
 import os
@@ -47,7 +47,7 @@ def fresh(code: str) -> float:
 
 
 def told(code: str) -> str:
-    """What a fresh process prints; modules that it imports are compiled already, as those of installed packages are."""
+    """Return the output of a fresh process; modules that it imports are compiled already, as in installed packages."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     return run.stdout

@@ -78,7 +78,7 @@ def blocks(seed: int):
 
 
 def noise(seed: int):
-    """60 rows of 5,000 columns that say nothing of two classes."""
+    """60 rows of 5,000 columns of noise, and two classes."""
     X, T, y, t = _drawn(seed, lambda rng, y: 0.0)
     return X, T, y % 2, t % 2
 
@@ -117,7 +117,7 @@ def contenders() -> dict:
 
 
 def measure(kept: Kept, tables, splits: int) -> None:
-    """Measure what is not yet kept."""
+    """Measure the cells not yet kept."""
     for split in range(splits):
         for name in tables:
             X, T, y, t = TABLES[name](split)
@@ -133,7 +133,7 @@ def measure(kept: Kept, tables, splits: int) -> None:
 
 
 class Section:
-    """What `results.md` gets of the lines that are kept."""
+    """The section of `results.md`, made from the kept lines."""
 
     def __init__(self, frame: pd.DataFrame):
         self.frame = frame

@@ -1,4 +1,4 @@
-"""How near the best: tables of the comparison of probabilities beyond the curves, from the lines that are kept."""
+"""Yardsticks: tables of the comparison of probabilities beyond the curves, from the kept lines."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def by_level(frame: pd.DataFrame, by: str, levels: tuple) -> pd.DataFrame:
 
 
 def excess(frame: pd.DataFrame) -> pd.DataFrame:
-    """Log loss less that of the base rate where labels are permuted: mean over data sets, and the worst of them."""
+    """Log loss in excess of the base rate where labels are permuted: mean over data sets, and the worst of them."""
     loss = frame[frame.noise == "labels"].pivot_table("log_loss", SPLIT, "model")
     if not {OURS, BASE} <= set(loss):
         return pd.DataFrame()
@@ -116,7 +116,7 @@ def excess(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def published(frame: pd.DataFrame) -> pd.DataFrame:
-    """Figures that others published, beside those of the same measure on folds of our own."""
+    """Figures that others published, beside the same measure on folds of our own."""
     theirs = pd.read_csv(PUBLISHED)
     theirs = theirs[theirs["data"].isin(frame["data"])]
     folds = frame[(frame["rows"] == "3-fold") & (frame["noise"] == "0") & (frame["removed"] == 0)]

@@ -1,4 +1,4 @@
-"""How each function of ArviZ is called on what `to_arviz` gives, or why it is not: the rows of docs/ecosystem.md."""
+"""The call of each function of ArviZ on a tree of `to_arviz`, or the reason for none: rows of docs/ecosystem.md."""
 
 import functools
 from types import SimpleNamespace
@@ -60,7 +60,7 @@ def one_number(c):
 
 
 def given_x(c):
-    """Of a classifier the classes given the columns, as docs/howto/arviz.md shows it; of others what they are."""
+    """Return a classifier's tree of classes given columns, as in docs/howto/arviz.md; other trees as they are."""
     if "conditional_log_likelihood" not in c.tree.children:
         return c.tree
     groups = {group: node.to_dataset() for group, node in c.tree.children.items()}
@@ -97,7 +97,7 @@ def with_mean(c):
 
 
 def ranks(c):
-    """What simulation-based calibration says, as ArviZ takes it."""
+    """Return the ranks of simulation-based calibration in the form that ArviZ takes."""
     result = bg.check_calibration(NormalInverseGamma(0.0, 0.1, 1.0, 1.0), size=5, simulations=50, seed=0)
     return azb.from_dict(
         {"prior_sbc": {name: (r[None] + 0.5) / (result.draws + 1) for name, r in result.ranks.items()}}

@@ -40,7 +40,7 @@ X = np.random.default_rng(0).normal(size=(SIZE, 2))
 
 @dataclass(frozen=True)
 class World:
-    """A model with what is missing of its rows, and how its data arise where it does not say so itself."""
+    """A model, the missing entries of its rows, and a generator of data where the model has none."""
 
     name: str
     model: Any

@@ -17,14 +17,14 @@ def run(*arguments, command="compare"):
 
 
 def fitted(tmp_path, *arguments):
-    """What `fit` prints, and the classifier it saves in a folder that was not there."""
+    """Return the output of `fit`, and the classifier it saves in a folder that was not there."""
     code, out, err = run(*arguments, "--output", tmp_path / "deep" / "er" / "m.nc", command="fit")
     assert (code, err) == (0, "")
     return out, bg.load(tmp_path / "deep" / "er" / "m.nc")
 
 
 def predicted(tmp_path, *arguments):
-    """What `predict` prints, and its table."""
+    """Return the output of `predict`, and its table."""
     file = tmp_path / "deeper" / "p.csv"
     code, out, err = run(tmp_path / "deep" / "er" / "m.nc", *arguments, "--output", file, command="predict")
     assert (code, err) == (0, "")

@@ -1,4 +1,4 @@
-"""Every test: asserts in the laws explain themselves as those of a test do; each process has one thread of the BLAS."""
+"""Every test: asserts in the laws explain themselves as in a test; each process has one thread of the BLAS."""
 
 import os
 from importlib.metadata import version
@@ -17,7 +17,7 @@ if version("jax").startswith("0.10."):
 
 pytest.register_assert_rewrite("laws", "refusals", "commands")
 
-collect_ignore = ["typing"]  # for type checkers; `test_typing` runs what is to be run
+collect_ignore = ["typing"]  # for type checkers; `test_typing` runs them where needed
 
 
 @pytest.fixture

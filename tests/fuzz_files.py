@@ -64,12 +64,12 @@ def resealed(content: bytes, rng) -> bytes:
 
 
 def predicted(estimator, rows):
-    """What an estimator says of rows, as numbers."""
+    """Return the answers of an estimator for rows, as numbers."""
     return estimator.predict_proba(rows) if hasattr(estimator, "predict_proba") else estimator.predict(rows)
 
 
 def outcome(path, rows, want) -> str:
-    """What becomes of a damaged file."""
+    """Return the outcome of a damaged file."""
     try:
         got = predicted(bg.load(path), rows)
     except ValueError as error:

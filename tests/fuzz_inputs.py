@@ -44,7 +44,7 @@ WORDS = ["red", "green", "sea blue", 'the "old" one', "a;b,c", "line\nbreak", "n
 
 
 class Failure(Exception):
-    """What must not happen."""
+    """An outcome that must not happen."""
 
 
 def require(good, problem) -> None:
@@ -280,7 +280,7 @@ ATTACKS = {"another dress": dress, "damage": damage, "checkpoint": checkpoint, "
 
 
 def attack(number: int, folder: Path) -> tuple[str, str]:
-    """The name of an attack, and what came of it."""
+    """Return the name of an attack, and its outcome."""
     name = list(ATTACKS)[number % len(ATTACKS)]
     before = set(folder.parent.iterdir())
     result = ATTACKS[name](folder, np.random.default_rng(number))

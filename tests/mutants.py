@@ -57,7 +57,7 @@ SLOW = (
 
 @dataclass(frozen=True)
 class Mutant:
-    """What is wrong, the function, the shape of the right formula and that of the wrong one, and the tests."""
+    """A fault in words, the function, the shapes of the right and the wrong formula, and the tests."""
 
     what: str
     where: str
@@ -203,7 +203,7 @@ def sources():
 
 
 def definitions(name, kinds):
-    """Where a module of the package defines ``name`` at its top level: (path, node)."""
+    """Return each (path, node) of a module of the package that defines ``name`` at its top level."""
     nodes = ((path, node) for path, tree in sources().items() for node in tree.body)
     return [(path, node) for path, node in nodes if isinstance(node, kinds) and node.name == name]
 
@@ -234,12 +234,12 @@ def parse(text):
 
 
 def is_wild(node):
-    """Whether a name stands for any expression: `_a`, but not `_natural_parameters`."""
+    """Return True if a name stands for any expression: `_a`, but not `_natural_parameters`."""
     return isinstance(node, ast.Name) and len(node.id) == 2 and node.id[0] == "_"
 
 
 def fits(shape, node, bound):
-    """Whether a tree has a shape; what `_a`, `_b`, ... stand for is put into ``bound``."""
+    """Return True if a tree has a shape; put the expressions for `_a`, `_b`, ... into ``bound``."""
     if is_wild(shape):
         return isinstance(node, ast.expr) and ast.unparse(bound.setdefault(shape.id, node)) == ast.unparse(node)
     if isinstance(shape, list) and isinstance(node, list):

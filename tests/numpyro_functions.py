@@ -1,4 +1,4 @@
-"""How each tool of NumPyro is used on each kind of model, or why it is not: the rows of docs/ecosystem.md."""
+"""The use of each tool of NumPyro on each kind of model, or the reason for none: the rows of docs/ecosystem.md."""
 
 from collections.abc import Callable
 from types import MappingProxyType
@@ -134,7 +134,7 @@ def posterior_predictive(case):
 
 
 def row_densities(case):
-    """By row, and in all what the model itself says of its statistics."""
+    """The log likelihood by row has the sum that the model gives for its statistics."""
     rows = log_likelihood(case.model, samples(case), *data(case))
     total = sum(v.reshape(3, -1).sum(1) for v in rows.values())
     given = {site: np.asarray(v, float) for site, v in samples(case).items()}
@@ -163,7 +163,7 @@ def sampled(kernel, settings=MappingProxyType({}), **options) -> Callable:
 
 
 def subsampled(case):
-    """Energy-conserving subsampling of the rows; all of them together say the same as no subsample."""
+    """Energy-conserving subsampling of the rows; all rows as the subsample give the same as none."""
     np.testing.assert_allclose(density(case.model, case, subsample_size=N), density(case.model, case), rtol=1e-6)
     kernel = HMCECS(NUTS(case.model), num_blocks=2)
     mcmc = MCMC(kernel, num_warmup=10, num_samples=10, progress_bar=False)
@@ -203,7 +203,7 @@ def listed_guides(case):
 
 
 def potential(case):
-    """What other samplers ask for: an unconstrained start, the potential and its gradient, and the way back."""
+    """Return the needs of other samplers: an unconstrained start, the potential and its gradient, and the way back."""
     info = initialize_model(random.key(0), case.model, model_args=data(case))
     value, slope = jax.value_and_grad(info.potential_fn)(info.param_info.z)
     assert jnp.isfinite(value) and all(jnp.isfinite(v).all() for v in jax.tree_util.tree_leaves(slope))

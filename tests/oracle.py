@@ -12,7 +12,7 @@ K = 2
 
 
 class Leaf:
-    """Scalar features, each with a parameter of its own in every class; a missing entry says nothing."""
+    """Scalar features, each with a parameter of its own in every class; a missing entry has no factor."""
 
     def __init__(self, *hyper):
         self.hyper = [np.asarray(h, float) for h in hyper]

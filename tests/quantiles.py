@@ -76,7 +76,7 @@ class World:
 
 
 class Pooled:
-    """What so many fits came to."""
+    """The results of many fits."""
 
     def __init__(self):
         self.run, self.warned, self.shares, self.z, self.kept = [], [], [], [], 0
@@ -102,7 +102,7 @@ class Pooled:
 
     @property
     def scores(self) -> dict:
-        """Of every scalar, and each quantile, how many standard errors the pooled share is off."""
+        """The error of the pooled share of each scalar and quantile, in standard errors."""
         effective = np.array([run["effective_proposals"] for run in self.run])[self.good]
         error = np.sqrt(P * (1 - P) * (1 / self.kept + (1 / effective).mean()) / len(effective))
         return {name: (share - P) / error for name, share in self.share.items()}

@@ -1,4 +1,4 @@
-"""Bad input: what it is made of, and that it is refused by an error of the right type that says what is wrong."""
+"""Bad input: its parts, and a check that an error of the right type refuses it and names the fault."""
 
 import numpy as np
 import pandas as pd

@@ -71,14 +71,14 @@ def costs(folder: Path) -> None:
 
 
 def as_json(rows) -> list[dict]:
-    """Rows as a client sends them: what is missing is left out."""
+    """Return rows as a client sends them: missing entries are left out."""
     records = rows.assign(since=rows["since"].dt.strftime("%Y-%m-%dT%H:%M")) if "since" in rows else rows
     return [{k: v for k, v in own.items() if v == v} for own in records.to_dict("records")]
 
 
 @dataclass
 class Load:
-    """What came of many requests: requests that failed, answers that differ, megabytes, seconds of each request."""
+    """The results of many requests: requests that failed, answers that differ, megabytes, seconds of each request."""
 
     failed: int
     different: int

@@ -1,4 +1,4 @@
-"""How each tool of scikit-learn is used on each kind of estimator, or why it is not: rows of docs/ecosystem.md."""
+"""The use of each tool of scikit-learn on each kind of estimator, or the reason for none: rows of docs/ecosystem.md."""
 
 import functools
 import pickle
@@ -87,7 +87,7 @@ def drawn(display, **options):
 
 
 def two_classes(use):
-    """A tool of two classes: those of the probit."""
+    """Return the tool on the two classes of the probit's data."""
     return lambda kind, estimator, X, y: use(kind, estimator, *data("probit"))
 
 

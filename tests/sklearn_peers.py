@@ -1,6 +1,6 @@
 """scikit-learn's own tests of its naive Bayes and discriminant analysis, run on our estimators in their place.
 
-Each class below takes the arguments of the class of scikit-learn that it is named after, and says by their names what
+Each class below takes the arguments of the class of scikit-learn that it is named after, and shows by their names what
 ours has learned; all learning and predicting is ours. Smoothing by alpha is the mode under a Dirichlet(alpha + 1) or
 Beta(alpha + 1, alpha + 1), so the numbers must agree; Gaussians are by maximum likelihood.
 """
@@ -196,7 +196,7 @@ def items(module) -> Iterator[Item]:
 
 
 class _InAnyWords:
-    """Pytest, but that an error may say in its own words what is wrong."""
+    """Pytest, except that an error may have other words."""
 
     raises = staticmethod(lambda kind, match=None: pytest.raises(kind))
 

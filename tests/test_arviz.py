@@ -27,7 +27,7 @@ SHORT = bg.NUTS(500, 500, 2)
 
 @pytest.fixture(scope="module")
 def lda():
-    """Of two classes, sampled, so that every group is there."""
+    """Return a sampled discriminant of two classes, so that every group is there."""
     classifier = bg.GaussianDiscriminantClassifier(shared=True, inference=SHORT, random_state=0).fit(
         X[50:], NAMES[Y[50:]]
     )

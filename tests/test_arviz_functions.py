@@ -37,7 +37,7 @@ def test_plots(name, kind):
 
 
 def test_no_function_is_forgotten():
-    """Those that a new release of ArviZ brings fail here until they are called, or there is a reason."""
+    """A function that a new release of ArviZ brings fails here until it is called, or there is a reason."""
     known = {*functions.STATS, *functions.PLOTS, *functions.LEFT_OUT}
     assert not functions.public(azs) - known
     assert not functions.public(azp) - known

@@ -500,7 +500,7 @@ def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
 
 
 def test_parameters_of_the_members_have_names_and_pictures():
-    """Levels of two columns are told apart, and every axis has labels, which `plot_forest` and `plot_rank` need."""
+    """Levels of two columns differ in name, and every axis has labels, which `plot_forest` and `plot_rank` need."""
     rng, y = np.random.default_rng(0), np.repeat(["a", "b"], 40)
     X = pd.DataFrame({"x": rng.normal(size=80) + 6 * rng.integers(2, size=80), "z": rng.normal(size=80)})
     X["colour"], X["wet"] = rng.choice(["red", "blue"], 80), rng.random(80) < np.where(y == "a", 0.2, 0.8)
@@ -591,7 +591,7 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
 
 @pytest.mark.filterwarnings("ignore:no member predicts")
 def test_where_columns_are_noise_no_member_seems_to_know_the_class():
-    """Balanced classes of fewer rows than columns: what a class lacks must not tell that a row of it was left out."""
+    """In balanced classes of fewer rows than columns no class may stand out as the one that lacks a row."""
     gain = []
     for seed in range(4):
         rng = np.random.default_rng(seed)

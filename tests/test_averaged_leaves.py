@@ -232,7 +232,7 @@ def test_rows_that_differ_in_a_leaf_alone_are_not_merged():
 
 
 def test_few_rows_of_counts_are_predicted_better_by_counts_than_by_bent_numbers():
-    """Sixteen rows say less about variances than about means, and a count with a Poisson leaf has no variance."""
+    """Sixteen rows inform less on variances than on means, and a count with a Poisson leaf has no variance."""
     losses = {"auto": [], "poisson": []}
     for seed in range(3):
         y = np.arange(1016) % 2

@@ -1,4 +1,4 @@
-"""Rows that come in batches teach what they would at once, whatever holds them; what is wrong is told by its place."""
+"""Rows in batches give the same fit as all at once, whatever holds them; an error names the place of the fault."""
 
 import gzip
 import os
@@ -182,11 +182,11 @@ def test_an_interrupt_leaves_the_fit_before_and_a_checkpoint_goes_on(folder, tmp
     equal(fitted, NB().fit(X, Y, WEIGHT), X)
 
 
-# -- what is wrong ---------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 def refused(source, message, kind=ValueError, estimator=None, **declared):
-    """That a fit is refused with a message, and the one before is left."""
+    """Check that a fit is refused with a message, and the fit before is left."""
     fitted = (estimator or NB()).fit(TABLE.drop(columns=["kind", "weight"]), Y)
     before = vars(fitted).copy()
     with pytest.raises(kind, match=message):
@@ -472,7 +472,7 @@ def test_where_nothing_can_be_written_nothing_is_read(tmp_path, learned):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_that_predict_to_one_file_leave_one_of_both(kind, tmp_path, learned):
-    """Each is at its second batch before either ends; the file is that of one of them, whole."""
+    """Each is at its second batch before either ends; the file is from one of them, whole."""
     output, together = tmp_path / f"p.{kind}", threading.Barrier(2, timeout=60)
 
     def tables(count):
@@ -510,7 +510,7 @@ def test_predictions_of_a_dask_table_are_written_where_a_file_is_asked_for(tmp_p
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == 60
 
 
-# -- what errors know ------------------------------------------------------------------------------------------------
+# -- facts of errors -------------------------------------------------------------------------------------------------
 
 
 def test_a_type_that_no_model_takes_is_named_in_full():

@@ -89,7 +89,7 @@ def tied_t(x, t, mean, kappa, alpha, beta):
 
 
 def test_variances_that_are_shared_make_one_student_t():
-    """Who shares a variance is jointly t distributed: SciPy's density of all entries at once, per structure."""
+    """Entries that share a variance are jointly t: SciPy's density of all entries at once, per structure."""
     rng = np.random.default_rng(0)
     x, t = rng.normal(2.0, 1.5, (7, 3)), np.array([0, 1, 1, 0, 0, 1, 0])
     mean, kappa, alpha, beta = np.array([1.0, 2.0, 3.0]), 0.7, 2.5, 1.8
@@ -121,7 +121,7 @@ def test_a_line_is_a_plane_of_one_column():
 
 
 def test_plane_by_the_chain_rule():
-    """The evidence of a vector model is that of column 1 times that of column 2 given column 1, both one-dimensional.
+    """Evidence of a vector model: of column 1, times the one of column 2 given column 1, both one-dimensional.
 
     Under IW(nu, Psi): Σ_11 ~ IW(nu - 1, Psi_11); the regression of column 2 on 1 is conjugate, and SciPy's Student-t
     gives its evidence: x2 | x1 ~ t with a mean linear in x1.

@@ -149,7 +149,7 @@ def edge_at_mode(y):
 
 
 def flat_mode(y):
-    """The curvature at the mode is that of the prior, a hundred times wider than the posterior, exp(-Σ z⁴/4)."""
+    """The curvature at the mode comes from the prior, a hundred times wider than the posterior, exp(-Σ z⁴/4)."""
     z = numpyro.sample("z", dist.Normal(0.0, 100.0).expand([2]).to_event(1))
     numpyro.factor("density", -((z - y) ** 4).sum() / 4)
 

@@ -65,7 +65,7 @@ def refused(source, path, message, estimator=None, **arguments):
 
 
 def goes_on(source, path, estimator=None, **arguments):
-    """A fit goes on and is that of all rows."""
+    """Check that a fit goes on and equals the fit to all rows."""
     make = estimator or NB(FAMILIES)
     whole = bg.NaiveBayesClassifier(**make.get_params(deep=False)).fit_batches(source, **TARGET | arguments)
     read, statistics = [], RowSchema.statistics
@@ -82,7 +82,7 @@ def goes_on(source, path, estimator=None, **arguments):
     assert make.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
 
 
-# -- what is the same ------------------------------------------------------------------------------------------------
+# -- the same call ---------------------------------------------------------------------------------------------------
 
 
 def test_the_same_goes_on(files, path):
@@ -129,7 +129,7 @@ def test_what_stands_in_no_file_goes_on_if_it_gives_the_same_batches(source, pat
 
 
 def test_an_interrupt_between_two_statements_counts_no_part_twice(files, path, monkeypatch):
-    """The sum and what it is the sum of change at once: here the interrupt comes as soon as the sum is made."""
+    """The sum and the list of its parts change at once: here the interrupt comes as soon as the sum is made."""
     from bayesgen.estimators import resuming
 
     after, calls = resuming._after, []
@@ -147,7 +147,7 @@ def test_an_interrupt_between_two_statements_counts_no_part_twice(files, path, m
     goes_on(files, path)
 
 
-# -- what is another -------------------------------------------------------------------------------------------------
+# -- another call ----------------------------------------------------------------------------------------------------
 
 ARGUMENTS = {
     "target": ({"target": "other"}, "the argument target= is another"),
@@ -214,7 +214,7 @@ def test_a_parquet_file_of_other_row_groups_is_refused(files, path):
 
 
 def test_a_parquet_file_of_other_rows_as_many_and_as_large_is_refused(files, path):
-    """Size, time and row groups are those of before; the footer says where columns begin and what they hold."""
+    """Size, time and row groups are as before; the footer says where columns begin and what they hold."""
     table = pd.DataFrame({"x": np.arange(60.0), "kind": ["a", "b"] * 30})
     how = {"row_group_size": 10, "compression": "none", "use_dictionary": False}
     parquet.write_table(pa.Table.from_pandas(table), files[0], **how)
@@ -304,11 +304,11 @@ def test_fewer_tables_than_were_summed_are_refused(path):
     refused(tables[:4], path, "has summed 5 parts of 4")
 
 
-# -- what was made up ------------------------------------------------------------------------------------------------
+# -- made up ----------------------------------------------------------------------------------------------------------
 
 
 def crafted(path, **changes):
-    """Write a checkpoint anew with other values; those of `None` are left out."""
+    """Write a checkpoint anew with other values; values of `None` are left out."""
     values = storage.read_checkpoint(path, {})
     storage.write_checkpoint(path, {name: value for name, value in (values | changes).items() if value is not None})
 

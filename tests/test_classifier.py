@@ -1,4 +1,4 @@
-"""What the generative classifiers answer; tables, scikit-learn's tools and counts have tests of their own."""
+"""Answers of the generative classifiers; tables, scikit-learn's tools and counts have tests of their own."""
 
 import warnings
 
@@ -205,7 +205,7 @@ def test_labels_of_any_kind():
 
 
 def test_blocks_are_the_columns_one_by_one():
-    """A block of columns under one array leaf says what single leaves say."""
+    """A block of columns under one array leaf gives the answers of single leaves."""
     X, y = mixed(gaps=False)
     means, betas = [8.0, 50.0], [4.0, 900.0]
     together = NaiveBayesClassifier({("height", "girth"): NormalInverseGamma(means, 0.5, 2.0, betas)})
@@ -395,7 +395,7 @@ def test_a_constant_column_is_told_and_harmless():
 
 @pytest.mark.parametrize("make", [NB, GD, lambda: AveragedClassifier(members="generative")])
 def test_a_column_that_is_the_class_is_told(make):
-    """It may have been copied, and then it is not known of new rows."""
+    """It may be a copy of the classes, which new rows do not have."""
     rows, y = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"]), np.arange(40) % 2
     with pytest.warns(UserWarning, match="'c' has one value for each class, as if copied from y") as seen:
         make().fit(rows.assign(c=3.0 - y), y)

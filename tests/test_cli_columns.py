@@ -1,4 +1,4 @@
-"""What columns of a file hold, as it stands there or as options say: labels, numbers, dates, gaps, decimal commas."""
+"""Columns of a file, as read or as options declare them: labels, numbers, dates, gaps, decimal commas."""
 
 import io
 import json

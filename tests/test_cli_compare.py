@@ -1,4 +1,4 @@
-"""`bayesgen compare`: the table, the files it writes, and what is wrong in one line."""
+"""`bayesgen compare`: the table, the files it writes, and errors in one line."""
 
 import functools
 import json
@@ -89,7 +89,7 @@ def test_the_demonstration_compares_penguins_and_writes_the_page(tmp_path, monke
 
 
 def test_costs_are_met_by_actions_and_classes_have_scores(tmp_path):
-    """A file of costs of any separator; scores by class are those of scikit-learn."""
+    """A file of costs of any separator; scores by class agree with scikit-learn."""
     rng = np.random.default_rng(0)
     ill = rng.random(400) < 0.05
     frame = pd.DataFrame({"x": rng.normal(size=400) + 2 * ill, "t": np.where(ill, "ill", "well")})

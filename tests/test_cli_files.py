@@ -1,4 +1,4 @@
-"""What the commands write is there whole or not at all, and never in the place of what they read."""
+"""Files that the commands write are whole or absent, and never replace the files that they read."""
 
 import contextlib
 import io

@@ -19,7 +19,7 @@ POOL = ["gaussian", "softmax", "category", "coded"]
 
 
 def grades(n=60, seed=0):
-    """A class at the odd grades of 1 to 6, and a number that says a little."""
+    """A class at the odd grades of 1 to 6, and a number that is weakly informative."""
     rng = np.random.default_rng(seed)
     grade = rng.integers(1, 7, n)
     y = np.where(rng.random(n) < 0.9, grade % 2, rng.integers(2, size=n))

@@ -1,4 +1,4 @@
-"""What is declared holds: abstract classes, posteriors of a user's own, floors that import from below, types."""
+"""Declared contracts hold: abstract classes, posteriors of a user's own, floors that import from below, types."""
 
 import ast
 import copy

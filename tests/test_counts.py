@@ -1,4 +1,4 @@
-"""Counts: what is theirs beside the laws. SciPy's digits, large counts, tosses that are data, and the estimator."""
+"""Counts, beyond the laws: SciPy's digits, large counts, tosses that are data, and the estimator."""
 
 import functools
 import pickle

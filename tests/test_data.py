@@ -1,4 +1,4 @@
-"""The two shipped data sets: what is in them, and that each comes with its licence."""
+"""The two shipped data sets: their contents and their licences."""
 
 import pytest
 

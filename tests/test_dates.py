@@ -34,7 +34,7 @@ def test_sampled_and_imputed_rows_hold_dates(form, tmp_path):
     for classifier in (fitted(X), bg.load(tmp_path / "fit.nc")):
         rows, labels = classifier.sample(500)
         assert rows["seen"].dtype == "datetime64[ms]" and rows["dose"].dtype == float
-        for kind in ("old", "new"):  # the mean of 250 draws, five standard errors about that of the rows
+        for kind in ("old", "new"):  # the mean of 250 draws, five standard errors about the mean of the rows
             drawn = (rows["seen"][labels == kind] - pd.Timestamp(MONDAY)) / pd.Timedelta(days=7)
             own = WEEKS[kind == KIND]
             assert abs(drawn.mean() - own.mean()) < 5 * drawn.std() * np.sqrt(1 / 200 + 1 / 30)
@@ -73,7 +73,7 @@ def test_a_moment_beyond_the_calendar_is_missing():
 
 
 def test_arviz_draws_days():
-    """The rows under the prior are numbers, as those of the posterior predictive of columns are."""
+    """The rows under the prior are numbers, as in the posterior predictive of columns."""
     X = pd.DataFrame({"seen": FORMS["ISO"], "dose": DOSE})
     for columns in (False, True):
         drawn = fitted(X).to_arviz(X, KIND, columns=columns)["prior_predictive"]["seen"]

@@ -1,4 +1,4 @@
-"""What each value of one row does to the odds: terms that add up, for every classifier; decisions by name."""
+"""The effect of each value of one row on the odds: terms that add up, for every classifier; decisions by name."""
 
 import json
 
@@ -153,7 +153,7 @@ def test_from_the_command_line(tmp_path):
 
 
 def test_a_probability_stands_beside_that_of_the_class_alone():
-    """Of a rare class 0.3 may be six times as much as usual."""
+    """A probability of 0.3 for a rare class may be six times as much as usual."""
     rng = np.random.default_rng(0)
     ill = np.arange(200) < 10
     rows, labels = rng.normal(size=(200, 1)) + ill[:, None], np.where(ill, "ill", "well")

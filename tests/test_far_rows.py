@@ -1,4 +1,4 @@
-"""Rows far from those of a fit, under the averaged classifier: densities in 40 digits, at every size of float64."""
+"""Rows far from the rows of a fit, under the averaged classifier: densities in 40 digits, at every size of float64."""
 
 import functools
 
@@ -66,7 +66,7 @@ def of_numbers(view, member, row, y):
 
 
 def of_softmax(members, strength, row, codes):
-    """Log p(k | x) less the log class frequencies; 0 where nothing is seen."""
+    """Log p(k | x) less the log class frequencies; 0 where all is missing."""
     if np.isnan(row).all() and not codes:
         return [MP.mpf(0)] * len(members.log_prior)
     y = bent(members.warp, row)

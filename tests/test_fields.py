@@ -1,4 +1,4 @@
-"""Fields of a file: what a column of text holds does not depend on where the field is that tells."""
+"""Fields of a file: the type of a column of text does not depend on the place of the deciding field."""
 
 import numpy as np
 import pandas as pd

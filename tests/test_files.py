@@ -1,4 +1,4 @@
-"""Files are whole or not there, and what a crafted one says is believed only as far as it fits."""
+"""Files are whole or absent, and the contents of a crafted one are believed only as far as they fit."""
 
 import errno
 import json
@@ -409,7 +409,7 @@ def test_the_limits_of_that_process(code, words, saved, monkeypatch):  # noqa: F
 
 
 def everything(folder):
-    """What stands in a folder, by name."""
+    """Return the contents of a folder, by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

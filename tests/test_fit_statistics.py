@@ -1,4 +1,4 @@
-"""Statistics that are summed elsewhere, piece by piece, teach what the rows would: every family, gaps, weights."""
+"""Statistics that are summed elsewhere, piece by piece, give the fit of all rows: every family, gaps, weights."""
 
 import numpy as np
 import pandas as pd

@@ -60,7 +60,7 @@ def test_members_along_an_entry_are_those_of_rows_with_it(table, settings):
 
 
 def check(average, used, members, found, x, c, priors):
-    """Compare (M, K, n) with what the average says, and the two averages of it."""
+    """Compare (M, K, n) with the densities of the average, and the two averages of them."""
     np.testing.assert_allclose(found, np.swapaxes(average.log_density(x, c, used), 1, 2), rtol=1e-9, atol=1e-9)
     if (used == (average.weights > 0)).all():
         for p in (None, priors):

@@ -1,4 +1,4 @@
-"""What each column is worth: against refits without it, and in what cannot be known to matter."""
+"""The value of each column: against refits without it, and for columns that cannot be known to matter."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Missing values: means, modes and draws given what is seen."""
+"""Missing values: means, modes and draws given the observed entries."""
 
 import pickle
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def test_means_under_draws_of_a_sampler():
 
 @pytest.mark.parametrize("inference", ["ml", "map"])
 def test_rows_of_the_fit_get_what_em_gives_them(inference):
-    """Given the class and the estimate, a missing entry's mean is its regression on what is seen."""
+    """Given the class and the estimate, a missing entry's mean is its regression on the observed ones."""
     classifier = bg.GaussianDiscriminantClassifier(inference=inference).fit(GAPS, Y)
     found, params = impute(classifier, GAPS, Y), classifier.posterior_.params
     for i in range(0, 150, 7):

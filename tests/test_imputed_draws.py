@@ -1,4 +1,4 @@
-"""Draws of missing entries: each row's have the distribution given what it has, and tables vary as what rows share."""
+"""Draws of missing entries: each row's follow from its observed ones, and tables vary with the parameters."""
 
 import functools
 
@@ -72,7 +72,7 @@ def test_draws_of_a_row_have_its_distribution(make, k):
 
 @pytest.mark.parametrize("make", ["full", "isotropic", "average"])
 def test_two_entries_of_a_row_are_drawn_together(make):
-    """Where each is mapped by its distribution given those before it, both are uniform and independent."""
+    """Each entry, mapped by its distribution given the entries before it, is uniform, and the two are independent."""
     classifier, row = MAKES[make](), np.where(np.arange(4) < 2, np.nan, [0.0, 0.0, 5.0, 0.3])
     tables = [table[0] for table in impute(classifier, row[None], draws=150)]
     first = np.interp([t[0] for t in tables], GRID, distribution(classifier, row, 0))
@@ -101,7 +101,7 @@ def test_categories_of_the_average_are_drawn_in_proportion_to_the_density_of_the
 
 
 def test_counts_are_weighed_by_what_their_row_has():
-    """Against draws of the posterior, weighed by the density of the entry that is seen."""
+    """Against draws of the posterior, weighed by the density of the observed entry."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 6)
     table = pd.DataFrame({"time": np.exp(rng.normal(y, 1)), "visits": rng.poisson(2 + 6 * y)})
@@ -160,7 +160,7 @@ def test_tables_of_independent_columns_vary_as_their_mean_is_unknown():
 
 
 def test_tables_of_new_rows_vary_as_a_regression_is_unknown():
-    """What is seen of column 0 says nothing of the regression of column 1, whose posterior is that of the fit."""
+    """Observed values of column 0 do not inform the regression of column 1, whose posterior stays as after the fit."""
     classifier = bg.GaussianDiscriminantClassifier(random_state=0).fit(PAIR[:20], np.zeros(20))
     wanted = wanted_variance(classifier.posterior_.draws(0, (20_000,)), PAIR[20:60, 0])
     new = np.where([True, False], PAIR[20:60], np.nan)
@@ -256,7 +256,7 @@ def z_of_variance(means, wanted):
 
 @pytest.mark.parametrize("rows", ["of the fit", "new"])
 def test_tables_of_counts_vary_as_their_rate_is_unknown(rows):
-    """Given Gamma(a, b) of all that is seen, the mean of n filled counts has the variance a/b² + a/(b n)."""
+    """Under the posterior Gamma(a, b) the mean of n filled counts has the variance a/b² + a/(b n)."""
     table, y = visits()
     table.loc[(y == 1) & (table.index >= 10), "visits"] = np.nan
     average = bg.AveragedClassifier(members=["gaussian", "category"], features={"visits": "poisson"}).fit(table, y)

@@ -1,4 +1,4 @@
-"""How sure a classifier is of its probability, why, and how it does without each row."""
+"""The certainty of a probability, the reasons for it, and predictions without each row."""
 
 import tracemalloc
 import warnings
@@ -315,7 +315,7 @@ def test_every_leaf_says_what_its_p_of_x_is():
 
 @pytest.mark.parametrize(("covariance", "shared"), STRUCTURES)
 def test_leave_one_out_of_a_row_far_out(covariance, shared):
-    """1e8 standard deviations out (a full covariance is refused there): taken from the sum of all no digit is left."""
+    """1e8 standard deviations out (a full covariance is refused there): a subtraction from the sum leaves no digit."""
     far = X[::5].copy()
     far[3] *= 1e6 if covariance == "full" else 1e8
     classifier = bg.GaussianDiscriminantClassifier(covariance, shared, prior_of(covariance)).fit(far, Y[::5])
@@ -325,7 +325,7 @@ def test_leave_one_out_of_a_row_far_out(covariance, shared):
 
 
 def test_the_exponent_beside_a_row_far_out():
-    """A column that says nothing holds one row far out: how far does not matter, and no digit of the others is lost."""
+    """A column of noise holds one row far out: how far does not matter, and no digit of the others is lost."""
     y, rng = np.arange(60) % 2, np.random.default_rng(0)
     x = np.column_stack([*[rng.normal(size=60) + y] * 2, rng.normal(size=60)])
     exponents = []

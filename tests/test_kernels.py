@@ -346,7 +346,7 @@ def test_sparse_rows_in_a_classifier():
 
 
 def test_certain_bits():
-    """Where a probability is 0 or 1 a bit against it has log density -inf, and the others keep their digits."""
+    """A bit against a probability of 0 or 1 has log density -inf, and the others keep their digits."""
     leaf, p = BetaBernoulli(np.ones(3), 1.0), np.array([[0.0, 1.0, 0.3]])
     x = np.array([[0, 1, 1], [1, 1, 1], [0, 0, 1], [NAN, NAN, 0]])
     plain = [np.log(0.3), -np.inf, -np.inf, np.log(0.7)]

@@ -21,7 +21,7 @@ TOLD = np.array([1, 1, 1, 0, 0, 0, 1, 0])
 
 
 def wrong(y, rate, seed):
-    """Labels of which a part are those of another class."""
+    """Return labels of which a part are exchanged for another class."""
     rng = np.random.default_rng(seed)
     count = y.max() + 1
     return np.where(rng.random(len(y)) < rate, (y + rng.integers(1, count, len(y))) % count, y)

@@ -196,7 +196,7 @@ def test_quantiles_and_evidences_pooled_over_data_sets_are_exact(name, sets):
 
 
 def test_proposals_have_the_density_that_they_are_weighted_by():
-    """Of both places, against SciPy; the share of the first Gaussian has the mean one."""
+    """Densities at both places, against SciPy; the share of the first Gaussian has the mean one."""
     root = np.array([[1.5, 0.0], [0.4, 0.7]])
     places = [(np.zeros(2), np.eye(2)), (np.array([0.5, -1.0]), root)]
     units, density, control = _proposals(default_rng(0), 20_002, *places)

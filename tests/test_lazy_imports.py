@@ -1,4 +1,4 @@
-"""What is not asked for is not imported; what ArviZ announces as modules that load late is whole when it is."""
+"""Unused packages are not imported; modules that ArviZ announces as loading late are whole once loaded."""
 
 import subprocess
 import sys

@@ -106,7 +106,7 @@ def test_leaving_out_a_group_is_a_refit(count, gaps):
 
 def test_a_group_that_holds_a_class_or_the_spread_leaves_too():
     x, codes, weight = vectors()
-    x[codes == 2, 0] += 1e7  # nearly all squares of the column are those of the class
+    x[codes == 2, 0] += 1e7  # nearly all squares of the column come from the class
     group = np.where(codes == 2, 0, 1 + np.arange(len(x)) % 5)
     rows = replace(table(x, codes, weight), group=group)
     view = viewed(x, codes, weight)
@@ -372,7 +372,7 @@ def test_densities_of_categories_sum_to_one_and_gaps_are_summed_over():
     np.testing.assert_allclose(gap[:2, 0], gap[:2, 1] + gap[:2, 2])
 
 
-# -- what is learned from rows
+# -- learned from rows
 
 
 def test_warps_are_increasing_and_their_slopes_are_derivatives():

@@ -49,7 +49,7 @@ def exact_weights(x, t, penalty=0.0):
 
 
 def exact_error(statistics, rows):
-    """How far the factor is from that of the rows, in units of their spread in each direction: |L⁻¹R'R L⁻' - I|."""
+    """Return the error of the factor of the rows, in units of their spread in each direction: |L⁻¹R'R L⁻' - I|."""
     z = matrix(rows.tolist())
     for j in range(z.cols):
         centre = sum(z[:, j]) / z.rows
@@ -83,7 +83,7 @@ def test_posterior_of_columns_that_nearly_coincide(apart):
 
 
 def test_likelihood_of_columns_that_nearly_coincide():
-    """At the best coefficients, of the size 1e7, what is left of the target is not what rounding of squares leaves."""
+    """The residual of the target at the best coefficients, of the size 1e7, is not lost in the rounding of squares."""
     x, t = near(1e-7)
     weights = exact_weights(x, t)
     left = [mp.mpf(b) - mp.fdot([1, *a], weights.tolist()) for a, b in zip(x.tolist(), t.tolist(), strict=True)]
@@ -231,7 +231,7 @@ def test_columns_too_large_are_named():
 
 
 def test_predictive_of_rows_far_out():
-    """Squares beyond 1e308 do not enter: with x of 1e200 the target's scale is 1e200 times that of a coefficient."""
+    """Squares beyond 1e308 do not enter: with x of 1e200 the target's scale is 1e200 times a coefficient's."""
     far = np.array([[1e200, 0.0, 0.0]])
     unknown = LinearRegression(np.zeros(4), 2.0 * np.eye(4), 1.5, 0.8)
     scale = 2e200 * (0.8 / 1.5) ** 0.5

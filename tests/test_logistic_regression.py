@@ -186,7 +186,7 @@ def test_real_data_that_thirty_columns_separate():
 
 
 def test_a_certain_row_does_not_pass_for_separation():
-    # one row so far out that its probability rounds to 1: linear programming is asked, and finds the overlap
+    # one row so far out that its probability rounds to 1: linear programming decides, and finds the overlap
     x, t = rows(100, D=1)
     x, t = np.append(x, [[1e3]], 0), np.append(t, int(np.corrcoef(x[:, 0], t)[0, 1] > 0))
     point = fit(LogisticRegression([1.0]), (x, t), "ml").params

@@ -29,7 +29,7 @@ class Drawn:
 
 
 def saved(now, then, weight, loss):
-    """The definition: what the action of now loses more than the best one then."""
+    """The definition: the loss then of the action chosen now, less the least loss then."""
     if loss is None:
         return weight @ np.where(then > 0, then * np.log(np.maximum(then, 1e-300) / now), 0.0).sum(1)
     action = (now @ loss).argmin()
@@ -166,7 +166,7 @@ def test_costs_are_taken_off_and_named():
 
 
 def test_two_entries_may_be_worth_something_only_together():
-    """The class is whether two bits are equal: each alone says nothing, and a greedy search finds neither."""
+    """The class is whether two bits are equal: each alone is uninformative, and a greedy search finds neither."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(4000, 2))
     y = (x.prod(1) > 0).astype(int)

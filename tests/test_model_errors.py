@@ -1,4 +1,4 @@
-"""What models refuse, by argument and row; where maximum likelihood and the mode do not exist."""
+"""Refusals of models, by argument and row; where maximum likelihood and the mode do not exist."""
 
 import numpy as np
 import pytest

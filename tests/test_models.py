@@ -1,4 +1,4 @@
-"""What single models must give: the coin of the lecture, data of any type, marginal modes."""
+"""Answers of single models: the coin of the lecture, data of any type, marginal modes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which row to label next: against the information worked out on a grid of the parameters."""
+"""The choice of the row to label next: against the information worked out on a grid of the parameters."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_labellings_that_are_drawn_say_the_same(monkeypatch):
 
 
 def test_a_batch_does_not_repeat_itself():
-    """Of many copies of the best row and one of the second best, the second pick is no copy."""
+    """The second pick is no copy among many copies of the best row and one of the second best."""
     classifier = coins()
     alone = [next_labels(classifier, NEW[[i]], size=5000).information[0] for i in range(4)]
     best, other = np.argsort(alone)[[-1, -2]]

@@ -24,14 +24,14 @@ from bayesgen.models import ClassConditional
 CASES = [case for case in laws.CASES if case.name != "known die"]  # with something to learn
 DRAWN = [case for case in CASES if not any(map(laws.is_pair, case.parts.values()))]  # tosses are given, never drawn
 ROWS = 15
-# Programs like those of another line, in another shape: each operation is compiled anew, for seconds.
+# Programs like another line's, in another shape: each operation is compiled anew, for seconds.
 AGAIN = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
 AGAIN += ("diagonal shared", "isotropic shared", "separation", "separation shared")
 AGAIN += ("heads of six", "tosses", "bags of four", "naive Bayes of counts", "linear, known noise", "laplace noise")
 AGAIN += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit")
 # A gradient through each leaf is also one through "naive Bayes", "full", or the line with more columns.
 SLOPED_AGAIN = (*AGAIN, "coin", "die", "dice", "toronto", "normal", "normals", "gauge", "skewed", "gaussian plane")
-# Drawing compiles longest, and what is drawn in the shape of another line is drawn by its samplers.
+# Drawing compiles longest, and draws in the shape of another line use its samplers.
 DRAWN_AGAIN = (*AGAIN, "dice", "gauges", "normals", "skewed from 0", "full shared", "diagonal", "linear through 0")
 DRAWN_AGAIN = (*DRAWN_AGAIN, "gauge", "isotropic", "separation diagonal")
 DRAWN_AGAIN = (*DRAWN_AGAIN, "coin", "die", "toronto", "normal", "gaussian plane")  # in "naive Bayes", and in "full"
@@ -46,7 +46,7 @@ by_case, drawn = over(laws.CASES), over(DRAWN, DRAWN_AGAIN)
 
 
 def floats32(data):
-    """What a user hands over where JAX is in single precision."""
+    """Return the data as a user gives them where JAX is in single precision."""
     return jax.tree_util.tree_map(lambda a: jnp.asarray(a, jnp.float32 if a.dtype.kind == "f" else None), data)
 
 
@@ -140,7 +140,7 @@ def test_render(case):
 
 @pytest.mark.parametrize("case", [c for c in laws.CASES if isinstance(c.model, ClassConditional)], ids=lambda c: c.name)
 def test_plates_are_those_of_the_lectures(case):
-    """What each class has of its own stands in the plate of the classes, what they share outside, rows in "obs"."""
+    """Parameters of each class stand in the plate of the classes, shared ones outside, rows in "obs"."""
     found = get_model_relations(case.model, floats32(case.data(ROWS)))
     inside = {"obs": set(), "class": set()}
     for plate, sites in found["plate_sample"].items():
@@ -170,7 +170,7 @@ def mcmc(request):
 
 
 def test_mcmc(mcmc):
-    """`MCMC(NUTS(model)).run(key, *data)`; the means are those of our own NUTS within its noise, and in float32."""
+    """`MCMC(NUTS(model)).run(key, *data)`; the means agree with our own NUTS within its noise, and in float32."""
     case, samples = mcmc
     assert samples.keys() == laws.parameters(case, 1).keys()
     assert all(v.dtype == jnp.float32 for v in samples.values())

@@ -28,7 +28,7 @@ def test_tools(name, kind):
 
 
 def test_no_tool_is_forgotten():
-    """What a new release of NumPyro brings fails here until it is used, or there is a reason."""
+    """A tool that a new release of NumPyro brings fails here until it is used, or there is a reason."""
     told = " ".join((*functions.TOOLS, *functions.LEFT_OUT, "AutoContinuous AutoGuide AutoRVRS"))  # bases of guides
     samplers = [n for n in infer.__all__ if isinstance(getattr(infer, n), type) and issubclass(
         getattr(infer, n), infer.mcmc.MCMCKernel)]  # fmt: skip

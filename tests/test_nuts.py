@@ -1,4 +1,4 @@
-"""What the sampler says of itself, and how it runs: one kernel, blocks, an interrupt, the bar, several devices."""
+"""The sampler's own record, and its runs: one kernel, blocks, an interrupt, the bar, several devices."""
 
 import os
 import signal

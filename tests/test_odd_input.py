@@ -1,4 +1,4 @@
-"""What is odd but right: it is read as any other."""
+"""Odd but valid input is read as any other."""
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,7 @@ def test_some_labels_of_pyarrow_are_read():
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int64, np.float32])
 def test_small_integers_do_not_wrap_around(dtype):
-    """Of a uint8, 255 + 2 is 1."""
+    """In uint8, 255 + 2 is 1."""
     top = np.full((20, 2), min(255, np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else 255, dtype)
     for leaf in (
         models.GammaPoisson(1.0, 1.0),
@@ -83,7 +83,7 @@ def test_rows_beyond_any_density_get_the_class_prior(covariance):
 @pytest.mark.parametrize("size", [1e153, 1e200, 1e300])
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
 def test_rows_far_out_keep_their_student_t(covariance, size):
-    """A t falls like a power of the distance, so its ratios have a limit: those at 1e153 are those at 1e100."""
+    """A t falls like a power of the distance, so its ratios have a limit, which they reach before 1e100."""
     classifier, direction = GD(covariance).fit(X, Y), np.ones_like(X) + X / np.abs(X).max()
     np.testing.assert_allclose(
         classifier.predict_proba(size * direction), classifier.predict_proba(1e100 * direction), rtol=1e-9

@@ -1,4 +1,4 @@
-"""Numbers as offices write them, in files, in batches and in tables: read where options say so, and told else."""
+"""Numbers as offices write them, in files, in batches and in tables: read where options say so, reported else."""
 
 import re
 import warnings

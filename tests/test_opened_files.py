@@ -1,4 +1,4 @@
-"""Files are read by what is in them: compressed, in UTF-16, misnamed, damaged, from a pipe, of another kind."""
+"""Files are read by their contents: compressed, in UTF-16, misnamed, damaged, from a pipe, of another kind."""
 
 import bz2
 import contextlib
@@ -61,7 +61,7 @@ def rows_of(source):
 
 
 def same(path):
-    """That a file holds the rows, whether it is read at once or in batches."""
+    """Check that a file holds the rows, read at once and in batches."""
     for found in (read(str(path)).table, rows_of(source_of(path))):
         assert found.astype(str).to_numpy().tolist() == ROWS.astype(str).to_numpy().tolist()
 

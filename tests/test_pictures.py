@@ -1,6 +1,6 @@
 """Every picture beside its baseline, text removed since fonts differ; `python tests/test_pictures.py` draws them.
 
-The baselines are of the oldest matplotlib that is tested, that of Python 3.11; a newer one, which puts edges and gaps
+The baselines are of the oldest matplotlib that is tested, on Python 3.11; a newer one, which puts edges and gaps
 of lines elsewhere, has a folder for the pictures that differ. Draw with the oldest first, then with the newest.
 """
 

@@ -187,7 +187,7 @@ def test_a_second_thread_is_refused_while_one_learns(estimator, first):
 
 
 def test_of_many_threads_no_row_is_lost_in_silence():
-    """What was not refused was learned."""
+    """Rows that were not refused were learned."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 5)), np.arange(2000) % 2
     classifier = GD().partial_fit(X, y, classes=[0, 1])

@@ -77,7 +77,7 @@ def test_of_mixed_columns_with_gaps():
     ("name", "by_class"), [("full False", False), ("diagonal True", True), ("known classes", False), ("counts", False)]
 )
 def test_the_true_class_has_every_rank_once(name, by_class):
-    """Of N rows each is once the new one: their p-values are the ranks 1/N to 1, so exactly 1 - level are missed.
+    """Each of N rows is once the new one: their p-values are the ranks 1/N to 1, so exactly 1 - level are missed.
 
     No chance is in this: under the true class the N rows and their scores are the same whichever is the new one. Were a
     prior to follow the rows of the fit without the new one, they would not be.

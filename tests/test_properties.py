@@ -103,7 +103,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def leaf_and_rows(kind, d):
-    """A leaf and its rows with gaps; those of vectors and bags miss rows as a whole."""
+    """A leaf and its rows with gaps; vectors and bags miss rows as a whole."""
     make, values = KINDS[kind]
     leaf, x = make(d), values(d)
     x[np.repeat(d.gaps[:, :1], x.shape[1], 1) if leaf.event_dim else d.gaps] = np.nan
@@ -111,7 +111,7 @@ def leaf_and_rows(kind, d):
 
 
 def parts(statistics):
-    """Arrays of statistics with what each is measured in: sums as they are, moments in powers of the scale."""
+    """Arrays of statistics with the unit of each: sums as they are, moments in powers of the scale."""
     if hasattr(statistics, "sums"):
         return [(statistics.sums, 0), (statistics.base, 0)]
     moments = getattr(statistics, "moments", statistics)

@@ -1,4 +1,4 @@
-"""The comparison of probabilities: its splits, and what its tables say of lines that are kept."""
+"""The comparison of probabilities: its splits, and its tables of the kept lines."""
 
 import sys
 
@@ -15,7 +15,7 @@ tabpfn_v1 = pytest.importorskip("benchmarks.tabpfn_v1")
 
 
 def lines(loss, *, rows=("5", "20"), removed=(0.0,), noise=("0",), splits=3):
-    """What a run keeps: the log loss of each model, a little different in every split."""
+    """Return the log loss of each model, a little different in every split."""
     return pd.DataFrame(
         {
             "data": data,
@@ -52,7 +52,7 @@ def test_rows_of_fit_and_of_test_are_apart(rows):
     assert len(fit) + len(test) == 90
     if rows == "5":
         assert np.bincount(y[fit]).tolist() == [5, 5, 5]
-    assert quality.split(y, "20", 0) is None  # a fifth more than that is asked of the smallest class
+    assert quality.split(y, "20", 0) is None  # the smallest class needs a fifth more rows than that
     assert quality.split(y, "n73", 0) is None  # a fifth of the rows is for the test
 
 

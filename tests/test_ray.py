@@ -12,7 +12,7 @@ import bayesgen as bg
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.filterwarnings("ignore")  # those of Ray
+@pytest.mark.filterwarnings("ignore")  # warnings of Ray
 def test_rows_on_ray_teach_what_they_teach_here(tmp_path):
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")

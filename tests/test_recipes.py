@@ -22,7 +22,7 @@ RECIPES = dict(re.findall(r"<!-- recipe: (\w+) -->\n```python\n(.*?)```", TEXT, 
 
 
 def made(recipe: str, **names) -> types.ModuleType:
-    """The module that a recipe is."""
+    """Return the module that a recipe defines."""
     module = types.ModuleType(f"recipe_{recipe}")
     sys.modules[module.__name__] = module  # where a dataclass looks for its types
     vars(module).update(names)

@@ -66,7 +66,7 @@ def test_the_posterior_predictive_of_gaussians_is_an_integral_over_the_prior(tie
         return likelihood.sum(0) * sd * (18 / 180)
 
     def evidence(rows, codes):
-        """Of all rows: a product of integrals over each variance of what shares it; dσ²/σ² is 2 d log s."""
+        """Return the evidence of all rows: a product of integrals, one for each variance; dσ²/σ² is 2 d log s."""
         cells = {}
         for k, j in np.ndindex(2, 2):
             key = (0 if shared else k, 0 if "feature" in tied else j)

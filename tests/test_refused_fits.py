@@ -1,4 +1,4 @@
-"""What classifiers refuse at fit, whatever the inference; a fit that fails leaves the fit before."""
+"""Refusals of classifiers at fit, whatever the inference; a fit that fails leaves the fit before."""
 
 import copy
 
@@ -266,7 +266,7 @@ FIT = {
 
 @pytest.mark.parametrize("kind", FIT)
 def test_fit_refuses_before_any_inference(kind):
-    """So one inference stands for all: the slowest, which would tell where a refusal came too late."""
+    """So one inference stands for all: the slowest, which would show a refusal that comes too late."""
     estimator, table, y, weight, error, words = FIT[kind]
     estimator = copy.deepcopy(estimator).set_params(inference="nuts")
     refuses(lambda: estimator.fit(table, y, weight), error, words)

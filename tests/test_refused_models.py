@@ -1,4 +1,4 @@
-"""What models, leaves and ways of inference refuse."""
+"""Refusals of models, leaves and ways of inference."""
 
 import numpy as np
 import pytest

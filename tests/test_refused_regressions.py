@@ -1,4 +1,4 @@
-"""What logistic, probit and linear regressions refuse at fit."""
+"""Refusals of logistic, probit and linear regressions at fit."""
 
 import numpy as np
 import pandas as pd

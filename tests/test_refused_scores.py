@@ -1,4 +1,4 @@
-"""What decisions, scores and sets of classes refuse."""
+"""Refusals of decisions, scores and sets of classes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a fitted classifier refuses, and one that is not fitted yet."""
+"""Refusals of a fitted classifier, and of one that is not fitted yet."""
 
 import numpy as np
 import pandas as pd

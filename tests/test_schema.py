@@ -1,4 +1,4 @@
-"""Tables as users bring them: kinds of tables and columns, names, categories, gaps, unseen values, what is refused."""
+"""Tables as users bring them: kinds of tables and columns, names, categories, gaps, unseen values, refusals."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -400,7 +400,7 @@ def test_sparse_is_never_made_dense(monkeypatch):
     assert np.isfinite(classifier.predict_proba(wide[:50])).all()
 
 
-# -- what is refused
+# -- refusals
 
 FRAME = pd.DataFrame({"x": np.arange(8.0) ** 1.2, "z": [1.0, 3.0, 2.0, 5.0, 4.0, 7.0, 6.0, 9.0]})
 GAPPY = FRAME.assign(z=FRAME["z"].where(FRAME.index != 3))
@@ -548,7 +548,7 @@ def test_a_warning_points_at_the_line_of_the_user(kind):
 
 
 def test_a_survey_of_pieces_describes_columns_as_the_table_does():
-    """So a schema is the same whether the rows came at once or piece by piece; what is not looked up yet is None."""
+    """So a schema is the same whether the rows came at once or piece by piece; facts not looked up yet are None."""
     X = pd.DataFrame(
         {"size": [1.5, 2.0, None, 4.0], "sure": [True, False] * 2, "colour": ["red", "blue", "green", "red"]}
     )

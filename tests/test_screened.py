@@ -35,7 +35,7 @@ def noisy(n=90, columns=30, seed=0):
 
 
 def mixed(n=80, seed=0):
-    """Numbers and categories with gaps, of which one each says something, and weights."""
+    """Numbers and categories with gaps, one of each informative, and weights."""
     rng = np.random.default_rng(seed)
     y = rng.integers(3, size=n)
     x, c = rng.normal(size=(n, 5)), rng.integers(3, size=(n, 3))

@@ -143,7 +143,7 @@ def test_other_requests_that_make_no_sense(served):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT)
 def test_many_clients_at_once(name, tmp_path):
-    """50 clients, 20,000 requests: no error, answers equal to those of one thread, and memory that stays."""
+    """50 clients, 20,000 requests: no error, answers equal to one thread's, and memory that stays."""
     pytest.importorskip("uvicorn")
     found = serving.load(name, tmp_path)
     assert (found.failed, found.different) == (0, 0)
@@ -167,7 +167,7 @@ def test_the_image_copies_what_there_is_and_installs_what_the_wheel_offers():
     assert all(name in text.splitlines()[0] for name in copied)  # which tells what has to stand beside the file
 
 
-@pytest.mark.filterwarnings("default")  # those of MLflow are its own
+@pytest.mark.filterwarnings("default")  # warnings of MLflow are its own
 def test_mlflow_takes_it(tmp_path):
     mlflow = pytest.importorskip("mlflow")
     classifier = bg.NaiveBayesClassifier(random_state=0).fit(NUMBERS, Y)

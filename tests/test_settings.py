@@ -23,7 +23,7 @@ HEADS = np.column_stack([RNG.binomial(9, 0.2 + 0.3 * Y), np.full(24, 9)])
 
 
 def classify(classifier, x=X, y=Y):
-    """Everything a generative classifier is asked."""
+    """Ask a generative classifier every question."""
     classifier.set_params(random_state=0, class_concentration=2.0).fit(x, y)
     classifier.predict_proba(x), classifier.predict_log_proba(x), classifier.score_samples(x)
     classifier.predict_proba_interval(x, size=20)

@@ -41,7 +41,7 @@ def test_the_exponent_is_the_mode_of_its_posterior():
 
 def test_a_mean_of_calibrated_probabilities_is_too_careful():
     def signs(seed):
-        """Two members, each of which knows one of two independent signs, and is right about what it alone says."""
+        """Two members, each of which knows one of two independent signs, and is calibrated alone."""
         rng = RNG(seed)
         t = rng.integers(2, size=20_000)
         p = expit(2 * rng.normal(2 * t - 1, 1.0, (2, len(t))))  # log odds of N(1, 1) against N(-1, 1) at z: 2 z

@@ -14,7 +14,7 @@ import bayesgen as bg
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.filterwarnings("ignore")  # those of Spark
+@pytest.mark.filterwarnings("ignore")  # warnings of Spark
 def test_a_spark_table_teaches_what_its_rows_would(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # else the first Python of the path
     sql = pytest.importorskip("pyspark.sql")

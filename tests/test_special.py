@@ -1,4 +1,4 @@
-"""Special functions against 60 digits: both namespaces, both precisions, gradients, and what densities make of them."""
+"""Special functions against 60 digits: both namespaces, both precisions, gradients, and the densities that use them."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def multichoose(a, x):
 
 
 def tosses():
-    """Beta's a and b, heads and tails: anything, and what is likely at counts up to 1e15."""
+    """Beta's a and b, heads and tails: any values, and likely ones at counts up to 1e15."""
     wide = arguments(4, [1e-8, 1, 9.99, 1e6, 2.0**53], 300)
     rng, size = np.random.default_rng(1), 600
     total, share, n = 10 ** rng.uniform(0, 15, size), rng.beta(0.7, 0.7, size), np.floor(10 ** rng.uniform(0, 15, size))

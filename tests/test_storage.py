@@ -1,4 +1,4 @@
-"""Saving: what is loaded is what was saved, to the bit; what is no such file is told."""
+"""Saving: a loaded estimator equals the saved one, to the bit; any other file is refused."""
 
 import copy
 import functools
@@ -211,7 +211,7 @@ def test_an_own_leaf_is_handed_over_at_load(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
 
 
-# -- what is refused
+# -- refusals
 
 
 @functools.cache
@@ -229,7 +229,7 @@ def saved(tmp_path):
 
 
 def test_every_damage_is_told(saved):
-    """Of 200 flipped bytes and ends cut off none comes through; `python tests/fuzz_files.py` tries many more."""
+    """None of 200 flipped bytes and ends cut off comes through; `python tests/fuzz_files.py` tries many more."""
     good, rng = saved.read_bytes(), np.random.default_rng(0)
     for content in (fuzz_files.damaged(good, rng) for _ in range(200)):
         saved.write_bytes(content)
@@ -337,7 +337,7 @@ def test_priors_are_kept(tmp_path):
 
 
 def test_a_pickle_of_another_version_is_refused():
-    """It would hold records whose fields have other names; those of this version come back, by copy too."""
+    """It would hold records whose fields have other names; pickles of this version come back, by copy too."""
     fitted = NB().fit(X, BINARY)
     same(pickle.loads(pickle.dumps(fitted)), fitted)
     same(copy.deepcopy(fitted), fitted)

@@ -1,4 +1,4 @@
-"""What a classifier has learned, as a table; records and results in few characters."""
+"""Summaries of fitted classifiers as tables; records and results in few characters."""
 
 import numpy as np
 import pandas as pd

@@ -26,7 +26,7 @@ each = pytest.mark.parametrize("case", EXACT, ids=lambda case: case.name)
 
 
 def again(model):
-    """The model made anew by its constructor, and those of its leaves."""
+    """Return the model, made anew by its constructor and the constructors of its leaves."""
     inner = {}
     for field in fields(model):
         value = getattr(model, field.name)
@@ -39,7 +39,7 @@ def again(model):
 
 @each
 def test_evidence_and_its_gradient(case):
-    """Under jit the evidence is that of NumPy; its gradient is that of finite differences (to their own error)."""
+    """Under jit the evidence equals NumPy's; its gradient agrees with finite differences (to their own error)."""
     model, statistics = case.model, case.model.statistics(*case.data(12))
 
     def evidence(model):
@@ -59,7 +59,7 @@ def test_evidence_and_its_gradient(case):
 
 @each
 def test_predictive_of_traced_hyperparameters(case):
-    """The predictive, which is the evidence of one row, is the closed form, gaps and all; so is that of a posterior."""
+    """The predictive, which is the evidence of one row, is the closed form, gaps and all; a posterior's too."""
     statistics, new = case.model.statistics(*case.data(12)), case.data(8, seed=1)
 
     def predictive(model):
@@ -73,7 +73,7 @@ def test_predictive_of_traced_hyperparameters(case):
 
 @each
 def test_many_priors_at_once(case):
-    """Mapped over a stack of hyperparameters, evidences are those of each."""
+    """Evidences mapped over a stack of hyperparameters equal the single ones."""
     statistics = case.model.statistics(*case.data(12))
     other = jax.tree_util.tree_map(lambda v: 1.25 * v, case.model)
     with program.x64():

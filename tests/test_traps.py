@@ -1,4 +1,4 @@
-"""What published software gets wrong here, each mistake with numbers; see also the laws."""
+"""Mistakes of published software, each with numbers; see also the laws."""
 
 import laws
 import mpmath

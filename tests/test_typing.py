@@ -1,4 +1,4 @@
-"""What users write, which type checkers read in `tests/typing/`, is README's code and runs."""
+"""The code of users in `tests/typing/`, which type checkers read, is README's and runs."""
 
 import re
 import runpy

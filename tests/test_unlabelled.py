@@ -175,7 +175,7 @@ def test_rows_without_labels_help_where_classes_are_clouds(load):
 
 
 def test_a_fit_warns_where_rows_without_labels_do_harm():
-    """One column tells the classes apart; ten others all say one thing of something else."""
+    """One column tells the classes apart; ten others all measure one thing that is unrelated to them."""
     rng = np.random.default_rng(0)
     t, other = rng.integers(2, size=300), rng.normal(size=(300, 1))
     x = np.column_stack([3.0 * t + rng.normal(size=300), other + 0.3 * rng.normal(size=(300, 10))])
@@ -184,7 +184,7 @@ def test_a_fit_warns_where_rows_without_labels_do_harm():
     with pytest.warns(UserWarning, match=r"seem to do harm: with them the log loss of labelled rows held out is"):
         classifier.fit(x, some)
     assert unlabelled_weight(classifier, x, some, [0.0, 1.0]).best == 0
-    classifier.fit(x, some, np.ones(300))  # the weights are given: nothing is asked
+    classifier.fit(x, some, np.ones(300))  # the weights are given: no refits
     for same in (classifier.fit(x[:, :1], some), classifier.fit(x, np.where(np.arange(300) < 2, [0, 1] * 150, -1))):
         assert same is classifier  # where they do no harm, or one label each says nothing
 

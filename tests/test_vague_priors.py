@@ -98,12 +98,12 @@ def shares_below(draws, exact):
         yield laws.z_scores(below[..., varying] * 1.0, level, level * (1 - level) / len(exact))
 
 
-# Programs like those of another line: leaves alone stand among those together, and a structure is shared or is not.
+# Programs like another line's: leaves alone stand among those together, and a structure is shared or is not.
 AGAIN = (*FEW, "line", "full, shared", "diagonal, shared", "isotropic", "naive Bayes")
 
 
 def cases():
-    """Every case with three seeds; slow are all but the first, and what compiles a program like another one."""
+    """Every case with three seeds; slow are all but the first, and cases that compile another's program."""
     for case, seed in itertools.product(CASES, range(3)):
         yield pytest.param(case, seed, marks=[pytest.mark.slow] * (seed > 0 or case in AGAIN))
 

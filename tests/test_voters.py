@@ -1,4 +1,4 @@
-"""The voters of the lecture, by hand, and those of 1996: mixed features with gaps, and who they vote for."""
+"""The voters of the lecture, by hand, and the voters of 1996: mixed features with gaps, and who they vote for."""
 
 from fractions import Fraction
 from math import log

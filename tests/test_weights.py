@@ -23,7 +23,7 @@ def test_weights_repeat_rows_and_zero_removes_them(estimator):
     weight = np.random.default_rng(0).integers(0, 4, 100)
     repeated = clone(estimator).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     rows = X.copy()
-    X[weight == 0] = np.inf  # what is written in them is not read
+    X[weight == 0] = np.inf  # their values are not read
     weighted = clone(estimator).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(answer(weighted, rows), answer(repeated, rows), rtol=1e-8, atol=1e-12)
     if hasattr(repeated, "log_evidence_"):

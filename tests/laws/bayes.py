@@ -9,7 +9,7 @@ from laws.helpers import blocks, compiled, log_joint, log_joint_draws, pick, sam
 
 
 def learning_goes_in_steps(case):
-    """Today's posterior is tomorrow's prior, evidence multiplies, and no rows teach nothing."""
+    """Today's posterior is tomorrow's prior, evidence multiplies, and no rows change nothing."""
     model, data = case.model, case.data(30)
     first, second, none = (model.statistics(*pick(data, rows)) for rows in (range(12), range(12, 30), []))
     half = model.update(first)

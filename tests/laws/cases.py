@@ -73,7 +73,7 @@ GIVEN_TOSSES = {predictive_program_is_log_predictive: "the tosses are data: no o
 ANY_LENGTH = {predictive_program_is_log_predictive: "its predictive is of documents of one length"}
 NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
 
-# -- what is left to the slow tests, for another line runs the same code -----------------------------------------------
+# -- left to the slow tests, since another line runs the same code -----------------------------------------------------
 
 NUTS_AGAIN = (nuts_is_exact,)  # of a leaf: naive Bayes, and `test_vague_priors`, sample all kinds in one program each
 WEIGHTED_AGAIN = (nuts_is_the_reweighted_prior,)

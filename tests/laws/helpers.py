@@ -1,4 +1,4 @@
-"""What laws are made of: a case, its rows and parameters, its densities, and how far a mean over draws may be off.
+"""The parts of laws: a case, its rows and parameters, its densities, and the error allowed to a mean over draws.
 
 Three kinds of models differ only here. A leaf has rows (x,); a classifier (x, t) with p(x, t); a regression (x, t) with
 p(t | x). ``t`` are codes where the model answers class by class, else a number.
@@ -41,9 +41,9 @@ class Case:
     slow : tuple of laws
         Those that are left to the slow tests: another line runs the same code.
     given : bool
-        Whether x is given: a regression, whose density is p(t | x).
+        True if x is given: a regression, whose density is p(t | x).
     kinked : bool
-        Whether the log density has kinks, so that at a maximum its slope need not be 0.
+        True if the log density has kinks, so that at a maximum its slope need not be 0.
     digits : float
         Relative error of NumPyro's own log density of the predictive.
     """
@@ -84,7 +84,7 @@ class Case:
 
 
 def is_pair(leaf):
-    """Whether an observation is a pair (heads, tosses), of which the heads alone may be missing."""
+    """Return True if an observation is a pair (heads, tosses), of which the heads alone may be missing."""
     return isinstance(leaf, BetaBinomial) and leaf.event_dim == 1
 
 
@@ -108,12 +108,12 @@ def pick(data, rows):
 
 
 def by_class(data):
-    """Whether the target is a class."""
+    """Return True if the target is a class."""
     return len(data) > 1 and data[1].dtype.kind == "i"
 
 
 def asked(data):
-    """What a model is asked the density of: the rows; the target too where it is a number."""
+    """Return the data of a density: the rows; the target too where it is a number."""
     return data if len(data) > 1 and not by_class(data) else data[0]
 
 
@@ -187,7 +187,7 @@ def sampled(model, params):
 
 
 def compiled(f, *args):
-    """Jit without optimising: what is called once is compiled for longer than it runs."""
+    """Jit without optimising: a function called once is compiled for longer than it runs."""
     return program.build(f, *args, once=True)
 
 

@@ -1,4 +1,4 @@
-"""What is missing is integrated out: from a prediction, from the likelihood of all rows, from the evidence."""
+"""Missing entries are integrated out: from a prediction, from the likelihood of all rows, from the evidence."""
 
 import copy
 import itertools
@@ -72,10 +72,10 @@ def _integrates_out(case, data, density, vectors=True):
 
 
 def observed_entries(case, data):
-    """Yield (part, index, values) of one observed entry of each feature of a leaf, or what may be missing of it.
+    """Yield (part, index, values) of one observed entry of each feature of a leaf, or of the part that may be missing.
 
-    Of several leaves it is one feature of each: every leaf is a case of its own as well.
-    ``values`` (f, value) is the sum or integral of f over all that could stand there in place of ``value``.
+    With several leaves it is one feature of each: every leaf is a case of its own as well.
+    ``values`` (f, value) is the sum or integral of f over all values that the entry could have in place of ``value``.
     """
     params = one(parameters(case, 1))
     for part, leaf in case.parts.items():

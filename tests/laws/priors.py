@@ -29,7 +29,7 @@ from bayesgen.models import (
 
 
 def log_prior(model, params) -> float:
-    """Log density of the parameters; of a classifier's, of those of its classes and of each of its leaves."""
+    """Return the log density of the parameters; for a classifier the sum over its classes and each of its leaves."""
     if not isinstance(model, ClassConditional):
         return float(PRIORS[type(model)](model, params))
     result = log_prior(model.classes, model.site(params, "classes"))
@@ -63,7 +63,7 @@ def _normal_inverse_gamma(leaf, params):
 
 
 def _normal_inverse_wishart(leaf, params):
-    """Of one class, of several, or of several that share the covariance."""
+    """Return the log density for one class, for several, or for several that share the covariance."""
     mean, covariance = np.atleast_2d(params["mean"]), params["covariance"]
     covariance = covariance if covariance.ndim == 3 else covariance[None]
     density = sum(stats.invwishart(float(leaf.nu), leaf.scale).logpdf(c) for c in covariance)

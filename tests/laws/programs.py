@@ -89,7 +89,7 @@ def nuts_is_exact(case):
 
 
 def nuts_is_the_reweighted_prior(case):
-    """Where no posterior is exact: NUTS meets draws of the prior weighted by their likelihood, |z| < 5."""
+    """NUTS meets draws of the prior weighted by their likelihood where no posterior is exact, |z| < 5."""
     data = case.data(8 if case.given else 3, "no")
     # Three rows leave a standard deviation to its prior, down to 0: a step for the bulk diverges there.
     found = fit(case.model, data, replace(SAMPLER, target_accept=0.98, num_samples=2000), seed=1)

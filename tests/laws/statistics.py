@@ -35,7 +35,7 @@ def a_weight_is_a_row_repeated(case):
 
 
 def a_weight_may_be_a_fraction(case):
-    """The log likelihood is linear in the weights: statistics of weight w and 1 - w add to those of weight 1."""
+    """The log likelihood is linear in the weights: statistics of weight w and 1 - w add to statistics of weight 1."""
     data, weight = case.data(40), case.rng.random(40)
     pieces = [case.model.statistics(*data, weight=w) for w in (weight, 1 - weight)]
     say_the_same(case, pieces[0] + pieces[1], case.model.statistics(*data))

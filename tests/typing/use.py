@@ -1,4 +1,4 @@
-"""What a user does: fit models and estimators, ask posteriors, add statistics, give an inference of one's own."""
+"""Code of a user: fit models and estimators, ask posteriors, add statistics, give an inference of one's own."""
 
 from dataclasses import dataclass
 from typing import Any, assert_type
