@@ -7,10 +7,10 @@ the same for the same rows, so that a seed has no part in what is learned from t
 A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. Where a class
 has fewer than _EVEN rows for each number, one row of each other class leaves with it (`HeldOut.evenly`). A row that
 belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of
-the prior on weights follow the number of rows, or (Σ w_g)²/Σ w_g² of the weights of groups. Beyond _LEARN rows, views
-are learned once, from a stratified sample of so many, since a row moves them by no more than its share; the statistics
-are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a stratified sample of
-rows left out, each class weighted back to its part.
+the prior on weights follow the number of rows, or (Σ w_g)²/Σ w_g² of the weights of groups. Beyond _FOLDED rows, views
+are learned once, since a row moves them by no more than its share, and beyond _LEARN from a stratified sample of so
+many; the statistics are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a
+stratified sample of rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,11 +30,13 @@ from bayesgen.averaging.training import Setting, Training
 from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
-_LEARN = 5000  # rows that views are learned from
+_FOLDED = 5000  # rows; of more, views are learned once and not in each fold
+_LEARN = 20_000  # rows that views are learned from
 _LEARN_TREES = 100_000  # rows that members learn from that are no sums
-_MOST = 1000  # rows that are left out
+_MOST, _LEAST = 4000, 200  # rows that are left out
+_DENSITIES = 1 << 25  # log densities of rows left out that are held
 _EVEN = 10  # rows of a class for each column of numbers below which it matters that it lacks one
-_SECONDS = 3.0  # about how long leaving out may take
+_SECONDS, _EACH, _LONGEST = 3.0, 1e-3, 15.0  # about how long leaving out may take: so long, more for each row, at most
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def fit_average(
 
 def _sample(data: Rows, rng):
     """Return the distinct rows and which each row is, or a stratified sample of many rows with their places."""
-    if len(data) <= _LEARN:
+    if len(data) <= _FOLDED:
         own, which = data.distinct()
         return own, None, which, rng
     places = rows.sample(data.ranks, _LEARN, rng)
@@ -270,7 +272,12 @@ def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Spl
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
     fold = sample.folds(FOLDS) if few else None
     seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
-    most = min(_MOST, max(200, int(_SECONDS / max(seconds, 1e-9))))
+    count = {name: 1 for name in ("numbers", "categories", "table")}
+    for family, own in groups.items():
+        count[family.takes] += sum(map(len, own))
+    held = _DENSITIES // (data.classes * (count["numbers"] * count["categories"] + count["table"]))
+    allowed = min(_SECONDS + _EACH * len(data), _LONGEST) / max(seconds, 1e-9)
+    most = min(_MOST, max(_LEAST, int(min(held, allowed))))
     at = np.arange(len(sample)) if places is None else places
     out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
     held, left = HeldOut.of(data, at[out]), sample.take(out)
