@@ -25,8 +25,8 @@ from bayesgen.estimators.averaged_settings import (
     warn_of_fit,
 )
 from bayesgen.estimators.base import Estimator
-from bayesgen.estimators.progress import stages
-from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_posteriors, members, refuse_far
+from bayesgen.estimators.workers import stages
+from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, refuse_far, summary, to_arviz
 from bayesgen.inspection.explain import explain
 from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
@@ -370,23 +370,6 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             )
         super().save(path)
 
-    def summary(self):
-        """Return a table of the members, the heaviest first.
-
-        Returns
-        -------
-        DataFrame
-            A row for each member, with the columns "kind" (generative, softmax, screened, coded, forest, boosted,
-            base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
-            "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
-            categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
-            "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
-            trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
-            all members of its family, and "log score", the mean over rows left out.
-        """
-        check_is_fitted(self)
-        return members(self)
-
     def _read_for_draws(self, X):
         rows = self._read(X)
         refuse_far(self, rows["numbers"], "draws of class probabilities")
@@ -463,27 +446,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         blocks = columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_)
         return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
 
-    def explain(self, X, row: int | None = None, label=None):
-        """Divide the log probabilities of rows, or the log odds of one row, into terms of the columns.
-
-        The term of a column is the weighted average over members of exponent times the difference of log p(x | k) with
-        and without the column. Redundant columns share their contribution. An average is no sum of logarithms, so the
-        last term, "remainder", completes the log probability. `NaiveBayesClassifier.explain` has the arguments, and the
-        explanation of one row.
-        """
-        return explain(self, X, row, label)
-
-    def to_arviz(self):
-        """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree`.
-
-        A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0"
-        is the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
-        untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent
-        columns, of the probabilities of levels and classes, and of the sites of leaves, such as "visits.rate". A level
-        is named with its column ("soil = clay"). Softmax members are points and have no posterior.
-        """
-        check_is_fitted(self)
-        return member_posteriors(self)
+    explain, summary, to_arviz = explain, summary, to_arviz
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -45,10 +45,7 @@ class _Batches:
             return work(x, y, np.ones(len(x)) if weight is None else weight)
 
         needed = [c for c in (*self.schema.columns, self.target, self.weight) if c is not None] if named else None
-        result = total_of(self.source, worked, add, needed, progress, workers)
-        if result is None:
-            raise ValueError("the source has no rows: at least one is needed")
-        return result
+        return total_of(self.source, worked, "passes over the rows", add, needed, progress, workers)
 
 
 def _batches(source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray, _Batches]:

@@ -118,7 +118,37 @@ def _counted(n, total):
 
 
 def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":
-    """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
+    """Predict each row of the fit from all other rows, exactly; needs ``inference="exact"``.
+
+    The statistics of all other rows are added, by halves of halves, and nothing is subtracted: an outlying row
+    loses no digits. The hyperparameters stay those of the full fit ("weak" ones follow the data), and nothing is
+    sampled. A row of weight w is taken out whole.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        The rows of the fit.
+    groups : array, shape (n,), optional
+        Label of what a row belongs to (a patient, a batch, a day): a row is then predicted from the rows of all
+        other groups.
+
+    Returns
+    -------
+    LeaveOneOut
+        Log densities, probabilities and expected log predictive densities of the rows left out.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not those of the fit, as counts, means and sums of squares by class and column show.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+    >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
+    array([1.  , 0.99, 0.  , 0.01])
+    """
     y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")

@@ -19,8 +19,24 @@ from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 
 
-def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
-    """Return class probabilities under single draws, (size, n, K): the method `predict_proba_draws`."""
+def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
+    """Return class probabilities under single draws of the parameters, the uncertainty of the probability itself.
+
+    Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: its
+    x itself is evidence of θ, and ``predict_proba`` averages by it. In an averaged classifier each draw is a
+    member, by weight, and its parameters; a discriminative member is a point.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    size : int, default 1000
+        Number of draws; all are the same under a point estimate.
+
+    Returns
+    -------
+    array, shape (size, n, K)
+    """
     check_is_fitted(classifier)
     check_count("size", size)
     rows, done = classifier._read_for_draws(X), 0
@@ -37,8 +53,23 @@ def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
     return result
 
 
-def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
-    """Return the central posterior interval of each probability, (n, K, 2): the method `predict_proba_interval`."""
+def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
+    """Return the central posterior interval of p(t = k | x, θ), for every row and class.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    level : float, default 0.9
+        Posterior probability of the interval.
+    size : int, default 1000
+        Number of draws from which the interval is taken.
+
+    Returns
+    -------
+    array, shape (n, K, 2)
+        Lower and upper end.
+    """
     check_level("level", level)
     ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
