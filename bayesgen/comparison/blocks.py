@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesgen.core.errors import listed
 from bayesgen.evaluation.intervals import frequencies
-from bayesgen.inspection.predict_in_order import begins, exact, predict_in_order
+from bayesgen.inspection.leave_one_out import begins, exact, predict_in_order
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.times import times_of

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import listed
 from bayesgen.estimators import batches, consistency
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.generative_settings import (
+from bayesgen.estimators.settings import (
     DOUBTED,
     check_statistics,
     confusion_prior,
@@ -27,8 +27,8 @@ from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
 from bayesgen.inspection.joint_of_model import SingleJoint
 from bayesgen.inspection.labelling import warn_of_harm
-from bayesgen.inspection.leave_one_out import leave_one_out, tempered
-from bayesgen.inspection.probabilities import warn_of_few_draws, warn_of_lost
+from bayesgen.inspection.leave_one_out import leave_one_out
+from bayesgen.inspection.probabilities import tempered, warn_of_few_draws, warn_of_lost
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import ClassConditional, LabelNoise
 from bayesgen.models.class_program import ClassStatistics

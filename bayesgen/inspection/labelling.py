@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging.rows import folds
 from bayesgen.core.errors import warn
-from bayesgen.inspection.leave_one_out import tempered
+from bayesgen.inspection.probabilities import tempered
 from bayesgen.models.leaf import log_or_floor
 from bayesgen.numerics.checks import check_count, check_memory, check_weight
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows

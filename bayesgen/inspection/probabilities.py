@@ -1,6 +1,14 @@
-"""Uncertainty of class probabilities: their spread over the posterior, and their error from a finite number of draws.
+r"""Uncertainty of class probabilities: their spread over the posterior, and their error from a finite number of draws.
 
 p(t = k | x, θ) varies over the posterior of θ; its draws and intervals are methods of every classifier.
+
+Tempered probabilities are in proportion to
+
+.. math:: q(k \mid x) \propto p(t = k \mid \text{data}) \, p(x \mid t = k, \text{data})^{\tau}
+
+The predictive of a wrong model is too sure of itself: naive Bayes counts two columns that say the same twice. τ below 1
+takes that back. The result is a probability of the class and nothing else: it belongs to no posterior, and to no
+density of x.
 
 A generative classifier averages p(x, t = k | θ) over draws of θ. At an outlying row, or in a class of few rows, a
 handful of draws may carry the average; then it is rough, whatever their number. `draw_reliability` finds such rows.
@@ -13,7 +21,6 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputWarning, warn
-from bayesgen.inspection.leave_one_out import tempered
 from bayesgen.numerics.checks import check_count, check_level, check_memory
 from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
@@ -92,6 +99,14 @@ def _by_pieces(classifier, rows, size):
         with np.errstate(under="ignore"):
             probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
         yield probability
+
+
+def tempered(log_joint, log_prior, exponent: float):
+    """Return log π_k p(x | k)^τ from the logs of π_k p(x | k) and of π_k."""
+    if exponent == 1:
+        return log_joint
+    with np.errstate(invalid="ignore"):  # where π_k is 0, so is all
+        return np.where(np.isneginf(log_joint), -np.inf, log_prior + exponent * (log_joint - log_prior))
 
 
 def log_odds(log_probability: np.ndarray) -> np.ndarray:
