@@ -1,10 +1,11 @@
 """The averaged classifier: probabilities from many conjugate models at once, chosen by exact leave-one-out."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -53,6 +54,7 @@ def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
@@ -173,29 +175,16 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     _fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
 
-    def __init__(
-        self,
-        weights="stacking",
-        members="all",
-        bend=True,
-        class_concentration=1.0,
-        priors=None,
-        unseen="missing",
-        features="auto",
-        random_state=0,
-        n_jobs=None,
-        progress=None,
-    ):
-        self.weights = weights
-        self.members = members
-        self.bend = bend
-        self.class_concentration = class_concentration
-        self.priors = priors
-        self.unseen = unseen
-        self.features = features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    weights: str = "stacking"
+    members: str | Sequence[Any] = "all"
+    bend: bool = True
+    class_concentration: ArrayLike = 1.0
+    priors: ArrayLike | None = None
+    unseen: str = "missing"
+    features: str | Mapping[Any, Any] = "auto"
+    random_state: Any = 0
+    n_jobs: int | None = None
+    progress: bool | None = None
 
     if not TYPE_CHECKING:  # type checkers would accept any attribute
 

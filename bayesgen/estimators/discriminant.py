@@ -1,6 +1,6 @@
 """The estimator of Gaussian discriminant analysis: each row is one vector, with a covariance of some structure."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from bayesgen.tables.schema import Block, Schema
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class GaussianDiscriminantClassifier(GenerativeClassifier):
     """Bayesian Gaussian discriminant analysis, with missing entries at prediction.
 
@@ -87,27 +88,15 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
 
     _models = (GaussianDiscriminant,)
 
-    def __init__(
-        self,
-        covariance: str = "full",
-        shared: bool = False,
-        prior: str | Hyperparameters = "weak",
-        class_concentration: ArrayLike = 1.0,
-        priors: ArrayLike | None = None,
-        inference: str | Inference = "exact",
-        unlabelled: Any = "error",
-        label_noise: LabelNoise | None = None,
-        random_state: Any = None,
-    ):
-        self.covariance = covariance
-        self.shared = shared
-        self.prior = prior
-        self.class_concentration = class_concentration
-        self.priors = priors
-        self.inference = inference
-        self.unlabelled = unlabelled
-        self.label_noise = label_noise
-        self.random_state = random_state
+    covariance: str = "full"
+    shared: bool = False
+    prior: str | Hyperparameters = "weak"
+    class_concentration: ArrayLike = 1.0
+    priors: ArrayLike | None = None
+    inference: str | Inference = "exact"
+    unlabelled: Any = "error"
+    label_noise: LabelNoise | None = None
+    random_state: Any = None
 
     @property
     def coef_(self) -> np.ndarray:

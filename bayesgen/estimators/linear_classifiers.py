@@ -1,6 +1,8 @@
 """Logistic, softmax and probit regression as classifiers."""
 
 import abc
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -179,6 +181,7 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class LogisticClassifier(_LinearClassifier):
     """Bayesian logistic regression; softmax regression for more than two classes.
 
@@ -239,25 +242,14 @@ class LogisticClassifier(_LinearClassifier):
     _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (LogisticRegression,)
 
-    def __init__(
-        self,
-        prior_scale=2.5,
-        intercept_scale=2.5,
-        standardize=True,
-        symmetric=True,
-        inference: str | Inference = "nuts",
-        missing="error",
-        unseen="error",
-        random_state=None,
-    ):
-        self.prior_scale = prior_scale
-        self.intercept_scale = intercept_scale
-        self.standardize = standardize
-        self.symmetric = symmetric
-        self.inference = inference
-        self.missing = missing
-        self.unseen = unseen
-        self.random_state = random_state
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    symmetric: bool = True
+    inference: str | Inference = "nuts"
+    missing: str = "error"
+    unseen: str = "error"
+    random_state: Any = None
 
     def _model(self, scales, classes, columns):
         check_flag("symmetric", self.symmetric)
@@ -266,6 +258,7 @@ class LogisticClassifier(_LinearClassifier):
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class ProbitClassifier(_LinearClassifier):
     """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
 
@@ -311,23 +304,13 @@ class ProbitClassifier(_LinearClassifier):
     _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (ProbitRegression,)
 
-    def __init__(
-        self,
-        prior_scale=2.5,
-        intercept_scale=2.5,
-        standardize=True,
-        inference: str | Inference = "nuts",
-        missing="error",
-        unseen="error",
-        random_state=None,
-    ):
-        self.prior_scale = prior_scale
-        self.intercept_scale = intercept_scale
-        self.standardize = standardize
-        self.inference = inference
-        self.missing = missing
-        self.unseen = unseen
-        self.random_state = random_state
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    inference: str | Inference = "nuts"
+    missing: str = "error"
+    unseen: str = "error"
+    random_state: Any = None
 
     def _model(self, scales, classes, columns):
         if len(classes) > 2:

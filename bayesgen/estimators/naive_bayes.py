@@ -1,6 +1,7 @@
 """The estimator of naive Bayes: one leaf for each column, or for each block of columns of one family."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _MOST = 1000  # rows that are left out to choose an exponent
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class NaiveBayesClassifier(GenerativeClassifier):
     """Bayesian naive Bayes over any mixture of features, with missing entries at fit and prediction.
 
@@ -99,29 +101,16 @@ class NaiveBayesClassifier(GenerativeClassifier):
     _fitted_names = (*GenerativeClassifier._fitted_names, "exponent_")
     _models = (NaiveBayes,)
 
-    def __init__(
-        self,
-        features: str | Mapping[Any, Any] = "auto",
-        prior: str = "weak",
-        class_concentration: ArrayLike = 1.0,
-        priors: ArrayLike | None = None,
-        inference: str | Inference = "exact",
-        unseen: str = "missing",
-        exponent: float | str = 1.0,
-        unlabelled: Any = "error",
-        label_noise: LabelNoise | None = None,
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.prior = prior
-        self.class_concentration = class_concentration
-        self.priors = priors
-        self.inference = inference
-        self.unseen = unseen
-        self.exponent = exponent
-        self.unlabelled = unlabelled
-        self.label_noise = label_noise
-        self.random_state = random_state
+    features: str | Mapping[Any, Any] = "auto"
+    prior: str = "weak"
+    class_concentration: ArrayLike = 1.0
+    priors: ArrayLike | None = None
+    inference: str | Inference = "exact"
+    unseen: str = "missing"
+    exponent: float | str = 1.0
+    unlabelled: Any = "error"
+    label_noise: LabelNoise | None = None
+    random_state: Any = None
 
     def _learn_schema(self, table):
         if self.unseen not in ("error", "missing"):

@@ -1,6 +1,6 @@
 """The estimator of linear regression, learned from rows, or from sums of rows in batches."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +36,7 @@ def scale_of_noise(variance, mean, intercept: bool) -> float:
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     """Bayesian linear regression: exact under the normal-inverse-gamma prior, or robust, or a lasso.
 
@@ -96,31 +97,18 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     array([1.25])
     """
 
-    statistics_: Any  # LineStatistics, or Rows under Laplace noise or prior
     _fitted_names = (*LinearEstimator._fitted_names, "variance_")
     _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
 
-    def __init__(
-        self,
-        prior_scale=2.5,
-        intercept_scale=2.5,
-        standardize=True,
-        noise="normal",
-        prior="normal",
-        inference: str | Inference = "exact",
-        intercept: bool = True,
-        scale_with_noise: bool = True,
-        random_state=None,
-    ):
-        self.prior_scale = prior_scale
-        self.intercept_scale = intercept_scale
-        self.standardize = standardize
-        self.intercept = intercept
-        self.scale_with_noise = scale_with_noise
-        self.noise = noise
-        self.prior = prior
-        self.inference = inference
-        self.random_state = random_state
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    noise: str = "normal"
+    prior: str = "normal"
+    inference: str | Inference = "exact"
+    intercept: bool = True
+    scale_with_noise: bool = True
+    random_state: Any = None
 
     def fit(self, X, y, sample_weight=None):
         """Learn from rows and their target.
