@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.core.errors import listed
-from bayesgen.evaluation.intervals import frequencies
+from bayesgen.evaluation.reliability import frequencies
 from bayesgen.inspection.leave_one_out import begins, exact, predict_in_order
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label

@@ -32,17 +32,7 @@ def settings(value: Any) -> dict[str, Any]:
 
 
 def changed(value: Any, changes: Mapping[str, Any], where: str) -> Any:
-    """Return the value with some of its `settings` changed, all at once.
-
-    Parameters
-    ----------
-    value : record or mapping
-        The value, which stays as it is.
-    changes : mapping from path to value
-        The new settings.
-    where : str
-        The name of the value in messages.
-    """
+    """Return a record or mapping with some of its `settings` changed, by path; messages call it ``where``."""
     parts, new, inner = _parts(value), {}, {}
     for path, setting in changes.items():
         name = next((n for n in parts if path == n or path.startswith(f"{n}__")), None)
@@ -72,9 +62,7 @@ _learning: dict[int, int] = {}  # the thread in which an estimator learns, by th
 _lock = threading.Lock()
 
 
-def _has_probabilities(estimator) -> bool:
-    """Return True for a classifier: a regression has no class probabilities."""
-    return hasattr(estimator, "predict_proba")
+_has_probabilities = available_if(lambda estimator: hasattr(estimator, "predict_proba"))  # regressions have none
 
 
 class Estimator(BaseEstimator, abc.ABC):
@@ -230,8 +218,8 @@ class Estimator(BaseEstimator, abc.ABC):
         """Return rows as the posterior's `label_draws` takes them."""
         return cast(Any, self).posterior_.check(cast(Any, self)._read(X))
 
-    predict_proba_draws = available_if(_has_probabilities)(predict_proba_draws)
-    predict_proba_interval = available_if(_has_probabilities)(predict_proba_interval)
+    predict_proba_draws = _has_probabilities(predict_proba_draws)
+    predict_proba_interval = _has_probabilities(predict_proba_interval)
 
     def _like_fit(self, columns):
         """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""

@@ -50,14 +50,9 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
         Method of inference.
     unlabelled : {"error", "missing"} or label, default "error"
-        Mark of rows without a label. By default they are an error; "missing" (NaN, None or NA) or a value such as -1
-        marks rows to learn from by ``inference="map"``, "ml" or "nuts", with the label summed out. ``sample_weight``
-        sets how much they count; without it, a fit by ML or MAP in closed form holds labelled rows out, and warns if
-        unlabelled rows do harm, which takes about as long as five more fits.
+        Mark of rows without a label, from which "map", "ml" and "nuts" can learn; see `NaiveBayesClassifier`.
     label_noise : LabelNoise, optional
-        Model of wrong labels: the prior of a confusion matrix, which is learned as ``classes.confusion`` by
-        ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of the true class. Among modes
-        with classes exchanged, MAP finds the one near the labels, where chains of NUTS begin.
+        Model of wrong labels, for "map", "ml" and "nuts"; see `NaiveBayesClassifier`.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -210,18 +205,8 @@ def best_prior(log_class, x, rows: Grouping, covariance: str, shared: bool, grou
     ----------
     log_class : array, shape (K,)
         Log of the class probabilities.
-    x : array, shape (n, D)
-        Complete rows.
-    rows : Grouping
-        Their classes and weights.
-    covariance, shared
-        As in `GaussianDiscriminantClassifier`.
-    group : int array, shape (n,), optional
-        The group of each row.
-
-    Returns
-    -------
-    NormalInverseWishart or NormalInverseGamma
+    x, rows, group : array (n, D), Grouping, int array (n,) or None
+        Complete rows, their classes and weights, and their groups.
     """
     x, codes = np.asarray(x, float), rows.codes
     if np.isnan(x).any():

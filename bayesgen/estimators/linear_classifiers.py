@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
-from bayesgen.estimators import newton_batches
-from bayesgen.estimators.linear import LinearEstimator
+from bayesgen.core.statistics import Rows
+from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import row_groups
 from bayesgen.models.linear_classifier import LinearClassifier
@@ -94,13 +94,15 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         with self._whole():
             self._check_settings()
             options = sample_weight, schema, classes, missing, progress, workers
-            inference, self.classes_, rows = newton_batches.fit_classes(self, source, target, *options)
+            inference, self.classes_, rows = fit_classes(self, source, target, *options)
             self._check_classes(classes)
             columns = design.names(self.schema_)
             scales = np.full(len(columns), float(self.prior_scale))
             self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
             self.posterior_ = inference(self.model_, rows, seed=self.random_state)
-            self.statistics_ = newton_batches.no_rows(len(columns))
+            self.statistics_ = Rows(
+                {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
+            )
             self._tell(self._undo(self.posterior_.mean()))
         return self
 
@@ -267,31 +269,15 @@ class ProbitClassifier(_LinearClassifier):
     prior_scale, intercept_scale : float, default 2.5
         Prior standard deviations, in units of the latent noise (per standard deviation of a column, per step from 0
         to 1 of a column of these).
-    standardize : bool, default True
-        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
-        always those of the columns as given.
-    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
-        How to learn; see `LogisticClassifier`.
-    missing : {"error", "mean"}, default "error"
-        Treatment of a missing entry; see `LogisticClassifier`.
-    unseen : {"error", "missing"}, default "error"
-        Treatment of a category at prediction that was not there at fit; see `LogisticClassifier`.
-    random_state : int, RandomState or None
-        Source of randomness for NUTS.
+    standardize, inference, missing, unseen, random_state
+        As for `LogisticClassifier`.
 
     Attributes
     ----------
-    classes_ : array
-        The two class labels.
     coef_, intercept_ : array, shape (1, D) and (1,)
         Posterior mean, or point estimate, per unit of the columns as given.
-    schema_ : Schema
-        Types and categories of the table's columns. Each category is one of the D columns of the score, of 0 and 1,
-        with a name such as "island == Dream".
-    model_, statistics_, posterior_
-        The model with its prior, the rows and the posterior, all of the standardised columns.
-    centre_, scale_ : array, shape (D,)
-        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+    classes_, schema_, model_, statistics_, posterior_, centre_, scale_
+        As for `LogisticClassifier`; there are two classes.
 
     Examples
     --------

@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed, warn
-from bayesgen.estimators import newton_batches
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.linear import LinearEstimator
+from bayesgen.estimators.linear import LinearEstimator, sum_line
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
@@ -168,7 +167,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             self._check_settings()
             self._check_sums()
             options = sample_weight, schema, missing, progress, workers
-            schema, line = newton_batches.sum_line(source, target, *options)
+            schema, line = sum_line(source, target, *options)
             self._learn_line(line, schema, target is not None)
         return self
 
@@ -265,7 +264,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         self._expect(schema.columns, named)
         self.schema_, columns = schema, design.names(schema)
         deviation = np.sqrt((given.factor[:, :-1] ** 2).sum(0) / given.n)
-        newton_batches.standardise(self, given.mean[:-1], deviation)
+        self._standardise(given.mean[:-1], deviation)
         centre, scale = np.append(self.centre_, 0.0), np.append(self.scale_, 1.0)
         line = replace(given, mean=(given.mean - centre) / scale, factor=given.factor / scale)
         variance = (line.factor[:, -1] ** 2).sum() / line.n

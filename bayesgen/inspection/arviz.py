@@ -17,7 +17,7 @@ from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import codes_of
 
 _TAKEN = {"t", "y", "obs", "chain", "draw", "sample"}  # names that groups of a tree have already
 
@@ -85,11 +85,8 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
 
 def _plain(labels) -> list:
     values = [v.item() if isinstance(v, np.generic) else v for v in labels]
-    return (
-        values
-        if len({type(v) for v in values} & {int, float, str}) == 1 == len({*map(type, values)})
-        else list(map(str, values))
-    )
+    kinds = {*map(type, values)}
+    return values if len(kinds) == 1 and kinds <= {int, float, str} else list(map(str, values))
 
 
 _CODES = np.int16  # of classes: of 4000 draws and 10,000 rows int64 takes 0.3 GB
@@ -183,14 +180,10 @@ def check_likelihoods(draws: int, rows: int, pair: int = 18) -> None:
 
 def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
     """Return ArviZ's groups of rows and their classes, for any classifier; see `GenerativeClassifier.to_arviz`."""
-    labels = class_labels(y)
-    _, codes = class_codes(labels, classifier.classes_)
     x = draws.model.check(classifier._read(X))
-    n = count_rows(x)
-    if n != len(codes):
-        raise ValueError(f"X has {n} rows and y has {len(codes)}; they must be of one length")
+    codes = codes_of(y, classifier.classes_, count_rows(x))
     flat, lead = draws.flat, next(iter(draws.samples.values())).shape[:2]
-    shape = (math.prod(lead), n)
+    shape = (math.prod(lead), len(codes))
     generative, attrs = isinstance(draws.model, ClassConditional), class_attrs(classifier.classes_)
     given = "conditional_log_likelihood" if generative else "log_likelihood"
     types = {given: float, "posterior_predictive": _CODES} | ({"log_likelihood": float} if generative else {})

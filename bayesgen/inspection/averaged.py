@@ -223,17 +223,7 @@ def summary(classifier):
 
 
 def refuse_far(classifier, x, question: str) -> None:
-    """Raise if a number is so far out that only limits of densities are left, which `question` cannot take.
-
-    Parameters
-    ----------
-    classifier : fitted AveragedClassifier
-        The classifier whose bends measure how far a number is.
-    x : array, shape (n, D)
-        Numbers, NaN where missing.
-    question : str
-        Name of the question, for the message.
-    """
+    """Raise if a number of rows (n, D) is so far out that only limits of densities are left, useless for a question."""
     for view in classifier.average_.taking("numbers")[:1]:
         y = view.view.warp.forward(x)
         for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:

@@ -200,18 +200,14 @@ def along(components, gap, rows, score, students) -> tuple[Any, Any]:
         return _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
     if gap.block not in students:
         students[gap.block] = components.student(gap.block, rows)
-    values = (_at(v, gap, score.shape[-1]) for v in students[gap.block])
+    values = (_at(v, gap) for v in students[gap.block])
     return _along(own, *np.broadcast_arrays(*values))
 
 
-def _at(value, gap, count):
+def _at(value, gap):
     """Return the entries (S, K, rows) of an array (S, K, n or 1, D or 1) at the rows and column of a gap."""
     value = value[..., gap.place if value.shape[-1] > 1 else 0]
-    return (
-        value[..., gap.rows]
-        if value.shape[-1] == count and count > 1
-        else np.broadcast_to(value, (*value.shape[:-1], len(gap.rows)))
-    )
+    return value[..., gap.rows if value.shape[-1] > 1 else np.zeros_like(gap.rows)]
 
 
 def _summed(log_joint):
@@ -220,15 +216,7 @@ def _summed(log_joint):
 
 
 def _along(score, location, spread, dof):
-    """Return log p(x_o, v, k) at nodes v, shape (K, n, Q), and the log width of each node, shape (n, Q).
-
-    Parameters
-    ----------
-    score : array, shape (S, K, n)
-        Log p(x_o, k | θ).
-    location, spread, dof : array, shape (S, K, n)
-        Student-t of the entry given each component.
-    """
+    """Do `along` for an entry that is a Student-t given each component: all arguments have the shape (S, K, n)."""
     kinds, place = np.unique(dof, return_inverse=True)
     some = slice(None, None, max(1, len(score) // 3))  # a few of many draws suffice to cut the line
     quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(dof.shape)[some]]
@@ -310,19 +298,8 @@ def _weight(joint, draws, rows, codes) -> np.ndarray:
 def _gibbs(joint, prior, params: Params, rows, codes, known, rng) -> Iterator[Params]:
     """Alternate rows given parameters and parameters given rows; yield draws that hardly correlate.
 
-    Parameters
-    ----------
-    joint : SingleJoint
-    prior : ClassConditional
-        The model before these rows.
-    params : mapping from site to array (1, ...)
-        Parameters to begin with.
-    rows : mapping from name to array
-    codes : int array, shape (n,), optional
-        Classes of the rows, where they are known.
-    known : array, shape (K,)
-        Number of rows of each class that the prior has learned from.
-    rng : Generator
+    It begins with some parameters, arrays (1, ...); the prior has learned from ``known`` rows of each class, (K,), but
+    from none of these. Rows and codes are as in `shared_parameters`.
     """
     take, flat = joint.classifier._as_model_takes, [v.reshape(len(v), -1) for v in rows.values()]
     nothing = np.zeros(len(flat[0]), np.intp)

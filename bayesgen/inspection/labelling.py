@@ -34,7 +34,7 @@ from bayesgen.models.leaf import log_or_floor
 from bayesgen.numerics.checks import check_count, check_memory, check_weight
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels, some_labels
+from bayesgen.tables.labels import class_codes, codes_of, some_labels
 
 _LABELLINGS = 256
 
@@ -200,10 +200,8 @@ def class_given_label(classifier, X, y) -> np.ndarray:
     model: Any = getattr(classifier, "model_", None)
     if getattr(model, "confusion", None) is None:
         raise ValueError("class_given_label() needs a classifier that was fitted with label_noise=")
-    _, codes = class_codes(class_labels(y), classifier.classes_)
     rows = model.check(classifier._read(X))
-    if count_rows(rows) != len(codes):
-        raise ValueError(f"X has {count_rows(rows)} rows and y has {len(codes)}; they must be of one length")
+    codes = codes_of(y, classifier.classes_, count_rows(rows))
     posterior = classifier.posterior_
     params = posterior.draws(generator(classifier.random_state), (1 if posterior.kind == "point" else _DRAWS,))
     confusion = log_or_floor(params[model.CONFUSION])

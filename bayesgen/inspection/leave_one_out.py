@@ -23,19 +23,16 @@ from bayesgen.models.poisson import Poisson
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.tables.labels import class_codes, class_labels, codes_of, existing
 from bayesgen.tables.times import times_of
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 
 
 def different_rows(one, other) -> str | None:
-    """Describe the first difference of two summaries beyond rounding; return None if they may be of the same rows.
+    """Describe the first difference of two results of `by_column` beyond rounding; None if the rows may be the same.
 
-    Parameters
-    ----------
-    one, other : dict
-        Results of `by_column`. Columns, and kinds of sums, that only one of them has are left out.
+    Columns, and kinds of sums, that only one of them has are left out.
     """
     for column, mine in one.items():
         theirs = other.get(column, {})
@@ -63,13 +60,7 @@ def _rounding(kind, *summaries):
 
 
 def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
-    """Return the summaries of each column that do not depend on its model, by class: arrays (K,), or (K, ...).
-
-    Parameters
-    ----------
-    schema, model, statistics
-        ``schema_``, ``model_`` of a fitted generative classifier, and statistics of rows under them.
-    """
+    """Return the summaries of each column that do not depend on its model, by class: arrays (K,), or (K, ...)."""
     result = {}
     for block in schema.blocks:
         sums = _sums(model.leaves[block.name], statistics.leaves[block.name])
@@ -322,10 +313,7 @@ def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
             "inference='exact' and a label for each row of the fit; compare_models(order=) refits others"
         )
     rows = classifier._read(X)
-    labels = class_labels(y)
-    if len(labels) != count_rows(rows):
-        raise ValueError(f"X has {count_rows(rows)} rows and y has {len(labels)}; they must be of one length")
-    _, codes = class_codes(labels, classifier.classes_)
+    codes = codes_of(y, classifier.classes_, count_rows(rows))
     time, group = times_of(order, len(codes)), group_codes(groups, len(codes))
     model, statistics = classifier.model_, classifier.statistics_
     begin, sequence, learned = begins(time, group), np.argsort(time, kind="stable"), 0

@@ -49,7 +49,7 @@ from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import codes_of
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
 Measured = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
@@ -374,11 +374,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
         raise ValueError("joint=True is about draws: give draws=, the number of tables")
     rows, rng = density.read(X), generator(classifier.random_state)
     count = count_rows(rows)
-    codes = _only_class(classifier, count)
-    if y is not None:
-        codes = class_codes(class_labels(y), classifier.classes_)[1]
-        if len(codes) != count:
-            raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
+    codes = _only_class(classifier, count) if y is None else codes_of(y, classifier.classes_, count)
     refuse_totals(density, "impute()", rows)
     if not draws:
         return _table(classifier, X, density.blocks(density.expected(rows, codes)))
@@ -391,15 +387,9 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
 
 
 def draw_table(classifier, X, fitted=None):
-    """Return rows with missing entries drawn, whose classes are not told.
+    """Return rows with missing entries drawn, their classes unknown.
 
-    Parameters
-    ----------
-    classifier : fitted generative or averaged classifier
-    X : DataFrame or array, shape (n, columns)
-        Rows.
-    fitted : int array, shape (m,), optional
-        Classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
+    ``fitted`` are the classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
     """
     density = joint_of(classifier, "impute()")
     rows, rng = density.read(X), generator(classifier.random_state)
