@@ -12,7 +12,7 @@ from bayesgen.averaging.rows import effective, sample
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.estimators.generative import GenerativeClassifier
-from bayesgen.estimators.settings import PRIORS, class_prior, leaf_of
+from bayesgen.estimators.settings import PRIORS, naive_bayes_of
 from bayesgen.inference import Inference
 from bayesgen.inspection.leave_one_out import rows_of_fit
 from bayesgen.models import LabelNoise, NaiveBayes
@@ -125,9 +125,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     def _weak(self):
         return self.prior == "weak"
 
-    def _template(self, schema):
-        leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
-        return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
+    _template = naive_bayes_of  # pyright: ignore[reportAssignmentType]  # it calls itself not self, but classifier
 
     def _temper(self, *rows):
         if self.exponent != "loo":
