@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,12 +17,11 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
-from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.base import Estimator, sample, score_samples
 from bayesgen.estimators.settings import check_settings, concentration_of, known_priors, learn_leaves, warn_of_fit
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, refuse_far, summary, to_arviz
 from bayesgen.inspection.explain import explain
-from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
@@ -402,33 +400,13 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
         return self._with_density().log_joint(*self._read(X).values())
 
-    @np.errstate(under="ignore")
-    def score_samples(self, X):
-        """Return the log density log p(x) of each row, (n,), summed over classes; see `predict_joint_log_proba`."""
-        return logsumexp(self.predict_joint_log_proba(X), axis=1)
-
-    def sample(self, n_samples: int = 1):
-        """Draw rows with their classes from the untempered members, stacked on log p(x, t) of rows left out.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            Number of rows.
-
-        Returns
-        -------
-        X : DataFrame or array, shape (n_samples, columns)
-            A DataFrame where the fit had column names. Columns that were left out of the fit are missing.
-        y : array, shape (n_samples,)
-            Class labels.
-        """
+    def _draw(self, count, rng):
         average = self._with_density()
-        check_count("n_samples", n_samples)
-        rng, classes = generator(self.random_state), np.exp(average.log_class_prior)
-        codes = rng.choice(len(classes), n_samples, p=classes / classes.sum())
-        blocks = columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_)
-        return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
+        classes = np.exp(average.log_class_prior)
+        codes = rng.choice(len(classes), count, p=classes / classes.sum())
+        return columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_), codes
 
+    sample, score_samples = sample, score_samples
     explain, summary, to_arviz = explain, summary, to_arviz
 
     def __sklearn_tags__(self):

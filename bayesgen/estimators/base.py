@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,6 +19,8 @@ from bayesgen.files import storage
 from bayesgen.files.disk import VERSION
 from bayesgen.inference import named
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
+from bayesgen.numerics.checks import check_count
+from bayesgen.posterior.posterior import generator
 from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
@@ -239,3 +242,36 @@ class Estimator(BaseEstimator, abc.ABC):
 def _parameters(of: type[Estimator]) -> list[str]:
     """Return the names of an estimator's parameters, read from the signature; clones need them often."""
     return of._get_param_names()
+
+
+# Methods of the classifiers that have a density of a row, which write ``predict_joint_log_proba`` and ``_draw``.
+
+
+@np.errstate(under="ignore")
+def score_samples(classifier, X):
+    """Return the log density log p(x) of each row, (n,), summed over classes: low where nothing like it was seen."""
+    return logsumexp(classifier.predict_joint_log_proba(X), axis=1)
+
+
+def sample(classifier, n_samples: int = 1):
+    """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.
+
+    An averaged classifier draws from its untempered members, stacked on log p(x, t) of rows left out.
+
+    Parameters
+    ----------
+    n_samples : int, default 1
+        Number of rows.
+
+    Returns
+    -------
+    X : DataFrame or array, shape (n_samples, columns)
+        A DataFrame where the fit had column names; dates are of the type datetime64, in UTC. Columns that were left out
+        of an averaged fit are missing.
+    y : array, shape (n_samples,)
+        Class labels.
+    """
+    check_is_fitted(classifier)
+    check_count("n_samples", n_samples)
+    blocks, codes = classifier._draw(n_samples, generator(classifier.random_state))
+    return classifier._like_fit(classifier.schema_.write(blocks)), classifier.classes_[codes]

@@ -39,7 +39,7 @@ def fit_batches(
 ) -> Any:
     """Learn from rows that come in batches, however many: from files, a stream, a query, an iterator.
 
-    The answer is that of ``fit`` on all rows at once. Memory holds a few batches. The rows are read once where
+    The answer is the same as by ``fit`` on all rows at once. Memory holds a few batches. The rows are read once where
     schema and classes are declared or the types of the columns tell all; else a pass before it reads the columns
     of categories and classes. Where something goes wrong the estimator stays as it was.
 

@@ -148,7 +148,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
 
     @property
     def _by_rows(self):
-        """True if leave-one-out chooses the strength of the prior."""
+        """Return True if leave-one-out chooses the strength of the prior."""
         return isinstance(self.prior, str) and self.prior == "loo"
 
     def _template(self, schema):

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import listed
 from bayesgen.estimators import batches, consistency
 from bayesgen.estimators.additive import Additive
+from bayesgen.estimators.base import sample, score_samples
 from bayesgen.estimators.settings import (
     DOUBTED,
     check_statistics,
@@ -33,10 +33,9 @@ from bayesgen.inspection.summary import Summary
 from bayesgen.models import ClassConditional, LabelNoise
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.unknown_labels import PartlyLabelled
-from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import Grouping
-from bayesgen.posterior.posterior import Posterior, generator
+from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels, warn_of_labels
 from bayesgen.tables.rows import fingerprint
@@ -47,7 +46,7 @@ _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
 
 def _largest(values):
-    """Column of the largest entry of each row, of equal ones the first; of many rows 15 times as fast as argmax."""
+    """Return the column of the largest entry of each row, the first of equal ones; 15 times as fast as argmax."""
     if len(values) < 256 * values.shape[1]:
         return values.argmax(1)
     kind = np.min_scalar_type(values.shape[1])
@@ -118,10 +117,10 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             template = self._choose_prior(template, statistics, labelled, codes, weights, group)
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
-                told = np.full(len(known), -1)
-                told[known] = codes
+                given = np.full(len(known), -1)
+                given[known] = codes
                 rows = self._as_model_takes(schema.read(table))
-                statistics = PartlyLabelled.of(template, statistics, rows, weight, told)
+                statistics = PartlyLabelled.of(template, statistics, rows, weight, given)
             elif partly:
                 rows = self._as_model_takes(schema.read(table.rows(~known)))
                 statistics = PartlyLabelled.of(template, statistics, rows, taken(weight, ~known))
@@ -144,7 +143,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
-            NaN, None or NA where missing. Categories are those of the first call, with the unused ones of a pandas
+            NaN, None or NA where missing. The first call sets the categories, with the unused ones of a pandas
             category; or declare them by a leaf.
         y : array, shape (n,)
             Class labels.
@@ -321,13 +320,13 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return self._as_model_takes(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Log probability of each class, (n, K); see `predict_proba`."""
+        """Return the log probability of each class, (n, K); see `predict_proba`."""
         joint = self._joint(X, priors)
         with np.errstate(under="ignore"):
             return joint - np.log(np.exp(joint).sum(1))[:, None]
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
-        """Probability of each class, (n, K), columns in the order of ``classes_``.
+        """Return the probability of each class, (n, K), columns in the order of ``classes_``.
 
         The joint p(x, t = k | data) is averaged over the posterior first and normalised over k after. A row that every
         class gives probability 0 (a plug-in estimate can) gets the class prior, with a warning.
@@ -337,8 +336,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         X : DataFrame or array, shape (n, columns)
             Rows; a missing entry is integrated out.
         priors : array, shape (K,), optional
-            Class probabilities of the population to decide for, where they are not those of the data; the fit stays as
-            it is.
+            Class probabilities of the population to decide for, where it is another than the data come from; the fit
+            stays as it is.
         """
         joint = self._joint(X, priors)
         with np.errstate(under="ignore"):
@@ -349,7 +348,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return joint
 
     def _joint(self, X, priors) -> np.ndarray:
-        """Log p(x, t = k | data), (n, K), less that of the most probable class."""
+        """Return log p(x, t = k | data), (n, K), less the largest of each row."""
         rows, posterior = self._read(X), self.posterior_
         if priors is not None:
             posterior = posterior.with_class_prior(self._known(priors))
@@ -375,45 +374,24 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return joint
 
     def predict(self, X) -> np.ndarray:
-        """Most probable class of each row; ties go to the first."""
+        """Return the most probable class of each row; ties go to the first."""
         best = _largest(self._joint(X, None))
         return self.classes_[best]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
-        """Log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
+        """Return log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
         rows = self._read(X)
         return self.posterior_.log_predictive(rows)
 
-    @np.errstate(under="ignore")
-    def score_samples(self, X):
-        """Log density log p(x) of each row, (n,): low where nothing like it was seen."""
-        return logsumexp(self.predict_joint_log_proba(X), axis=1)
-
-    def sample(self, n_samples: int = 1):
-        """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            How many rows.
-
-        Returns
-        -------
-        X : DataFrame or array, shape (n_samples, columns)
-            A DataFrame where the fit had column names; dates are of the type datetime64, in UTC.
-        y : array, shape (n_samples,)
-            Class labels.
-        """
-        check_is_fitted(self)
-        check_count("n_samples", n_samples)
-        rng = generator(self.random_state)
+    def _draw(self, count, rng):
         width, parts = sum(v.size for v in self.posterior_.draws(0, (1,)).values()), []
-        for piece in pieces(n_samples, width, _SAMPLED, n_samples):
+        for piece in pieces(count, width, _SAMPLED, count):
             params = self.posterior_.draws(rng, (piece.stop - piece.start,))
             parts.append(self.model_.sample_rows(params, int(rng.integers(2**31))))
-        codes = np.concatenate([t for t, _ in parts])
         rows = {name: np.concatenate([x[name] for _, x in parts]) for name in parts[0][1]}
-        return self._like_fit(self.schema_.write(rows)), self.classes_[codes]
+        return rows, np.concatenate([t for t, _ in parts])
+
+    sample, score_samples = sample, score_samples
 
     def summary(self) -> Summary:
         """Return what was learned, by column and class, as a table for the screen, a frame or a paper.

@@ -87,7 +87,7 @@ class LinearEstimator(Estimator):
         consistency.check_regression(self, self._models)
 
     def _rows(self, X, y, sample_weight):
-        """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
+        """Return names of the columns, and rows of weight > 0, standardised, with target and weights (None: all 1)."""
         self._check_settings()
         table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
         self.schema_ = design.learn(table)
@@ -143,7 +143,7 @@ class LinearEstimator(Estimator):
 
     @np.errstate(under="ignore")
     def _undo(self, sites):
-        """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
+        """Return intercept and coefficients (..., D) of the columns as given, from those for the standardised ones."""
         coefficients = sites["coefficients"] / self.scale_
         intercept = sites["intercept"] - coefficients @ self.centre_
         rest = {"variance": sites["variance"]} if "variance" in sites else {}
@@ -191,7 +191,7 @@ class LinearEstimator(Estimator):
 
     @abc.abstractmethod
     def _groups(self, draws, X, y, rng, wanted) -> dict[str, dict[str, np.ndarray]]:
-        """ArviZ's groups that speak of rows and their targets, the large ones where they are ``wanted``."""
+        """Return ArviZ's groups of rows and their targets, the large ones where they are ``wanted``."""
 
 
 # -- rows in batches: a triangular factor, or Newton steps whose sums add ----------------------------------------------

@@ -79,8 +79,8 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
         A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
         and partitions: a pass over the rows for their means and spreads, and one for each of some ten steps, after
-        the passes that find what is not declared. The answer is that of ``fit`` on all rows; ``statistics_`` holds none
-        of them.
+        the passes that find what is not declared. The answer is the same as by ``fit`` on all rows; ``statistics_``
+        holds none of them.
 
         Parameters
         ----------
@@ -148,13 +148,13 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         return row_groups(self, draws, X, y, rng, wanted)
 
     def predict_log_proba(self, X) -> np.ndarray:
-        """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
+        """Return the log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
         z = self._read(X)
         with np.errstate(under="ignore"):
             return self.posterior_.log_predictive(z)
 
     def predict_proba(self, X) -> np.ndarray:
-        """Probability of each class, (n, K), columns in the order of ``classes_``."""
+        """Return the probability of each class, (n, K), columns in the order of ``classes_``."""
         log_p = self.predict_log_proba(X)
         with np.errstate(under="ignore"):
             return np.exp(log_p)
@@ -197,8 +197,8 @@ class LogisticClassifier(_LinearClassifier):
         Prior standard deviations, in log odds (per standard deviation of a column, per step from 0
         to 1 of a column of these).
     standardize : bool, default True
-        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
-        always those of the columns as given.
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
+        always belong to the columns as given.
     symmetric : bool, default True
         With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
         two priors with two posteriors; see `bayesgen.models.LogisticRegression`.

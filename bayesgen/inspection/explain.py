@@ -91,7 +91,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
 
 def terms_of_model(classifier, X):
-    """Names of the columns, and terms (n, K) of the class probability and of each, of one model."""
+    """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
     rows = classifier._read(X)
     return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
 

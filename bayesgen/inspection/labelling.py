@@ -131,7 +131,7 @@ def _greedy(joint, n, rng) -> NextLabels:
     size, count, classes = joint.shape
     weight, known = np.ones(size), np.zeros(size)
     labelling, share = np.ones((size, 1)), np.ones(1)  # p(labels of the chosen rows, x | θ_s); what each stands for
-    chosen, told, effective = [], [], []
+    chosen, values, effective = [], [], []
     for _ in range(n):
         information, draws = np.full(count, -np.inf), np.empty(count)
         for part in pieces(count, labelling.shape[1] * classes + size):
@@ -147,7 +147,7 @@ def _greedy(joint, n, rng) -> NextLabels:
         information[chosen] = -np.inf
         best = int(np.nan_to_num(information, nan=-np.inf).argmax())
         chosen.append(best)
-        told.append(max(0.0, information[best]))
+        values.append(max(0.0, information[best]))
         effective.append(draws[best])
         weight, known = weight * density[:, best], known + doubt[:, best]
         top = weight.max()
@@ -159,7 +159,7 @@ def _greedy(joint, n, rng) -> NextLabels:
             places = (np.arange(_LABELLINGS) + rng.random()) / _LABELLINGS  # systematic: less noise than one by one
             picked = np.searchsorted(upto / upto[-1], places)
             labelling, share = labelling[:, picked], 1 / (p[picked] * _LABELLINGS)
-    return NextLabels(np.array(chosen), np.array(told), np.array(effective))
+    return NextLabels(np.array(chosen), np.array(values), np.array(effective))
 
 
 _DRAWS = 500

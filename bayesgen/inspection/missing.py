@@ -4,9 +4,7 @@ Joint density: `Joint` is the contract. A classifier of one model has its poster
 (`bayesgen.inspection.joint_of_model`). The tempered members of an averaged classifier have no density of x; its
 untempered members do, under weights that are stacked on log p(x, t) of rows left out (`bayesgen.inspection.averaged`).
 
-Components: the joint density of a single classifier is a mixture. Its components are the classes of an exact posterior
-or of a point; otherwise each class under each of some draws of the parameters. Given a component, a missing entry is a
-Student-t or takes values one can list.
+The joint density is a mixture. Given a component, a missing entry is a Student-t or takes values one can list.
 
 Imputation: the missing entries x_m of a row are replaced by means, modes or draws given its observed entries x_o,
 
