@@ -407,7 +407,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_), codes
 
     sample, score_samples = sample, score_samples
-    explain, summary, to_arviz = explain, summary, to_arviz
+    explain, summary, to_arviz = explain, summary, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -212,7 +212,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             self._learn_statistics(schema, statistics, classes)
         return self
 
-    fit_batches, row_schema = available_if(sums_suffice)(batches.fit_batches), batches.row_schema
+    fit_batches, row_schema = available_if(sums_suffice)(batches.fit_batches), batches.row_schema  # documented there
 
     @property
     def total_weight_(self) -> float:
@@ -413,7 +413,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             shown["text/html"] += self.summary()._repr_html_()
         return shown
 
-    explain, leave_one_out, to_arviz = explain, leave_one_out, to_arviz
+    explain, leave_one_out, to_arviz = explain, leave_one_out, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
