@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import bayesgen as bg
 from bayesgen import AveragedClassifier, inspection
 from bayesgen.averaging import learning, softmax
-from bayesgen.estimators import averaged, progress
+from bayesgen.estimators import averaged, workers
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["a", "b", "c"])[Y]
@@ -135,7 +135,7 @@ def test_folds_of_the_users_members_are_fitted_side_by_side():
 
 @pytest.mark.parametrize(("shown", "seen"), [(True, True), (False, False), (None, False)])
 def test_a_bar_names_the_stages_of_a_fit_that_takes_its_time(shown, seen, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(workers, "_PATIENCE", 0.0)
     AveragedClassifier(members=["gaussian", "softmax"], progress=shown).fit(X[FIT], NAMES[FIT])
     out, err = capsys.readouterr()
     assert ("averaging" in err) == bool(err) == seen and not out

@@ -10,7 +10,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import bayesgen as bg
 from bayesgen.averaging import temper
 from bayesgen.averaging.reference import Reference
-from bayesgen.inspection import leave_one_out, prior_by_loo
+from bayesgen.estimators import naive_bayes
+from bayesgen.estimators.discriminant import candidates, mean_strength
 from bayesgen.models import DirichletCategorical
 from bayesgen.models.moments import moments
 
@@ -89,7 +90,7 @@ def test_many_rows_are_sampled(monkeypatch):
     y = (rng.random(1500) < 0.2).astype(int)
     x = np.tile(rng.normal(size=(1500, 1)) + y[:, None], (1, 3))
     part = NB(exponent="loo").fit(x, y).exponent_
-    monkeypatch.setattr(leave_one_out, "_MOST", 10**6)
+    monkeypatch.setattr(naive_bayes, "_MOST", 10**6)
     assert part == pytest.approx(NB(exponent="loo").fit(x, y).exponent_, rel=0.1)
 
 
@@ -144,7 +145,7 @@ def prior_of(member, statistics):
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_the_strength_is_that_of_refits_without_each_row(covariance, shared):
     x, y = IRIS[::6, :2] + 50.0, SPECIES[::6]
-    members = prior_by_loo.candidates(covariance, shared)
+    members = candidates(covariance, shared)
     log_class = np.log((np.bincount(y) + 1) / (len(y) + 3))
     score = np.zeros(len(members))
     for i in range(len(x)):
@@ -154,7 +155,7 @@ def test_the_strength_is_that_of_refits_without_each_row(covariance, shared):
             refit = GD(covariance, shared, prior=prior_of(member, moved)).fit(rest, own).posterior_.model
             density = refit.leaves["gaussian"].log_predictive(x[i : i + 1])
             score[m] += log_softmax(np.ravel(density) + log_class)[y[i]]
-    best = prior_of(prior_by_loo.mean_strength(members, score), moments(x, y, 3, vector=True))
+    best = prior_of(mean_strength(members, score), moments(x, y, 3, vector=True))
     found = GD(covariance, shared, prior="loo").fit(x, y)
     for name, value in vars(best).items():
         if isinstance(value, np.ndarray):

@@ -34,7 +34,7 @@ def predict(
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     from bayesgen.core.errors import counted, named
-    from bayesgen.estimators.predictions import predictions
+    from bayesgen.estimators.batches import predictions
 
     csv, piped, names = reading.Csv(sep, decimal, thousands, limits), str(output) == "-", reading.split(id)
     out, err = report.consoles()

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.core.errors import listed
-from bayesgen.evaluation.intervals import frequencies
-from bayesgen.inspection.predict_in_order import begins, exact, predict_in_order
+from bayesgen.evaluation.reliability import frequencies
+from bayesgen.inspection.leave_one_out import begins, exact, predict_in_order
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.times import times_of

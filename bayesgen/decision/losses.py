@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesgen.decision.outcomes import (
-    ASK,
     CODE_NAMES,
     NONE_OF_THESE,
     REJECT,
@@ -42,20 +41,6 @@ from bayesgen.numerics.checks import check_level
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "ASK",
-    "NONE_OF_THESE",
-    "REJECT",
-    "act",
-    "cross_entropy",
-    "decide",
-    "expected_loss",
-    "risk",
-    "squared_loss",
-    "threshold",
-    "zero_one",
-]
 
 
 def zero_one(n_classes: int) -> Floats:

@@ -27,17 +27,7 @@ CODE_NAMES = ["none of these", ASK]
 
 
 def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
-    """Return class codes (n,) and probabilities (n, K) of rows, from labels and also from one column of two classes.
-
-    Parameters
-    ----------
-    y_true : array_like, shape (n,)
-        True classes; see `class_codes`.
-    y_proba : array_like, shape (n, K), or (n,) for two classes
-        Probabilities of all classes, or of the second class.
-    labels : sequence, shape (K,), optional
-        The classes in the order of the columns.
-    """
+    """Return class codes (n,), see `class_codes`, and probabilities (n, K); of two classes one column will do."""
     p = numbers("y_proba", y_proba)
     if p.ndim == 1:
         p = np.column_stack([1 - p, p])

@@ -1,11 +1,11 @@
 """The averaged classifier: probabilities from many conjugate models at once, chosen by exact leave-one-out."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logsumexp
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,18 +17,11 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
-from bayesgen.estimators.averaged_settings import (
-    check_settings,
-    concentration_of,
-    known_priors,
-    learn_leaves,
-    warn_of_fit,
-)
-from bayesgen.estimators.base import Estimator
-from bayesgen.estimators.progress import stages
-from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, member_posteriors, members, refuse_far
+from bayesgen.estimators.base import Estimator, sample, score_samples
+from bayesgen.estimators.settings import check_settings, concentration_of, known_priors, learn_leaves, warn_of_fit
+from bayesgen.estimators.workers import stages
+from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, refuse_far, summary, to_arviz
 from bayesgen.inspection.explain import explain
-from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
@@ -59,6 +52,7 @@ def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
@@ -179,29 +173,16 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     _fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
 
-    def __init__(
-        self,
-        weights="stacking",
-        members="all",
-        bend=True,
-        class_concentration=1.0,
-        priors=None,
-        unseen="missing",
-        features="auto",
-        random_state=0,
-        n_jobs=None,
-        progress=None,
-    ):
-        self.weights = weights
-        self.members = members
-        self.bend = bend
-        self.class_concentration = class_concentration
-        self.priors = priors
-        self.unseen = unseen
-        self.features = features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    weights: str = "stacking"
+    members: str | Sequence[Any] = "all"
+    bend: bool = True
+    class_concentration: ArrayLike = 1.0
+    priors: ArrayLike | None = None
+    unseen: str = "missing"
+    features: str | Mapping[Any, Any] = "auto"
+    random_state: Any = 0
+    n_jobs: int | None = None
+    progress: bool | None = None
 
     if not TYPE_CHECKING:  # type checkers would accept any attribute
 
@@ -370,23 +351,6 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             )
         super().save(path)
 
-    def summary(self):
-        """Return a table of the members, the heaviest first.
-
-        Returns
-        -------
-        DataFrame
-            A row for each member, with the columns "kind" (generative, softmax, screened, coded, forest, boosted,
-            base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
-            "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
-            categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
-            "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
-            trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
-            all members of its family, and "log score", the mean over rows left out.
-        """
-        check_is_fitted(self)
-        return members(self)
-
     def _read_for_draws(self, X):
         rows = self._read(X)
         refuse_far(self, rows["numbers"], "draws of class probabilities")
@@ -436,54 +400,14 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
         return self._with_density().log_joint(*self._read(X).values())
 
-    @np.errstate(under="ignore")
-    def score_samples(self, X):
-        """Return the log density log p(x) of each row, (n,), summed over classes; see `predict_joint_log_proba`."""
-        return logsumexp(self.predict_joint_log_proba(X), axis=1)
-
-    def sample(self, n_samples: int = 1):
-        """Draw rows with their classes from the untempered members, stacked on log p(x, t) of rows left out.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            Number of rows.
-
-        Returns
-        -------
-        X : DataFrame or array, shape (n_samples, columns)
-            A DataFrame where the fit had column names. Columns that were left out of the fit are missing.
-        y : array, shape (n_samples,)
-            Class labels.
-        """
+    def _draw(self, count, rng):
         average = self._with_density()
-        check_count("n_samples", n_samples)
-        rng, classes = generator(self.random_state), np.exp(average.log_class_prior)
-        codes = rng.choice(len(classes), n_samples, p=classes / classes.sum())
-        blocks = columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_)
-        return self._like_fit(self.schema_.write(blocks)), self.classes_[codes]
+        classes = np.exp(average.log_class_prior)
+        codes = rng.choice(len(classes), count, p=classes / classes.sum())
+        return columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_), codes
 
-    def explain(self, X, row: int | None = None, label=None):
-        """Divide the log probabilities of rows, or the log odds of one row, into terms of the columns.
-
-        The term of a column is the weighted average over members of exponent times the difference of log p(x | k) with
-        and without the column. Redundant columns share their contribution. An average is no sum of logarithms, so the
-        last term, "remainder", completes the log probability. `NaiveBayesClassifier.explain` has the arguments, and the
-        explanation of one row.
-        """
-        return explain(self, X, row, label)
-
-    def to_arviz(self):
-        """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree`.
-
-        A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0"
-        is the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
-        untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent
-        columns, of the probabilities of levels and classes, and of the sites of leaves, such as "visits.rate". A level
-        is named with its column ("soil = clay"). Softmax members are points and have no posterior.
-        """
-        check_is_fitted(self)
-        return member_posteriors(self)
+    sample, score_samples = sample, score_samples
+    explain, summary, to_arviz = explain, summary, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

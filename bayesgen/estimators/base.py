@@ -9,15 +9,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesgen.estimators import predictions
+from bayesgen.estimators import batches
 from bayesgen.files import storage
 from bayesgen.files.disk import VERSION
 from bayesgen.inference import named
-from bayesgen.inspection.probabilities import probability_draws, probability_interval
+from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
+from bayesgen.numerics.checks import check_count
+from bayesgen.posterior.posterior import generator
 from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
@@ -32,17 +35,7 @@ def settings(value: Any) -> dict[str, Any]:
 
 
 def changed(value: Any, changes: Mapping[str, Any], where: str) -> Any:
-    """Return the value with some of its `settings` changed, all at once.
-
-    Parameters
-    ----------
-    value : record or mapping
-        The value, which stays as it is.
-    changes : mapping from path to value
-        The new settings.
-    where : str
-        The name of the value in messages.
-    """
+    """Return a record or mapping with some of its `settings` changed, by path; messages call it ``where``."""
     parts, new, inner = _parts(value), {}, {}
     for path, setting in changes.items():
         name = next((n for n in parts if path == n or path.startswith(f"{n}__")), None)
@@ -72,9 +65,7 @@ _learning: dict[int, int] = {}  # the thread in which an estimator learns, by th
 _lock = threading.Lock()
 
 
-def _has_probabilities(estimator) -> bool:
-    """Return True for a classifier: a regression has no class probabilities."""
-    return hasattr(estimator, "predict_proba")
+_has_probabilities = available_if(lambda estimator: hasattr(estimator, "predict_proba"))  # regressions have none
 
 
 class Estimator(BaseEstimator, abc.ABC):
@@ -134,44 +125,7 @@ class Estimator(BaseEstimator, abc.ABC):
             setattr(self, name, changed(named(getattr(self, name)), changes, name))
         return self
 
-    def predict_batches(
-        self, source, output=None, *, missing=(), progress: bool | None = None, workers: int | None = None
-    ):
-        """Predict rows that come in batches, however many, in memory that does not grow with them.
-
-        Parameters
-        ----------
-        source : path, Arrow stream, LazyFrame, iterable or Dask DataFrame
-            As for ``fit_batches``; columns that the fit did not know are not read.
-        output : path, optional
-            A Parquet or CSV file to write, by its suffix; it is there at once and as a whole when all is written, as by
-            ``save``. A file of that name is replaced, if it is not one of those that are read.
-        missing : sequence of str
-            Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
-        progress : bool, optional
-            True shows a bar with rows a second; by default where the standard error is a terminal.
-        workers : int, optional
-            Threads; default: all cores.
-
-        Returns
-        -------
-        iterator of DataFrame, or int
-            In the order of the rows: "row", "class" and "p_" with each class, or "prediction" and "sd" of a regression;
-            with ``output`` how many rows were written. Of a Dask DataFrame without ``output`` a Dask DataFrame of the
-            same index.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from bayesgen import NaiveBayesClassifier
-        >>> X = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9]})
-        >>> classifier = NaiveBayesClassifier().fit(X, ["a", "a", "b", "b"])
-        >>> for batch in classifier.predict_batches([X[:2], X[2:]]):
-        ...     print(batch["class"].tolist())
-        ['a', 'a']
-        ['b', 'b']
-        """
-        return predictions.predict_batches(self, source, output, missing, progress, workers)
+    predict_batches = batches.predict_batches
 
     def __getstate__(self):
         return vars(self) | {_FORMAT: VERSION}
@@ -267,46 +221,8 @@ class Estimator(BaseEstimator, abc.ABC):
         """Return rows as the posterior's `label_draws` takes them."""
         return cast(Any, self).posterior_.check(cast(Any, self)._read(X))
 
-    @available_if(_has_probabilities)
-    def predict_proba_draws(self, X, size: int = 1000) -> np.ndarray:
-        """Return class probabilities under single draws of the parameters, the uncertainty of the probability itself.
-
-        Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: its
-        x itself is evidence of θ, and ``predict_proba`` averages by it. In an averaged classifier each draw is a
-        member, by weight, and its parameters; a discriminative member is a point.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows.
-        size : int, default 1000
-            Number of draws; all are the same under a point estimate.
-
-        Returns
-        -------
-        array, shape (size, n, K)
-        """
-        return probability_draws(self, X, size)
-
-    @available_if(_has_probabilities)
-    def predict_proba_interval(self, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
-        """Return the central posterior interval of p(t = k | x, θ), for every row and class.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows.
-        level : float, default 0.9
-            Posterior probability of the interval.
-        size : int, default 1000
-            Number of draws from which the interval is taken.
-
-        Returns
-        -------
-        array, shape (n, K, 2)
-            Lower and upper end.
-        """
-        return probability_interval(self, X, level, size)
+    predict_proba_draws = _has_probabilities(predict_proba_draws)
+    predict_proba_interval = _has_probabilities(predict_proba_interval)
 
     def _like_fit(self, columns):
         """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""
@@ -326,3 +242,36 @@ class Estimator(BaseEstimator, abc.ABC):
 def _parameters(of: type[Estimator]) -> list[str]:
     """Return the names of an estimator's parameters, read from the signature; clones need them often."""
     return of._get_param_names()
+
+
+# Methods of the classifiers that have a density of a row, which write ``predict_joint_log_proba`` and ``_draw``.
+
+
+@np.errstate(under="ignore")
+def score_samples(classifier, X):
+    """Return the log density log p(x) of each row, (n,), summed over classes: low where nothing like it was seen."""
+    return logsumexp(classifier.predict_joint_log_proba(X), axis=1)
+
+
+def sample(classifier, n_samples: int = 1):
+    """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.
+
+    An averaged classifier draws from its untempered members, stacked on log p(x, t) of rows left out.
+
+    Parameters
+    ----------
+    n_samples : int, default 1
+        Number of rows.
+
+    Returns
+    -------
+    X : DataFrame or array, shape (n_samples, columns)
+        A DataFrame where the fit had column names; dates are of the type datetime64, in UTC. Columns that were left out
+        of an averaged fit are missing.
+    y : array, shape (n_samples,)
+        Class labels.
+    """
+    check_is_fitted(classifier)
+    check_count("n_samples", n_samples)
+    blocks, codes = classifier._draw(n_samples, generator(classifier.random_state))
+    return classifier._like_fit(classifier.schema_.write(blocks)), classifier.classes_[codes]

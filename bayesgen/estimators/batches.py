@@ -1,117 +1,101 @@
-"""Fits to data larger than memory: a survey of the rows, where schema or classes are not declared, then statistics."""
+"""Data larger than memory, in batches: fits by statistics, after a survey of what is not declared, and predictions.
 
+`fit_batches`, `row_schema` and `predict_batches` are methods of the estimators.
+"""
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.progress import bar
 from bayesgen.estimators.resuming import Checkpoint
-from bayesgen.estimators.workers import added, in_order
+from bayesgen.estimators.workers import added, bar, in_order, total_of
+from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source, located
+from bayesgen.tables.files import PARQUET
 from bayesgen.tables.labels import declared_classes
-from bayesgen.tables.rows import RowSchema
+from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import kinds_of
+from bayesgen.tables.sources import kinds_of, source_of
 from bayesgen.tables.survey import Survey
 
 
-def row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
-    """Return the row schema by which workers sum rows; the source is read if schema or classes are not declared."""
-    labels = None if classes is None else declared_classes(classes)
-    schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
-    own: Any = clone(estimator)
-    own.classes_ = labels
-    return RowSchema(schema, labels, own._template(schema), target, weight)
+def fit_batches(
+    estimator,
+    source,
+    target: str | None = None,
+    *,
+    sample_weight: str | None = None,
+    schema: Schema | None = None,
+    classes=None,
+    missing: Sequence[str] = (),
+    checkpoint=None,
+    progress: bool | None = None,
+    workers: int | None = None,
+) -> Any:
+    """Learn from rows that come in batches, however many: from files, a stream, a query, an iterator.
 
-
-def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
-    """Return schema and classes, by passes over the columns from which they are learned where they are not declared.
+    The answer is the same as by ``fit`` on all rows at once. Memory holds a few batches. The rows are read once where
+    schema and classes are declared or the types of the columns tell all; else a pass before it reads the columns
+    of categories and classes. Where something goes wrong the estimator stays as it was.
 
     Parameters
     ----------
-    learn : callable (Columns) -> Schema
-        Divides the columns.
-    schema : Schema or None
-        The declared schema.
-    labels : array or None
-        The declared classes; none at all where the target is a number.
+    source : path, Arrow stream, LazyFrame, iterable, or Dask collection
+        The path of a Parquet or CSV file, a folder, a glob, or a list of paths; anything with
+        ``__arrow_c_stream__``, such as tables of pyarrow, pandas and polars, and relations of DuckDB; a polars
+        LazyFrame; an iterable of tables, or of tuples (X, y) or (X, y, weight). An iterator is read once, so it
+        takes declared classes, and a schema where columns are categories. Of Dask a DataFrame, or a list of
+        delayed tables: then the workers of the cluster sum their partitions.
+    target : str
+        Column of the classes; None where the source gives tuples.
+    sample_weight : str, optional
+        Column of row weights >= 0.
+    schema : Schema, optional
+        Of columns and categories, such as ``schema_`` of an earlier fit; columns it does not name are not read.
+    classes : array, shape (K,), optional
+        Every class label there will be.
+    missing : sequence of str
+        What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
+    checkpoint : path, optional
+        File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
+        same source and arguments goes on from there. Where anything is not the same that changes a sum (a setting,
+        an argument, the list of files, a file's size, time, footer or ends, a batch of a source without files) the
+        checkpoint is refused. It is removed at the end.
+    progress : bool, optional
+        Whether to show a bar with rows a second; by default where the standard error is a terminal.
+    workers : int, optional
+        Threads that sum; default: all cores.
+
+    Returns
+    -------
+    self
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming file and row group (or rows) and column, where one cannot be read, is not of the schema, or holds a
+        class or category that was not declared.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> table = pa.table({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+    >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
+    array(['b'], dtype='<U1')
     """
-    if schema is not None:
-        source.declare(kinds_of(schema))
-    if labels is not None and target is not None:
-        source.declare({target: "O" if any(isinstance(label, str) for label in labels) else "f"})
-    if schema is not None and labels is not None:
-        return schema, labels
-    types, wanted = source.types(target, weight), []
-    if schema is None and types is not None:
-        schema, wanted = _learned(learn, types)
-        if labels is not None and not wanted:
-            return schema, labels
-    if not source.again:
-        what = [*(["the classes"] if labels is None else []), *(f"the categories of {c!r}" for c in wanted)]
-        raise ValueError(
-            f"this source is read once, and {' and '.join(what) or 'its columns'} are not known before: declare them "
-            "by classes= and schema=, or give what can be read twice, such as files or a list"
-        )
-    if schema is None:  # the type of a column of objects shows only in its values
-        types = _pass(source, None, target, weight, (), labels is None, progress)
-        schema, wanted = _learned(learn, types)
-    if wanted or (labels is None and (types is None or not types.labels)):
-        needed = None if target is None else [c for c in (*wanted, target, weight) if c is not None]
-        found = _pass(source, needed, target, weight, wanted, labels is None, progress)
-        types = Survey(found.kinds if types is None else types.kinds, found.levels, found.labels)
-    if wanted:
-        schema = learn(types)
-    assert schema is not None
-    if labels is None:
-        assert types is not None
-        labels = types.classes
-    return schema, labels
+    rows = source_of(source, missing)
+    with estimator._whole():
+        return _fit(estimator, rows, target, sample_weight, schema, classes, missing, checkpoint, progress, workers)
 
 
-def _learned(learn, types: Survey) -> tuple[Schema, list[str]]:
-    """Return the schema of columns, and the columns whose categories are still to be looked up."""
-    schema = learn(types)
-    unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
-    return schema, [column for block in unknown for column in block.columns]
-
-
-def _pass(source, needed, target, weight, wanted, classes: bool, progress) -> Survey:
-    """Merge the types, levels and, if wanted, classes of all batches."""
-
-    def survey(job: Job):
-        found = None
-        with located(job.place):
-            for batch in job.read():
-                found = added(found, Survey.of(batch, target, weight, wanted, classes))
-        return job.place, found
-
-    with bar("reading categories and classes", None, progress):
-        total = _total(source, needed, survey)
-    if total is None:
-        raise ValueError("the source has no rows: at least one is needed")
-    return total
-
-
-def _total(source: Source, needed, survey) -> Survey | None:
-    """Merge surveys in order; an error names the place."""
-    if isinstance(source, DaskParts):
-        return source.total(survey, _merged)[1]
-    result = "", None
-    for found in in_order(source.jobs(needed), survey):
-        result = _merged(result, found)
-    return result[1]
-
-
-def _merged(a, b):
-    """Merge two pairs of a place and a survey."""
-    with located(b[0]):
-        return b[0], added(a[1], b[1])
-
-
-def fit_batches(estimator, source: Source, target, weight, schema, classes, missing, checkpoint, progress, workers):
-    """Do `GenerativeClassifier.fit_batches`, where the arguments are documented."""
+def _fit(estimator, source: Source, target, weight, schema, classes, missing, checkpoint, progress, workers):
+    """Learn from the rows of a source: the work of `fit_batches`."""
     if checkpoint is not None and isinstance(source, DaskParts):
         raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
     arguments = {
@@ -124,7 +108,7 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, miss
     kept = Checkpoint(checkpoint, estimator, source, arguments)
     if kept.total is not None:
         schema, classes = kept.schema, kept.classes
-    rows = row_schema(estimator, source, target, weight, schema, classes, progress)
+    rows = _row_schema(estimator, source, target, weight, schema, classes, progress)
     needed = None if target is None else [c for c in (*rows.used.columns, target, weight) if c is not None]
 
     def summed(job: Job):
@@ -153,3 +137,219 @@ def fit_batches(estimator, source: Source, target, weight, schema, classes, miss
 def _both(a, b):
     """Add two pairs of statistics and number of rows."""
     return added(a[0], b[0]), a[1] + b[1]
+
+
+def row_schema(
+    estimator,
+    source,
+    target: str | None = None,
+    *,
+    sample_weight: str | None = None,
+    schema=None,
+    classes=None,
+    missing: Sequence[str] = (),
+) -> RowSchema:
+    """Return what a worker needs to sum batches of a source: columns, categories, classes, model.
+
+    The estimator stays as it is. The arguments are the same as for `fit_batches`; nothing is read if schema and
+    classes are declared.
+
+    Returns
+    -------
+    RowSchema
+        A record that can be pickled. Its method ``sum`` gives the statistics of a batch; its attributes ``schema``
+        and ``classes`` are the arguments of `fit_statistics`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> table = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
+    >>> rows = NaiveBayesClassifier().row_schema(table, "kind")
+    >>> total = rows.sum(table[:3]) + rows.sum(table[3:])
+    >>> NaiveBayesClassifier().fit_statistics(rows.schema, total, rows.classes).predict(pd.DataFrame({"x": [3.0]}))
+    array(['b'], dtype='<U1')
+    """
+    return _row_schema(estimator, source_of(source, missing), target, sample_weight, schema, classes)
+
+
+def _row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
+    """Return the row schema by which workers sum rows; the source is read if schema or classes are not declared."""
+    labels = None if classes is None else declared_classes(classes)
+    schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
+    own: Any = clone(estimator)
+    own.classes_ = labels
+    return RowSchema(schema, labels, own._template(schema), target, weight)
+
+
+def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
+    """Return schema and classes, by passes over the columns from which they are learned where they are not declared.
+
+    Parameters
+    ----------
+    learn : callable (Columns) -> Schema
+        Divides the columns.
+    schema : Schema or None
+        The declared schema.
+    labels : array or None
+        The declared classes; none at all where the target is a number.
+    """
+    if schema is not None:
+        source.declare(kinds_of(schema))
+    if labels is not None and target is not None:
+        source.declare({target: "O" if any(isinstance(label, str) for label in labels) else "f"})
+    if schema is not None and labels is not None:
+        return schema, labels
+
+    def passed(needed, wanted) -> Survey:
+        def survey(batch):
+            return Survey.of(batch, target, weight, wanted, labels is None)
+
+        return total_of(source, survey, "reading categories and classes", needed=needed, progress=progress)
+
+    types, wanted = source.types(target, weight), []
+    if schema is None and types is not None:
+        schema, wanted = _learned(learn, types)
+        if labels is not None and not wanted:
+            return schema, labels
+    if not source.again:
+        what = [*(["the classes"] if labels is None else []), *(f"the categories of {c!r}" for c in wanted)]
+        raise ValueError(
+            f"this source is read once, and {' and '.join(what) or 'its columns'} are not known before: declare them "
+            "by classes= and schema=, or give what can be read twice, such as files or a list"
+        )
+    if schema is None:  # the type of a column of objects shows only in its values
+        types = passed(None, ())
+        schema, wanted = _learned(learn, types)
+    if wanted or (labels is None and (types is None or not types.labels)):
+        needed = None if target is None else [c for c in (*wanted, target, weight) if c is not None]
+        found = passed(needed, wanted)
+        types = Survey(found.kinds if types is None else types.kinds, found.levels, found.labels)
+    if wanted:
+        schema = learn(types)
+    assert schema is not None
+    if labels is None:
+        assert types is not None
+        labels = types.classes
+    return schema, labels
+
+
+def _learned(learn, types: Survey) -> tuple[Schema, list[str]]:
+    """Return the schema of columns, and the columns whose categories are still to be looked up."""
+    schema = learn(types)
+    unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
+    return schema, [column for block in unknown for column in block.columns]
+
+
+def predict_batches(
+    estimator, source, output=None, *, missing=(), progress: bool | None = None, workers: int | None = None
+):
+    """Predict rows that come in batches, however many, in memory that does not grow with them.
+
+    Parameters
+    ----------
+    source : path, Arrow stream, LazyFrame, iterable or Dask DataFrame
+        As for ``fit_batches``; columns that the fit did not know are not read.
+    output : path, optional
+        A Parquet or CSV file to write, by its suffix; it is there at once and as a whole when all is written, as by
+        ``save``. A file of that name is replaced, if it is not one of those that are read.
+    missing : sequence of str
+        Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
+    progress : bool, optional
+        True shows a bar with rows a second; by default where the standard error is a terminal.
+    workers : int, optional
+        Threads; default: all cores.
+
+    Returns
+    -------
+    iterator of DataFrame, or int
+        In the order of the rows: "row", "class" and "p_" with each class, or "prediction" and "sd" of a regression;
+        with ``output`` how many rows were written. Of a Dask DataFrame without ``output`` a Dask DataFrame of the
+        same index.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9]})
+    >>> classifier = NaiveBayesClassifier().fit(X, ["a", "a", "b", "b"])
+    >>> for batch in classifier.predict_batches([X[:2], X[2:]]):
+    ...     print(batch["class"].tolist())
+    ['a', 'a']
+    ['b', 'b']
+    """
+    check_is_fitted(estimator)
+    schema, named = estimator.schema_, hasattr(estimator, "feature_names_in_")
+    columns, rows = list(schema.columns), source_of(source, [*missing, *schema.missing])
+    if isinstance(rows, DaskParts) and hasattr(source, "map_partitions") and output is None:
+        return source.map_partitions(_of_partition, estimator, columns, named, meta=_none(estimator))
+    rows.declare(kinds_of(schema))
+
+    def predicted(job: Job):
+        with located(job.place):
+            return [predictions(estimator, columns_of(batch, columns, named)) for batch in job.read() if len(batch)]
+
+    def numbered():
+        row = 0
+        with bar("rows", rows.rows, progress) as advance:
+            for found in in_order(rows.jobs(columns), predicted, workers):
+                for frame in found:
+                    frame.insert(0, "row", np.arange(row, row + len(frame)))
+                    row += len(frame)
+                    advance(len(frame))
+                    yield frame
+
+    return numbered() if output is None else _written(numbered(), Path(output), rows.paths)
+
+
+def predictions(estimator, X):
+    """Return class and probabilities of rows, or mean and standard deviation, as a DataFrame."""
+    import pandas as pd
+
+    if not hasattr(estimator, "predict_proba"):
+        mean, sd = estimator.predict(X, return_std=True)
+        return pd.DataFrame({"prediction": mean, "sd": sd})
+    probability, classes = estimator.predict_proba(X), estimator.classes_
+    columns = {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)}
+    return pd.DataFrame({"class": classes[probability.argmax(1)]} | columns)
+
+
+def _of_partition(frame, estimator, columns, named):
+    """Return the predictions of a partition of a Dask DataFrame, with its index."""
+    if not len(frame):
+        return _none(estimator)
+    return predictions(estimator, columns_of(frame, columns, named)).set_index(frame.index)
+
+
+def _none(estimator):
+    """Return an empty table of predictions."""
+    import pandas as pd
+
+    names = ["prediction", "sd"]
+    if hasattr(estimator, "classes_"):
+        names = ["class", *(f"p_{c}" for c in estimator.classes_.tolist())]
+    empty = pd.DataFrame({name: np.empty(0) for name in names})
+    return empty.astype({"class": pd.Series(estimator.classes_[:1]).dtype}) if "class" in names else empty
+
+
+def _written(frames, path: Path, inputs: Iterable) -> int:
+    """Write frames to a Parquet or CSV file, batch by batch, as a whole or not at all; return the number of rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kind = path.suffix.lower()
+    if kind not in (*PARQUET, ".csv"):
+        raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
+    writer, count = None, 0
+    with disk.writing(path, inputs) as file, contextlib.ExitStack() as closing:
+        for frame in frames:
+            if kind == ".csv":
+                frame.to_csv(file, index=False, header=not count)
+            else:
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+                writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer.write_table(table)
+            count += len(frame)
+        if not count:
+            raise ValueError("the source has no rows: there is nothing to predict")
+    return count

@@ -37,8 +37,8 @@ def _is_numbers(value, shape=None) -> bool:
     return right and (shape is None or np.shape(value) == shape) and bool(np.isfinite(value).all())
 
 
-def _check_columns(estimator) -> int:
-    """Check columns and classes; return the number of columns."""
+def _check_columns(estimator) -> None:
+    """Check columns, classes and schema."""
     width = estimator.n_features_in_
     _require(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
@@ -47,7 +47,11 @@ def _check_columns(estimator) -> int:
         labels = estimator.classes_
         _require(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")
         _require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
-    return width
+    schema = estimator.schema_
+    _require(isinstance(schema, Schema), f"schema_ is a {type(schema).__name__}")
+    taken = [column for block in schema.blocks for column in block.columns]
+    _require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
+    _require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
 
 
 def _check_posterior(estimator, models: tuple[type, ...]) -> None:
@@ -61,7 +65,7 @@ def _check_posterior(estimator, models: tuple[type, ...]) -> None:
 
 
 def _check_draws(posterior) -> None:
-    """Chains and draws lead every array, of every site and statistic of the sampler."""
+    """Check that chains and draws lead every array, of every site and statistic of the sampler."""
     fields = [value for value in vars(posterior).values() if isinstance(value, dict)]
     arrays = [array for field in fields for array in field.values() if isinstance(array, np.ndarray)]
     _require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
@@ -72,21 +76,13 @@ def _check_draws(posterior) -> None:
         _check_draws(posterior.warmup)
 
 
-def _check_schema(schema, width) -> None:
-    _require(isinstance(schema, Schema), f"schema_ is a {type(schema).__name__}")
-    taken = [column for block in schema.blocks for column in block.columns]
-    _require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
-    _require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
-
-
 def check_generative(estimator, models: tuple[type, ...]) -> None:
     """Raise where the parts of a generative classifier do not fit each other; its model is one of ``models``."""
-    width = _check_columns(estimator)
+    _check_columns(estimator)
     _check_posterior(estimator, models)
     schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
     exponent = getattr(estimator, "exponent_", 1.0)
     _require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
-    _check_schema(schema, width)
     labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
     for each in (model, posterior.model):
         _require(list(each.class_names) == labels, "the model has other classes than classes_")
@@ -108,7 +104,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
 
 
 def _shapes(leaf, groups=()) -> tuple:
-    """Shape of what a leaf covers, and of what belongs to one feature of each of its hyperparameters."""
+    """Return the shape that a leaf covers, and the shape of each of its hyperparameters for one feature."""
     fields = [field for field in dataclasses.fields(leaf) if "rank" in field.metadata]
     own = [getattr(leaf, f.name).shape[-f.metadata["rank"] :] for f in fields if f.metadata["rank"]]
     return type(leaf), (*groups, *leaf.batch_shape), own
@@ -116,7 +112,7 @@ def _shapes(leaf, groups=()) -> tuple:
 
 def check_regression(estimator, models: tuple[type, ...]) -> None:
     """Raise where the parts of a linear estimator do not fit each other; its model is one of ``models``."""
-    _check_schema(estimator.schema_, _check_columns(estimator))
+    _check_columns(estimator)
     _check_posterior(estimator, models)
     model, labels, names = estimator.model_, getattr(estimator, "classes_", None), design.names(estimator.schema_)
     width = len(names)
@@ -155,7 +151,7 @@ def _check_prediction(posterior, row, shape) -> None:
 
 def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
-    _check_schema(estimator.schema_, _check_columns(estimator))
+    _check_columns(estimator)
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
     _require(isinstance(left_out, tuple) and {*left_out} <= {*columns.numbers(schema)}, "constant_ are no numbers")
     _require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")

@@ -1,13 +1,11 @@
 """The generative classifiers: read the table, sum its statistics, run an inference, ask the posterior."""
 
 import abc
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import listed
 from bayesgen.estimators import batches, consistency
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.generative_settings import (
+from bayesgen.estimators.base import sample, score_samples
+from bayesgen.estimators.settings import (
     DOUBTED,
     check_statistics,
     confusion_prior,
@@ -28,28 +27,26 @@ from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
 from bayesgen.inspection.joint_of_model import SingleJoint
 from bayesgen.inspection.labelling import warn_of_harm
-from bayesgen.inspection.leave_one_out import LeaveOneOut, leave_one_out, tempered
-from bayesgen.inspection.probabilities import warn_of_few_draws, warn_of_lost
+from bayesgen.inspection.leave_one_out import leave_one_out
+from bayesgen.inspection.probabilities import tempered, warn_of_few_draws, warn_of_lost
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import ClassConditional, LabelNoise
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.unknown_labels import PartlyLabelled
-from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import Grouping
-from bayesgen.posterior.posterior import Posterior, generator
+from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels, warn_of_labels
-from bayesgen.tables.rows import RowSchema, fingerprint
+from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import source_of
 from bayesgen.tables.table import numbered
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
 
 def _largest(values):
-    """Column of the largest entry of each row, of equal ones the first; of many rows 15 times as fast as argmax."""
+    """Return the column of the largest entry of each row, the first of equal ones; 15 times as fast as argmax."""
     if len(values) < 256 * values.shape[1]:
         return values.argmax(1)
     kind = np.min_scalar_type(values.shape[1])
@@ -120,10 +117,10 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             template = self._choose_prior(template, statistics, labelled, codes, weights, group)
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
-                told = np.full(len(known), -1)
-                told[known] = codes
+                given = np.full(len(known), -1)
+                given[known] = codes
                 rows = self._as_model_takes(schema.read(table))
-                statistics = PartlyLabelled.of(template, statistics, rows, weight, told)
+                statistics = PartlyLabelled.of(template, statistics, rows, weight, given)
             elif partly:
                 rows = self._as_model_takes(schema.read(table.rows(~known)))
                 statistics = PartlyLabelled.of(template, statistics, rows, taken(weight, ~known))
@@ -146,7 +143,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
-            NaN, None or NA where missing. Categories are those of the first call, with the unused ones of a pandas
+            NaN, None or NA where missing. The first call sets the categories, with the unused ones of a pandas
             category; or declare them by a leaf.
         y : array, shape (n,)
             Class labels.
@@ -215,108 +212,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             self._learn_statistics(schema, statistics, classes)
         return self
 
-    @available_if(sums_suffice)
-    def fit_batches(
-        self,
-        source,
-        target: str | None = None,
-        *,
-        sample_weight: str | None = None,
-        schema: Schema | None = None,
-        classes=None,
-        missing: Sequence[str] = (),
-        checkpoint=None,
-        progress: bool | None = None,
-        workers: int | None = None,
-    ) -> Self:
-        """Learn from rows that come in batches, however many: from files, a stream, a query, an iterator.
-
-        The answer is that of ``fit`` on all rows at once. Memory holds a few batches. The rows are read once where
-        schema and classes are declared or the types of the columns tell all; else a pass before it reads the columns
-        of categories and classes. Where something goes wrong the estimator stays as it was.
-
-        Parameters
-        ----------
-        source : path, Arrow stream, LazyFrame, iterable, or Dask collection
-            The path of a Parquet or CSV file, a folder, a glob, or a list of paths; anything with
-            ``__arrow_c_stream__``, such as tables of pyarrow, pandas and polars, and relations of DuckDB; a polars
-            LazyFrame; an iterable of tables, or of tuples (X, y) or (X, y, weight). An iterator is read once, so it
-            takes declared classes, and a schema where columns are categories. Of Dask a DataFrame, or a list of
-            delayed tables: then the workers of the cluster sum their partitions.
-        target : str
-            Column of the classes; None where the source gives tuples.
-        sample_weight : str, optional
-            Column of row weights >= 0.
-        schema : Schema, optional
-            Of columns and categories, such as ``schema_`` of an earlier fit; columns it does not name are not read.
-        classes : array, shape (K,), optional
-            Every class label there will be.
-        missing : sequence of str
-            What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
-        checkpoint : path, optional
-            File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
-            same source and arguments goes on from there. Where anything is not the same that changes a sum (a setting,
-            an argument, the list of files, a file's size, time, footer or ends, a batch of a source without files) the
-            checkpoint is refused. It is removed at the end.
-        progress : bool, optional
-            Whether to show a bar with rows a second; by default where the standard error is a terminal.
-        workers : int, optional
-            Threads that sum; default: all cores.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming file and row group (or rows) and column, where one cannot be read, is not of the schema, or holds a
-            class or category that was not declared.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from bayesgen import NaiveBayesClassifier
-        >>> table = pa.table({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
-        >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
-        array(['b'], dtype='<U1')
-        """
-        rows, how = source_of(source, missing), (missing, checkpoint, progress, workers)
-        with self._whole():
-            return batches.fit_batches(self, rows, target, sample_weight, schema, classes, *how)
-
-    def row_schema(
-        self,
-        source,
-        target: str | None = None,
-        *,
-        sample_weight: str | None = None,
-        schema=None,
-        classes=None,
-        missing: Sequence[str] = (),
-    ) -> RowSchema:
-        """Return what a worker needs to sum batches of a source: columns, categories, classes, model.
-
-        The estimator stays as it is. The arguments are the same as for `fit_batches`; nothing is read if schema and
-        classes are declared.
-
-        Returns
-        -------
-        RowSchema
-            A record that can be pickled. Its method ``sum`` gives the statistics of a batch; its attributes ``schema``
-            and ``classes`` are the arguments of `fit_statistics`.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from bayesgen import NaiveBayesClassifier
-        >>> table = pd.DataFrame({"x": [1.0, 1.4, 3.1, 2.9], "kind": ["a", "a", "b", "b"]})
-        >>> rows = NaiveBayesClassifier().row_schema(table, "kind")
-        >>> total = rows.sum(table[:3]) + rows.sum(table[3:])
-        >>> NaiveBayesClassifier().fit_statistics(rows.schema, total, rows.classes).predict(pd.DataFrame({"x": [3.0]}))
-        array(['b'], dtype='<U1')
-        """
-        return batches.row_schema(self, source_of(source, missing), target, sample_weight, schema, classes)
+    fit_batches, row_schema = available_if(sums_suffice)(batches.fit_batches), batches.row_schema  # documented there
 
     @property
     def total_weight_(self) -> float:
@@ -424,13 +320,13 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return self._as_model_takes(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Log probability of each class, (n, K); see `predict_proba`."""
+        """Return the log probability of each class, (n, K); see `predict_proba`."""
         joint = self._joint(X, priors)
         with np.errstate(under="ignore"):
             return joint - np.log(np.exp(joint).sum(1))[:, None]
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
-        """Probability of each class, (n, K), columns in the order of ``classes_``.
+        """Return the probability of each class, (n, K), columns in the order of ``classes_``.
 
         The joint p(x, t = k | data) is averaged over the posterior first and normalised over k after. A row that every
         class gives probability 0 (a plug-in estimate can) gets the class prior, with a warning.
@@ -440,8 +336,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         X : DataFrame or array, shape (n, columns)
             Rows; a missing entry is integrated out.
         priors : array, shape (K,), optional
-            Class probabilities of the population to decide for, where they are not those of the data; the fit stays as
-            it is.
+            Class probabilities of the population to decide for, where it is another than the data come from; the fit
+            stays as it is.
         """
         joint = self._joint(X, priors)
         with np.errstate(under="ignore"):
@@ -452,7 +348,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return joint
 
     def _joint(self, X, priors) -> np.ndarray:
-        """Log p(x, t = k | data), (n, K), less that of the most probable class."""
+        """Return log p(x, t = k | data), (n, K), less the largest of each row."""
         rows, posterior = self._read(X), self.posterior_
         if priors is not None:
             posterior = posterior.with_class_prior(self._known(priors))
@@ -478,45 +374,24 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return joint
 
     def predict(self, X) -> np.ndarray:
-        """Most probable class of each row; ties go to the first."""
+        """Return the most probable class of each row; ties go to the first."""
         best = _largest(self._joint(X, None))
         return self.classes_[best]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
-        """Log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
+        """Return log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
         rows = self._read(X)
         return self.posterior_.log_predictive(rows)
 
-    @np.errstate(under="ignore")
-    def score_samples(self, X):
-        """Log density log p(x) of each row, (n,): low where nothing like it was seen."""
-        return logsumexp(self.predict_joint_log_proba(X), axis=1)
-
-    def sample(self, n_samples: int = 1):
-        """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            How many rows.
-
-        Returns
-        -------
-        X : DataFrame or array, shape (n_samples, columns)
-            A DataFrame where the fit had column names; dates are of the type datetime64, in UTC.
-        y : array, shape (n_samples,)
-            Class labels.
-        """
-        check_is_fitted(self)
-        check_count("n_samples", n_samples)
-        rng = generator(self.random_state)
+    def _draw(self, count, rng):
         width, parts = sum(v.size for v in self.posterior_.draws(0, (1,)).values()), []
-        for piece in pieces(n_samples, width, _SAMPLED, n_samples):
+        for piece in pieces(count, width, _SAMPLED, count):
             params = self.posterior_.draws(rng, (piece.stop - piece.start,))
             parts.append(self.model_.sample_rows(params, int(rng.integers(2**31))))
-        codes = np.concatenate([t for t, _ in parts])
         rows = {name: np.concatenate([x[name] for _, x in parts]) for name in parts[0][1]}
-        return self._like_fit(self.schema_.write(rows)), self.classes_[codes]
+        return rows, np.concatenate([t for t, _ in parts])
+
+    sample, score_samples = sample, score_samples
 
     def summary(self) -> Summary:
         """Return what was learned, by column and class, as a table for the screen, a frame or a paper.
@@ -538,113 +413,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             shown["text/html"] += self.summary()._repr_html_()
         return shown
 
-    def explain(self, X, row: int | None = None, label=None) -> Any:
-        """Divide the log probabilities of rows, or the log odds of one row, into terms of the columns.
-
-        For all rows and classes: in naive Bayes the term of a column is log p(x_j | t = k, data), averaged over the
-        posterior; a block that is one observation (a bag of words, heads with tosses) has one term, under its name. In
-        a Gaussian discriminant with a shared covariance the term is w_kj (x_j - m_j) under the posterior mean of the
-        weights, m the mean of the rows of fit, and the first term holds the score at m. Terms are centred over the
-        classes: 0 says nothing, and a missing column says 0. The difference of two classes is a log odds.
-
-        For one row and class: the term of a column is the log odds with its value, less the log odds without it. In
-        naive Bayes with two classes that is the log Bayes factor. Elsewhere columns may hold the same information, so
-        the order in which they become known matters: each term is the mean over two orders, from the first column of
-        the fit to the last and back, with a column missing until it is known. The terms sum to the log odds exactly,
-        also under a full covariance. A word of a bag counts 0 until it is known; tosses are known from the beginning,
-        and add 0.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows. Without ``row``, a Gaussian discriminant needs them complete.
-        row : int, optional
-            Place of the row to explain, 0 for the first; default: all rows, for all classes.
-        label : object, optional
-            Class whose odds the row explains; default: its most probable class.
-
-        Returns
-        -------
-        xarray.DataArray, dims (row, class, term), or RowEvidence
-            Terms "prior", then the columns. In naive Bayes the softmax over classes of their sum is `predict_proba`
-            (by draws, up to their noise). With ``row`` its class, probability and interval, prior log odds, terms and
-            values, which `bayesgen.plot.evidence` draws.
-
-        Examples
-        --------
-        >>> from bayesgen import NaiveBayesClassifier
-        >>> X, y = [[0.0, 1.0], [0.2, 0.0], [1.0, 1.1], [1.2, 0.1]], ["a", "a", "b", "b"]
-        >>> classifier = NaiveBayesClassifier().fit(X, y)
-        >>> terms = classifier.explain([[1.3, 0.5]])
-        >>> (terms.sel({"class": "b"}) - terms.sel({"class": "a"}))[0].round(2).to_series().to_dict()
-        {'prior': 0.0, 'x0': 6.07, 'x1': -0.01}
-        >>> evidence = classifier.explain([[1.3, 0.5]], row=0)
-        >>> evidence.label, {column: round(term, 2) for column, term in evidence.terms.items()}
-        ('b', {'x0': 6.07, 'x1': -0.01})
-        """
-        return explain(self, X, row, label)
-
-    def leave_one_out(self, X, y, sample_weight=None, groups=None) -> LeaveOneOut:
-        """Predict each row of the fit from all other rows, exactly; needs ``inference="exact"``.
-
-        The statistics of all other rows are added, by halves of halves, and nothing is subtracted: an outlying row
-        loses no digits. The hyperparameters stay those of the full fit ("weak" ones follow the data), and nothing is
-        sampled. A row of weight w is taken out whole.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows of the fit.
-        groups : array, shape (n,), optional
-            Label of what a row belongs to (a patient, a batch, a day): a row is then predicted from the rows of all
-            other groups.
-
-        Returns
-        -------
-        LeaveOneOut
-            Log densities, probabilities and expected log predictive densities of the rows left out.
-
-        Raises
-        ------
-        ValueError
-            If the rows are not those of the fit, as counts, means and sums of squares by class and column show.
-
-        Examples
-        --------
-        >>> from bayesgen import NaiveBayesClassifier
-        >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
-        >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
-        array([1.  , 0.99, 0.  , 0.01])
-        """
-        return leave_one_out(self, X, y, sample_weight, groups)
-
-    def to_arviz(
-        self, X=None, y=None, columns: bool = False, draws: int | None = None, groups: Collection[str] | None = None
-    ):
-        """Return the posterior as an ArviZ `xarray.DataTree`; an exact one is drawn, as chains.
-
-        Parameters
-        ----------
-        X, y : optional
-            Rows and their classes. They add the groups "log_likelihood" ("joint": log p(x_i, t_i | θ), from which
-            ``loo``, ``compare`` and ``psense`` take their weights), "conditional_log_likelihood" ("t": log p(t_i | x_i,
-            θ), which `bayesgen.inspection.loo_given_x` takes beside it), "observed_data" and "posterior_predictive"
-            ("t": codes drawn given x_i, their labels in its attribute "classes"), "log_prior" (of every site), "prior"
-            and "prior_predictive" (a row of each draw; none of these three if the prior is improper). Rows have the
-            labels of a frame's index. If labels may be wrong (``label_noise``), "t" is the given label; in
-            "prior_predictive" it is the class.
-        columns : bool, default False
-            True to add the columns to "observed_data" and "posterior_predictive", for predictive checks: drawn anew
-            given t_i, as large as "log_likelihood" for every column; and a whole table for each draw to
-            "prior_predictive". Categories are codes, labelled by the attribute "categories".
-        draws : int, optional
-            Number of draws of the posterior, evenly apart in each chain; default: all. Each draw and row take 18 bytes:
-            4000 draws and 10,000 rows 0.7 GB.
-        groups : collection of str, optional
-            The groups to make among those that may be large: "log_likelihood", "conditional_log_likelihood",
-            "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
-        """
-        return to_arviz(self, X, y, columns, draws, groups)
+    explain, leave_one_out, to_arviz = explain, leave_one_out, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

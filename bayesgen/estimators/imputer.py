@@ -1,7 +1,7 @@
 """Imputation as a step of a pipeline."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.table import Table
 
 
+@dataclass(eq=False, repr=False)
 class Imputer(TransformerMixin, BaseEstimator):
     """Transformer that fills missing entries by a generative classifier; see `bayesgen.inspection.impute`.
 
@@ -51,11 +52,10 @@ class Imputer(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, classifier: Any = None, draw: bool = False, random_state: Any = 0, joint: bool = True):
-        self.classifier = classifier
-        self.draw = draw
-        self.random_state = random_state
-        self.joint = joint
+    classifier: Any = None
+    draw: bool = False
+    random_state: Any = 0
+    joint: bool = True
 
     def fit(self, X, y=None):
         """Fit the classifier to rows and their classes.

@@ -1,28 +1,41 @@
-"""Estimators of a target given its columns by a linear score.
+"""Estimators of a target given its columns by a linear score, from rows in memory or in batches.
 
 They give each category a column of 0 and 1, standardise the columns, run an inference, and report coefficients on the
 columns' own scale. They model p(y | x) and not x: a missing value is an error or a mean, and a row has no density.
 """
 
 import abc
+import functools
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
+from bayesgen.core.errors import DataError
+from bayesgen.core.statistics import DistantRows
 from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator
-from bayesgen.inference import Inference
+from bayesgen.estimators.batches import surveyed
+from bayesgen.estimators.workers import added, total_of
+from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.arviz import chosen, row_labels
-from bayesgen.models.moments import about_zero, centre_and_scale
+from bayesgen.models.linear_model import LineStatistics
+from bayesgen.models.moments import Moments, about_zero, centre_and_scale, moments
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables import design
-from bayesgen.tables.labels import existing
+from bayesgen.tables.batches import Source
+from bayesgen.tables.labels import class_codes, declared_classes, existing
+from bayesgen.tables.rows import distinct_labels, split
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.sources import source_of
+from bayesgen.tables.table import Table
+
+_LARGE = "squares of the rows are too large for float64; give them in larger units"
 
 
 @registry.earlier("LinearRegressor")
@@ -74,7 +87,7 @@ class LinearEstimator(Estimator):
         consistency.check_regression(self, self._models)
 
     def _rows(self, X, y, sample_weight):
-        """Names of the columns, and rows that exist, standardised, with their target and weights (None: all 1)."""
+        """Return names of the columns, and rows of weight > 0, standardised, with target and weights (None: all 1)."""
         self._check_settings()
         table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
         self.schema_ = design.learn(table)
@@ -92,6 +105,15 @@ class LinearEstimator(Estimator):
     def _centre_and_scale(self, x, weight):
         mean, deviation = centre_and_scale(x, weight)
         return about_zero(mean, deviation * (x != x[0]).any(0)) if self._through_zero else (mean, deviation)
+
+    def _standardise(self, mean, deviation, unscaled: Any = False) -> None:
+        """Set ``centre_`` and ``scale_`` from means and deviations (D,); columns ``unscaled`` keep the scale 1."""
+        self.centre_, self.scale_ = np.zeros(len(mean)), np.ones(len(mean))
+        if self.standardize and self._through_zero:
+            self.centre_, self.scale_ = about_zero(mean, deviation)
+        elif self.standardize:
+            varies = (deviation > 8 * np.finfo(float).eps * np.abs(mean)) & ~np.asarray(unscaled)
+            self.centre_, self.scale_ = mean, np.where(varies, deviation, 1.0)
 
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):
@@ -121,7 +143,7 @@ class LinearEstimator(Estimator):
 
     @np.errstate(under="ignore")
     def _undo(self, sites):
-        """Intercept and coefficients (..., D) of the columns as they were, from those of the standardised ones."""
+        """Return intercept and coefficients (..., D) of the columns as given, from those for the standardised ones."""
         coefficients = sites["coefficients"] / self.scale_
         intercept = sites["intercept"] - coefficients @ self.centre_
         rest = {"variance": sites["variance"]} if "variance" in sites else {}
@@ -169,4 +191,117 @@ class LinearEstimator(Estimator):
 
     @abc.abstractmethod
     def _groups(self, draws, X, y, rng, wanted) -> dict[str, dict[str, np.ndarray]]:
-        """ArviZ's groups that speak of rows and their targets, the large ones where they are ``wanted``."""
+        """Return ArviZ's groups of rows and their targets, the large ones where they are ``wanted``."""
+
+
+# -- rows in batches: a triangular factor, or Newton steps whose sums add ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """Rows in batches as arrays: their source, the schema of the columns that are used, and target and weight."""
+
+    source: Source
+    schema: Schema
+    target: str | None
+    weight: str | None
+
+    def total(self, work, progress, workers, add=added) -> Any:
+        """Sum ``work(x, y, weight)`` over all batches, of columns of a score (n, D), NaN where missing."""
+        named = self.target is not None
+
+        def worked(batch):
+            X, y, weight = split(batch, self.target, self.weight, self.schema.columns if named else None)
+            if not len(y):
+                return None
+            x = design.read(self.schema, Table(X))
+            return work(x, y, np.ones(len(x)) if weight is None else weight)
+
+        needed = [c for c in (*self.schema.columns, self.target, self.weight) if c is not None] if named else None
+        return total_of(self.source, worked, "passes over the rows", add, needed, progress, workers)
+
+
+def _batches(source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray, _Batches]:
+    """Return schema and labels, found where they are not declared, and the batches read by them."""
+    schema, labels = surveyed(design.learn, source, target, weight, schema, labels, progress)
+    return schema, labels, _Batches(source, schema if target is None else schema.used(), target, weight)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Findings of a first pass: which columns hold 0 and 1 alone, moments of all, and the weight of the rows."""
+
+    bits: np.ndarray
+    moments: Moments
+    weight: float
+
+    def __add__(self, other):
+        return _Spread(self.bits & other.bits, self.moments + other.moments, self.weight + other.weight)
+
+
+def _numbers(y) -> np.ndarray:
+    try:
+        t = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError("the target must hold numbers") from None
+    if not np.isfinite(t).all():
+        raise ValueError(f"the target is missing or infinite in row {int((~np.isfinite(t)).argmax())}; drop it")
+    return t
+
+
+def sum_line(data, target, sample_weight, schema, missing, progress, workers) -> tuple[Schema, LineStatistics]:
+    """Return the schema of the columns, and the statistics of a line's rows."""
+    no_classes = np.zeros(0)
+    schema, _, batches = _batches(source_of(data, missing), target, sample_weight, schema, no_classes, progress)
+
+    def work(x, y, w):
+        return LineStatistics.of(design.filled(batches.schema, x), _numbers(y), w)
+
+    line = batches.total(work, progress, workers)
+    if not np.isfinite(line.factor).all():
+        raise ValueError(_LARGE)
+    return schema, line
+
+
+def fit_classes(estimator, data, target, sample_weight, schema, classes, missing, progress, workers):
+    """Return inference, labels and rows of a linear classifier; each Newton step is a pass over the rows."""
+    inference = resolve(estimator.inference)
+    if not isinstance(inference, ML | MAP):
+        raise ValueError(
+            "a linear classifier has no small statistics: of rows in batches it learns by inference='map' or 'ml'; "
+            "draws need all rows in fit"
+        )
+    source = source_of(data, missing)
+    if not source.again:
+        raise ValueError(
+            "this source is read once, and Newton's method reads the rows at each step; give files, or a list"
+        )
+    labels = None if classes is None else declared_classes(classes)
+    schema, labels, batches = _batches(source, target, sample_weight, schema, labels, progress)
+    estimator.schema_, fills = schema, estimator._fills
+    estimator._expect(schema.columns, target is not None)
+
+    def spread(x, y, w):
+        design.filled(batches.schema, x, 0.0 if fills else None)  # or raise
+        try:
+            return _Spread(((x == 0) | (x == 1)).all(0), moments(x, weight=w), w.sum())
+        except DataError:
+            raise ValueError(_LARGE) from None
+
+    found = batches.total(spread, progress, workers)
+    deviation = np.sqrt(found.moments.scatter / found.weight)
+    if not np.isfinite(deviation).all():
+        raise ValueError(_LARGE)
+    estimator._standardise(found.moments.mean, deviation, found.bits)  # a 0 or 1 keeps its log odds ratio, as in fit
+    centre, scale = estimator.centre_, estimator.scale_
+
+    def read(function, add):
+        def work(x, y, w):
+            distinct, places = distinct_labels(y)
+            codes = class_codes(distinct, labels)[1][places]
+            x = design.filled(batches.schema, x, centre if fills else None)
+            return function({"x": (x - centre) / scale, "t": codes, "weight": w})
+
+        return batches.total(work, progress, workers, functools.partial(added, add=add))
+
+    return inference, labels, DistantRows(read)

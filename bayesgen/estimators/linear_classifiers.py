@@ -1,6 +1,8 @@
 """Logistic, softmax and probit regression as classifiers."""
 
 import abc
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -8,8 +10,8 @@ from sklearn.base import ClassifierMixin
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
-from bayesgen.estimators import newton_batches
-from bayesgen.estimators.linear import LinearEstimator
+from bayesgen.core.statistics import Rows
+from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import row_groups
 from bayesgen.models.linear_classifier import LinearClassifier
@@ -77,8 +79,8 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
         A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
         and partitions: a pass over the rows for their means and spreads, and one for each of some ten steps, after
-        the passes that find what is not declared. The answer is that of ``fit`` on all rows; ``statistics_`` holds none
-        of them.
+        the passes that find what is not declared. The answer is the same as by ``fit`` on all rows; ``statistics_``
+        holds none of them.
 
         Parameters
         ----------
@@ -92,13 +94,15 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         with self._whole():
             self._check_settings()
             options = sample_weight, schema, classes, missing, progress, workers
-            inference, self.classes_, rows = newton_batches.fit_classes(self, source, target, *options)
+            inference, self.classes_, rows = fit_classes(self, source, target, *options)
             self._check_classes(classes)
             columns = design.names(self.schema_)
             scales = np.full(len(columns), float(self.prior_scale))
             self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
             self.posterior_ = inference(self.model_, rows, seed=self.random_state)
-            self.statistics_ = newton_batches.no_rows(len(columns))
+            self.statistics_ = Rows(
+                {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
+            )
             self._tell(self._undo(self.posterior_.mean()))
         return self
 
@@ -144,13 +148,13 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         return row_groups(self, draws, X, y, rng, wanted)
 
     def predict_log_proba(self, X) -> np.ndarray:
-        """Log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
+        """Return the log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
         z = self._read(X)
         with np.errstate(under="ignore"):
             return self.posterior_.log_predictive(z)
 
     def predict_proba(self, X) -> np.ndarray:
-        """Probability of each class, (n, K), columns in the order of ``classes_``."""
+        """Return the probability of each class, (n, K), columns in the order of ``classes_``."""
         log_p = self.predict_log_proba(X)
         with np.errstate(under="ignore"):
             return np.exp(log_p)
@@ -179,6 +183,7 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class LogisticClassifier(_LinearClassifier):
     """Bayesian logistic regression; softmax regression for more than two classes.
 
@@ -192,8 +197,8 @@ class LogisticClassifier(_LinearClassifier):
         Prior standard deviations, in log odds (per standard deviation of a column, per step from 0
         to 1 of a column of these).
     standardize : bool, default True
-        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
-        always those of the columns as given.
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
+        always belong to the columns as given.
     symmetric : bool, default True
         With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
         two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
@@ -239,25 +244,14 @@ class LogisticClassifier(_LinearClassifier):
     _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (LogisticRegression,)
 
-    def __init__(
-        self,
-        prior_scale=2.5,
-        intercept_scale=2.5,
-        standardize=True,
-        symmetric=True,
-        inference: str | Inference = "nuts",
-        missing="error",
-        unseen="error",
-        random_state=None,
-    ):
-        self.prior_scale = prior_scale
-        self.intercept_scale = intercept_scale
-        self.standardize = standardize
-        self.symmetric = symmetric
-        self.inference = inference
-        self.missing = missing
-        self.unseen = unseen
-        self.random_state = random_state
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    symmetric: bool = True
+    inference: str | Inference = "nuts"
+    missing: str = "error"
+    unseen: str = "error"
+    random_state: Any = None
 
     def _model(self, scales, classes, columns):
         check_flag("symmetric", self.symmetric)
@@ -266,6 +260,7 @@ class LogisticClassifier(_LinearClassifier):
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class ProbitClassifier(_LinearClassifier):
     """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
 
@@ -274,31 +269,15 @@ class ProbitClassifier(_LinearClassifier):
     prior_scale, intercept_scale : float, default 2.5
         Prior standard deviations, in units of the latent noise (per standard deviation of a column, per step from 0
         to 1 of a column of these).
-    standardize : bool, default True
-        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients are
-        always those of the columns as given.
-    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
-        How to learn; see `LogisticClassifier`.
-    missing : {"error", "mean"}, default "error"
-        Treatment of a missing entry; see `LogisticClassifier`.
-    unseen : {"error", "missing"}, default "error"
-        Treatment of a category at prediction that was not there at fit; see `LogisticClassifier`.
-    random_state : int, RandomState or None
-        Source of randomness for NUTS.
+    standardize, inference, missing, unseen, random_state
+        As for `LogisticClassifier`.
 
     Attributes
     ----------
-    classes_ : array
-        The two class labels.
     coef_, intercept_ : array, shape (1, D) and (1,)
         Posterior mean, or point estimate, per unit of the columns as given.
-    schema_ : Schema
-        Types and categories of the table's columns. Each category is one of the D columns of the score, of 0 and 1,
-        with a name such as "island == Dream".
-    model_, statistics_, posterior_
-        The model with its prior, the rows and the posterior, all of the standardised columns.
-    centre_, scale_ : array, shape (D,)
-        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+    classes_, schema_, model_, statistics_, posterior_, centre_, scale_
+        As for `LogisticClassifier`; there are two classes.
 
     Examples
     --------
@@ -311,23 +290,13 @@ class ProbitClassifier(_LinearClassifier):
     _fitted_names = (*LinearEstimator._fitted_names, "classes_")
     _models = (ProbitRegression,)
 
-    def __init__(
-        self,
-        prior_scale=2.5,
-        intercept_scale=2.5,
-        standardize=True,
-        inference: str | Inference = "nuts",
-        missing="error",
-        unseen="error",
-        random_state=None,
-    ):
-        self.prior_scale = prior_scale
-        self.intercept_scale = intercept_scale
-        self.standardize = standardize
-        self.inference = inference
-        self.missing = missing
-        self.unseen = unseen
-        self.random_state = random_state
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    inference: str | Inference = "nuts"
+    missing: str = "error"
+    unseen: str = "error"
+    random_state: Any = None
 
     def _model(self, scales, classes, columns):
         if len(classes) > 2:

@@ -1,37 +1,33 @@
 """The estimator of naive Bayes: one leaf for each column, or for each block of columns of one family."""
 
-import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.averaging import temper
+from bayesgen.averaging.rows import effective, sample
 from bayesgen.core import registry
+from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.estimators.generative import GenerativeClassifier
-from bayesgen.estimators.generative_settings import class_prior
+from bayesgen.estimators.settings import PRIORS, naive_bayes_of
 from bayesgen.inference import Inference
-from bayesgen.inspection.leave_one_out import best_exponent
-from bayesgen.models import (
-    BetaBernoulli,
-    DirichletCategorical,
-    DirichletMultinomial,
-    GammaPoisson,
-    LabelNoise,
-    LogNormal,
-    NaiveBayes,
-    NormalInverseGamma,
-    ReferenceGaussian,
-    ReferencePoisson,
-)
-from bayesgen.models.leaf import ExponentialFamily
-from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson
+from bayesgen.inspection.leave_one_out import rows_of_fit
+from bayesgen.models import LabelNoise, NaiveBayes
 from bayesgen.numerics.checks import check_positive
+from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.tables.description import SPARSE_FAMILIES
-from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.groups import group_codes
+from bayesgen.tables.labels import class_labels
+from bayesgen.tables.schema import Schema
+
+_MOST = 1000  # rows that are left out to choose an exponent
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class NaiveBayesClassifier(GenerativeClassifier):
     """Bayesian naive Bayes over any mixture of features, with missing entries at fit and prediction.
 
@@ -105,34 +101,21 @@ class NaiveBayesClassifier(GenerativeClassifier):
     _fitted_names = (*GenerativeClassifier._fitted_names, "exponent_")
     _models = (NaiveBayes,)
 
-    def __init__(
-        self,
-        features: str | Mapping[Any, Any] = "auto",
-        prior: str = "weak",
-        class_concentration: ArrayLike = 1.0,
-        priors: ArrayLike | None = None,
-        inference: str | Inference = "exact",
-        unseen: str = "missing",
-        exponent: float | str = 1.0,
-        unlabelled: Any = "error",
-        label_noise: LabelNoise | None = None,
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.prior = prior
-        self.class_concentration = class_concentration
-        self.priors = priors
-        self.inference = inference
-        self.unseen = unseen
-        self.exponent = exponent
-        self.unlabelled = unlabelled
-        self.label_noise = label_noise
-        self.random_state = random_state
+    features: str | Mapping[Any, Any] = "auto"
+    prior: str = "weak"
+    class_concentration: ArrayLike = 1.0
+    priors: ArrayLike | None = None
+    inference: str | Inference = "exact"
+    unseen: str = "missing"
+    exponent: float | str = 1.0
+    unlabelled: Any = "error"
+    label_noise: LabelNoise | None = None
+    random_state: Any = None
 
     def _learn_schema(self, table):
         if self.unseen not in ("error", "missing"):
             raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
-        if not isinstance(self.prior, str) or self.prior not in _LEAVES:
+        if not isinstance(self.prior, str) or self.prior not in PRIORS:
             raise ValueError(
                 f"prior must be 'weak' or 'reference' (a prior of a column is given by features=), got {self.prior!r}"
             )
@@ -142,9 +125,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     def _weak(self):
         return self.prior == "weak"
 
-    def _template(self, schema):
-        leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
-        return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
+    _template = naive_bayes_of  # pyright: ignore[reportAssignmentType]  # it calls itself not self, but classifier
 
     def _temper(self, *rows):
         if self.exponent != "loo":
@@ -166,53 +147,52 @@ class NaiveBayesClassifier(GenerativeClassifier):
         return tags
 
 
-def leaf_of(block: Block, prior: str = "weak") -> ExponentialFamily:
-    """Return the leaf of a block of columns: the user's own, or the one of their family."""
-    leaf: Any = block.leaf  # the model refuses anything else by name
-    shape = () if block.single else (len(block.columns),)
-    if isinstance(leaf, str):
-        if leaf not in _LEAVES[prior]:
-            raise ValueError(
-                f"column {block.columns[0]!r}: there is no {prior} prior of {leaf!r} columns; give its leaf"
-            )
-        return _LEAVES[prior][leaf](block, shape)
-    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
-        return leaf._repeated(*shape)
-    return leaf
+def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
+    """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
+    It makes up for columns that say the same; see `bayesgen.inspection.probabilities`, and `bayesgen.averaging.temper`
+    for the objective. Every row is left out by one unit of its weight, so that a weight of 2 is two rows, or with its
+    whole group; "weak" priors follow the rows that are left. If there are more than 1,000 rows a stratified sample is
+    left out, each class weighted back to its part.
 
-def _counted(alpha: float):
-    """Return leaves of coins, dice and bags of words by family, with ``alpha`` prior counts of each outcome."""
-    return {
-        "bernoulli": lambda block, shape: BetaBernoulli(np.full(shape, alpha), alpha),
-        "categorical": lambda block, shape: DirichletCategorical(
-            np.full((*shape, len(block.categories)), alpha), block.categories
-        ),
-        "multinomial": lambda block, shape: DirichletMultinomial(alpha, block.columns),
-    }
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 2
+    >>> x = rng.normal(size=60) + y
+    >>> twice = np.column_stack([x, x])  # one column that is there twice
+    >>> once, both = (NaiveBayesClassifier().fit(X, y) for X in (x[:, None], twice))
+    >>> best_exponent(both, twice, y) < 0.7 * best_exponent(once, x[:, None], y)
+    True
+    """
+    y = class_labels(y)
+    group = group_codes(groups, len(y), sample_weight)
+    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
+    weight = np.ones(len(codes)) if weight is None else weight
+    template = classifier._template(classifier.schema_)
+    nothing = classifier._as_model_takes(classifier.schema_.nothing())
 
+    def summed(own, weight=weight):
+        return template.statistics(select_rows(rows, own), codes[own], weight[own])
 
-def _gaussian(block, shape):
-    return _WEAK
-
-
-_WEAK = WeakGaussian(NormalInverseGamma.weak)
-
-
-def _log_gaussian(shift: float):
-    return lambda block, shape: WeakLogGaussian(functools.partial(LogNormal.weak, shift=shift), shift=shift)
-
-
-_LEAVES: dict[str, dict[str, Any]] = {  # by prior and family
-    "weak": _counted(1.0)
-    | {
-        "poisson": lambda block, shape: WeakPoisson(GammaPoisson.weak),
-        "gaussian": _gaussian,
-        "date": _gaussian,
-        "log": _log_gaussian(0.0),
-        "log1p": _log_gaussian(1.0),
-    },
-    "reference": _counted(0.5)
-    | {"poisson": lambda block, shape: ReferencePoisson()}
-    | dict.fromkeys(("gaussian", "date"), lambda block, shape: ReferenceGaussian()),
-}
+    places = sample(codes, _MOST, np.random.default_rng(0))
+    if group is None:
+        leaving = [places[i : i + 1] for i in range(len(places))]
+    else:
+        chosen = np.isin(group, group[places])
+        leaving = [own for own in departures(len(codes), group) if chosen[own[0]]]
+    others = all_but_one(summed, leaving, summed(np.delete(np.arange(len(codes)), np.concatenate(leaving))))
+    density, log_prior = np.empty((2, len(codes), len(classifier.classes_)))
+    for own, rest in zip(leaving, others, strict=True):
+        if group is None and weight[own[0]] > 1:
+            rest = rest + summed(own, weight - 1)
+        model = template.with_prior(rest).update(rest)
+        log_prior[own] = model.log_predictive(nothing)[0]
+        density[own] = model.log_predictive(select_rows(rows, own)) - log_prior[own]
+    codes, own = codes[places], weight[places]
+    whole = classifier.statistics_.classes.sums
+    scored = own * (whole / np.bincount(codes, own, len(whole)).clip(1e-300))[codes]
+    scored *= own.sum() / scored.sum()
+    count = effective(scored, taken(group, places))
+    mode = temper.expected_exponent(len(classifier.schema_.columns), count)
+    return float(temper.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])

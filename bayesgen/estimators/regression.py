@@ -1,6 +1,6 @@
 """The estimator of linear regression, learned from rows, or from sums of rows in batches."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed, warn
-from bayesgen.estimators import newton_batches
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.linear import LinearEstimator
+from bayesgen.estimators.linear import LinearEstimator, sum_line
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.arviz import check_likelihoods
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
@@ -36,6 +35,7 @@ def scale_of_noise(variance, mean, intercept: bool) -> float:
 
 
 @registry.estimator
+@dataclass(eq=False, repr=False)
 class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     """Bayesian linear regression: exact under the normal-inverse-gamma prior, or robust, or a lasso.
 
@@ -96,31 +96,18 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     array([1.25])
     """
 
-    statistics_: Any  # LineStatistics, or Rows under Laplace noise or prior
     _fitted_names = (*LinearEstimator._fitted_names, "variance_")
     _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
 
-    def __init__(
-        self,
-        prior_scale=2.5,
-        intercept_scale=2.5,
-        standardize=True,
-        noise="normal",
-        prior="normal",
-        inference: str | Inference = "exact",
-        intercept: bool = True,
-        scale_with_noise: bool = True,
-        random_state=None,
-    ):
-        self.prior_scale = prior_scale
-        self.intercept_scale = intercept_scale
-        self.standardize = standardize
-        self.intercept = intercept
-        self.scale_with_noise = scale_with_noise
-        self.noise = noise
-        self.prior = prior
-        self.inference = inference
-        self.random_state = random_state
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    noise: str = "normal"
+    prior: str = "normal"
+    inference: str | Inference = "exact"
+    intercept: bool = True
+    scale_with_noise: bool = True
+    random_state: Any = None
 
     def fit(self, X, y, sample_weight=None):
         """Learn from rows and their target.
@@ -180,7 +167,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             self._check_settings()
             self._check_sums()
             options = sample_weight, schema, missing, progress, workers
-            schema, line = newton_batches.sum_line(source, target, *options)
+            schema, line = sum_line(source, target, *options)
             self._learn_line(line, schema, target is not None)
         return self
 
@@ -277,7 +264,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         self._expect(schema.columns, named)
         self.schema_, columns = schema, design.names(schema)
         deviation = np.sqrt((given.factor[:, :-1] ** 2).sum(0) / given.n)
-        newton_batches.standardise(self, given.mean[:-1], deviation)
+        self._standardise(given.mean[:-1], deviation)
         centre, scale = np.append(self.centre_, 0.0), np.append(self.scale_, 1.0)
         line = replace(given, mean=(given.mean - centre) / scale, factor=given.factor / scale)
         variance = (line.factor[:, -1] ** 2).sum() / line.n

@@ -6,9 +6,9 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -26,12 +26,11 @@ from bayesgen.tables.schema import Schema
 _KEEP_EVERY = 30.0  # seconds between two writes
 _AFTER = ("inference", "random_state")  # settings that act after the sums and change none
 _ANEW = "give the same again, or delete the checkpoint to begin anew"
-_KEPT = {"of": dict, "schema": Schema, "classes": np.ndarray, "total": ClassStatistics, "done": int, "rows": int}
-_KEPT |= {"marks": str}
+_SUMS = {"total": ClassStatistics, "done": int, "rows": int, "marks": str}
+_KEPT = {"of": dict, "schema": Schema, "classes": np.ndarray, **_SUMS}
 
 
-@dataclass(frozen=True)
-class _Sums:
+class _Sums(NamedTuple):
     """The sums over a source so far, as one value, so that no interrupt leaves it half updated."""
 
     total: ClassStatistics | None = None
@@ -41,28 +40,10 @@ class _Sums:
 
 
 class Checkpoint:
-    """The sums so far, kept in a file if a path is given.
+    """The sums so far of a fit of an estimator to a source, kept in a file if a path is given.
 
-    Parameters
-    ----------
-    path : path or None
-        The file; None to keep nothing.
-    estimator : estimator
-        The estimator to fit.
-    source : Source
-        The rows.
-    arguments : mapping
-        The arguments that change a sum, by name.
-
-    Attributes
-    ----------
-    schema, classes
-        Schema and classes of the rows from the checkpoint; None without one.
-
-    Raises
-    ------
-    ValueError
-        If the checkpoint is of another fit (the message names the differences), is no checkpoint, or is damaged.
+    ``arguments`` are those that change a sum, by name. A checkpoint of another fit is refused with the differences, and
+    so is a file that is damaged or no checkpoint. ``schema`` and ``classes`` are those of the checkpoint, None without.
     """
 
     def __init__(self, path, estimator, source: Source, arguments: Mapping[str, Any]):
@@ -89,7 +70,7 @@ class Checkpoint:
         self._refuse(found["done"] < 1 or found["rows"] < 0, "it counts less than nothing")
         self._check(estimator, found["schema"], found["classes"], found["total"], arguments)
         self.schema, self.classes, self._there = found["schema"], found["classes"], True
-        self._sums = _Sums(*(found[field.name] for field in fields(_Sums)))
+        self._sums = _Sums(*(found[name] for name in _SUMS))
 
     @property
     def total(self) -> ClassStatistics | None:
@@ -144,8 +125,8 @@ class Checkpoint:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
 
     def _write(self) -> None:
-        sums = {field.name: getattr(self._sums, field.name) for field in fields(_Sums)}
-        storage.write_checkpoint(self.path, {"of": self._of, "schema": self.schema, "classes": self.classes} | sums)
+        known = {"of": self._of, "schema": self.schema, "classes": self.classes}
+        storage.write_checkpoint(self.path, known | self._sums._asdict())
         self._written, self._there = time.monotonic(), True
 
     def _refuse(self, wrong: bool, why: str) -> None:

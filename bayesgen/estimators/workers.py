@@ -1,15 +1,19 @@
-"""Passes over data larger than memory: all cores read and process batches, and results are summed in order."""
+"""Long work: passes over data larger than memory on all cores, and bars that show how far a call has come."""
 
+import contextlib
+import functools
 import operator
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import Any
 
-from bayesgen.estimators.progress import bar
 from bayesgen.numerics.checks import check_count
 from bayesgen.tables.batches import DaskParts, Job, Source, located
+
+_PATIENCE = 2.0  # seconds without a bar
 
 
 def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | None = None) -> Iterator[Any]:
@@ -34,25 +38,91 @@ def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | Non
                 future.cancel()
 
 
-def total_of(source: Source, work, add, needed=None, progress=None, workers=None) -> Any:
-    """Sum ``work(batch)`` over all batches, on threads or on the workers of a cluster; None if there is no batch."""
+def added(a, b, add=operator.add):
+    """Add two values, either of which may be None for nothing."""
+    return b if a is None else a if b is None else add(a, b)
+
+
+def total_of(source: Source, work, what: str, add=added, needed=None, progress=None, workers=None) -> Any:
+    """Sum ``work(batch)`` over all batches, on threads or on the workers of a cluster.
+
+    Errors name the place of the batch, and ``what`` stands beside the bar.
+    """
 
     def worked(job: Job):
         total = None
         with located(job.place):
             for batch in job.read():
                 total = add(total, work(batch))
-        return total
+        return job.place, total
 
+    def both(a, b):
+        with located(b[0]):
+            return b[0], add(a[1], b[1])
+
+    total: Any = None
     if isinstance(source, DaskParts):
-        return source.total(worked, add)
-    total = None
-    with bar("passes over the rows", None, progress):
-        for found in in_order(source.jobs(needed), worked, workers):
-            total = add(total, found)
-    return total
+        total = source.total(worked, both)
+    else:
+        with bar(what, None, progress):
+            for found in in_order(source.jobs(needed), worked, workers):
+                total = added(total, found, both)
+    if total is None or total[1] is None:
+        raise ValueError("the source has no rows: at least one is needed")
+    return total[1]
 
 
-def added(a, b, add=operator.add):
-    """Add two values, either of which may be None for nothing."""
-    return b if a is None else a if b is None else add(a, b)
+def _terminal(shown: bool | None):
+    """Return the console of the standard error, or None where no bar belongs."""
+    from rich.console import Console
+
+    console = Console(stderr=True, force_terminal=shown)
+    return console if console.is_terminal else None
+
+
+@contextlib.contextmanager
+def bar(what: str, total: int | None, shown: bool | None):
+    """Show a progress bar with rows per second on the standard error; yield the function that advances it by rows."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = _terminal(shown)
+    if console is None:
+        yield lambda rows: None
+        return
+
+    class Rate(ProgressColumn):
+        def render(self, task):
+            from rich.text import Text
+
+            return Text(f"{task.speed or 0:,.0f} rows/s")
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda rows: progress.advance(task, rows)
+
+
+@contextlib.contextmanager
+def stages(what: str, shown: bool | None):
+    """Show a bar once the work has taken two seconds; a quick call never waits for the import of Rich.
+
+    The function that it yields takes the number of stages done, their total, and the name of the next.
+    """
+    start, update = perf_counter(), None
+
+    def stage(done: int, total: int, text: str) -> None:
+        nonlocal update, shown
+        if shown is False or perf_counter() - start < _PATIENCE:
+            return
+        if update is None:
+            from rich.progress import Progress
+
+            if (console := _terminal(shown)) is None:
+                shown = False
+                return
+            progress = line.enter_context(Progress(console=console, transient=True))
+            update = functools.partial(progress.update, progress.add_task(what))
+        update(completed=done, total=total, description=f"{what}: {text}")
+
+    with contextlib.ExitStack() as line:
+        yield stage

@@ -8,10 +8,9 @@ from bayesgen.inspection import boundary
 from bayesgen.inspection.class_prior import estimate_class_prior
 from bayesgen.inspection.explain import importance
 from bayesgen.inspection.labelling import class_given_label, next_labels, unlabelled_weight
-from bayesgen.inspection.leave_one_out import loo_given_x
+from bayesgen.inspection.leave_one_out import loo_given_x, predict_in_order
 from bayesgen.inspection.measurement import next_measurement
 from bayesgen.inspection.missing import impute
-from bayesgen.inspection.predict_in_order import predict_in_order
 from bayesgen.inspection.prediction_set import predict_set
 from bayesgen.inspection.probabilities import draw_reliability
 from bayesgen.inspection.typicality import typicality

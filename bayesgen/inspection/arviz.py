@@ -17,7 +17,7 @@ from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import codes_of
 
 _TAKEN = {"t", "y", "obs", "chain", "draw", "sample"}  # names that groups of a tree have already
 
@@ -85,11 +85,8 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
 
 def _plain(labels) -> list:
     values = [v.item() if isinstance(v, np.generic) else v for v in labels]
-    return (
-        values
-        if len({type(v) for v in values} & {int, float, str}) == 1 == len({*map(type, values)})
-        else list(map(str, values))
-    )
+    kinds = {*map(type, values)}
+    return values if len(kinds) == 1 and kinds <= {int, float, str} else list(map(str, values))
 
 
 _CODES = np.int16  # of classes: of 4000 draws and 10,000 rows int64 takes 0.3 GB
@@ -101,7 +98,29 @@ LARGE = ("log_likelihood", "conditional_log_likelihood", "posterior_predictive",
 def to_arviz(
     classifier, X=None, y=None, columns: bool = False, draws: int | None = None, groups: Collection[str] | None = None
 ):
-    """Return the posterior of a generative classifier for ArviZ: the method `to_arviz`."""
+    """Return the posterior as an ArviZ `xarray.DataTree`; an exact one is drawn, as chains.
+
+    Parameters
+    ----------
+    X, y : optional
+        Rows and their classes. They add the groups "log_likelihood" ("joint": log p(x_i, t_i | θ), from which
+        ``loo``, ``compare`` and ``psense`` take their weights), "conditional_log_likelihood" ("t": log p(t_i | x_i,
+        θ), which `bayesgen.inspection.loo_given_x` takes beside it), "observed_data" and "posterior_predictive"
+        ("t": codes drawn given x_i, their labels in its attribute "classes"), "log_prior" (of every site), "prior"
+        and "prior_predictive" (a row of each draw; none of these three if the prior is improper). Rows have the
+        labels of a frame's index. If labels may be wrong (``label_noise``), "t" is the given label; in
+        "prior_predictive" it is the class.
+    columns : bool, default False
+        True to add the columns to "observed_data" and "posterior_predictive", for predictive checks: drawn anew
+        given t_i, as large as "log_likelihood" for every column; and a whole table for each draw to
+        "prior_predictive". Categories are codes, labelled by the attribute "categories".
+    draws : int, optional
+        Number of draws of the posterior, evenly apart in each chain; default: all. Each draw and row take 18 bytes:
+        4000 draws and 10,000 rows 0.7 GB.
+    groups : collection of str, optional
+        The groups to make among those that may be large: "log_likelihood", "conditional_log_likelihood",
+        "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
+    """
     check_is_fitted(classifier)
     wanted = chosen(groups)
     if (X is None) != (y is None):
@@ -161,14 +180,10 @@ def check_likelihoods(draws: int, rows: int, pair: int = 18) -> None:
 
 def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
     """Return ArviZ's groups of rows and their classes, for any classifier; see `GenerativeClassifier.to_arviz`."""
-    labels = class_labels(y)
-    _, codes = class_codes(labels, classifier.classes_)
     x = draws.model.check(classifier._read(X))
-    n = count_rows(x)
-    if n != len(codes):
-        raise ValueError(f"X has {n} rows and y has {len(codes)}; they must be of one length")
+    codes = codes_of(y, classifier.classes_, count_rows(x))
     flat, lead = draws.flat, next(iter(draws.samples.values())).shape[:2]
-    shape = (math.prod(lead), n)
+    shape = (math.prod(lead), len(codes))
     generative, attrs = isinstance(draws.model, ClassConditional), class_attrs(classifier.classes_)
     given = "conditional_log_likelihood" if generative else "log_likelihood"
     types = {given: float, "posterior_predictive": _CODES} | ({"log_likelihood": float} if generative else {})

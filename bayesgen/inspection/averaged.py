@@ -185,29 +185,26 @@ def check_averaged(classifier, question: str) -> None:
         raise TypeError(f"{question} is about an AveragedClassifier, got a {type(classifier).__name__}")
 
 
-def members(classifier):
+def summary(classifier):
     """Return a table of the members, the heaviest first.
-
-    Parameters
-    ----------
-    classifier : fitted AveragedClassifier
-        The classifier whose members are listed.
 
     Returns
     -------
     DataFrame
-        Columns "kind" (generative, softmax, screened, coded, forest, boosted, base rate), "components", "covariance",
-        "rho", "kappa", "shrinkage" (of the numbers), "categories", "strength", "columns" (of a screened or coded
-        member), "leaves" (of a boosted tree), "rows" (distinct rows that it learned from what is no sum, such as bends,
-        components, coefficients and trees), "exponent", "weight", "share", the weight of all members of its family, and
-        "log score", the mean over rows left out.
+        A row for each member, with the columns "kind" (generative, softmax, screened, coded, forest, boosted,
+        base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
+        "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
+        categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
+        "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
+        trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
+        all members of its family, and "log score", the mean over rows left out.
 
     Examples
     --------
     >>> from bayesgen import AveragedClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> table = members(AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::5], y[::5]))
+    >>> table = summary(AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::5], y[::5]))
     >>> float(table["weight"].sum().round(12))
     1.0
     """
@@ -226,17 +223,7 @@ def members(classifier):
 
 
 def refuse_far(classifier, x, question: str) -> None:
-    """Raise if a number is so far out that only limits of densities are left, which `question` cannot take.
-
-    Parameters
-    ----------
-    classifier : fitted AveragedClassifier
-        The classifier whose bends measure how far a number is.
-    x : array, shape (n, D)
-        Numbers, NaN where missing.
-    question : str
-        Name of the question, for the message.
-    """
+    """Raise if a number of rows (n, D) is so far out that only limits of densities are left, useless for a question."""
     for view in classifier.average_.taking("numbers")[:1]:
         y = view.view.warp.forward(x)
         for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
@@ -261,8 +248,15 @@ def averaged_terms(classifier, X):
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
 
 
-def member_posteriors(classifier):
-    """Return draws of the parameters of each generative member of some weight: the method `to_arviz`."""
+def to_arviz(classifier):
+    """Return draws of the parameters of each generative member of some weight, as an `xarray.DataTree`.
+
+    A weighted average of tempered members has no single posterior, so each member has its own: the group "member 0"
+    is the heaviest, and so on down to weight 0.01. Each group has the attributes "weight" and "exponent", and an
+    untempered "posterior" of the means and covariances (or variances) of the classes, in the units of the bent
+    columns, of the probabilities of levels and classes, and of the sites of leaves, such as "visits.rate". A level
+    is named with its column ("soil = clay"). Softmax members are points and have no posterior.
+    """
     import xarray as xr
 
     fitted, rng = classifier.average_, generator(classifier.random_state)

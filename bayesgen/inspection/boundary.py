@@ -1,19 +1,12 @@
 r"""Boundaries between classes that a generative model implies, from a point estimate or for every posterior draw.
 
-With Gaussian classes the log odds are a polynomial of degree two in x, by Bayes' rule:
+With Gaussian classes the class probabilities are a softmax of scores of degree two in x,
 
-.. math:: \log \frac{p(t=k \mid x, \theta)}{p(t=j \mid x, \theta)} = s_k(x) - s_j(x), \qquad
-   s_k(x) = x^\top Q_k x + w_k^\top x + b_k
+.. math:: s_k(x) = x^\top Q_k x + w_k^\top x + b_k
 
-.. math:: Q_k = -\tfrac12 \Sigma_k^{-1}, \quad w_k = \Sigma_k^{-1} \mu_k, \quad
-   b_k = \log \pi_k - \tfrac12 \mu_k^\top \Sigma_k^{-1} \mu_k - \tfrac12 \log |\Sigma_k|
-
-so class probabilities are a softmax of the scores, and two classes meet in a conic (quadric). A shared covariance drops
-out of the quadratic term: the class posterior is a logistic (softmax) regression with weights w_k and intercepts b_k.
-If it is isotropic besides, the boundary of two equally probable classes is the perpendicular bisector of their means.
-(Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 4.2.) A posterior over parameters is so a
-posterior over boundaries. The posterior predictive class probability averages over them and has no boundary of this
-form itself.
+so two classes meet in a conic (quadric), under a shared covariance in a hyperplane; `docs/mathematics/boundaries.md`
+derives Q, w and b. A posterior over parameters is so a posterior over boundaries. The posterior predictive class
+probability averages over them and has no boundary of this form itself.
 """
 
 from dataclasses import dataclass

@@ -129,9 +129,14 @@ def estimate_class_prior(classifier, X, *, concentration: float = 1.0, draws: in
     thin = 1 if rate < 0.5 else min(_THIN, int(np.ceil(np.log(0.5) / np.log(min(rate, 0.999)))))
     rng = generator(classifier.random_state)
     chains = [_gibbs(density, ml, concentration, draws, thin, rng) for _ in range(_CHAINS)]
-    result = ClassPrior(ml, np.stack(chains), len(density), concentration)
-    _warn(result)
-    return result
+    found = ClassPrior(ml, np.stack(chains), len(density), concentration)
+    if found.labelled_rows < _FEW * (count - 1):
+        warn(
+            f"{found.rows} rows without labels say as much about the class probabilities as "
+            f"{counted(round(found.labelled_rows), 'row')} with labels would: they are too few, or the classes overlap "
+            "too much to tell; look at interval()"
+        )
+    return found
 
 
 def _maximum(density):
@@ -165,12 +170,3 @@ def _gibbs(density, start, concentration, count, thin, rng):
         share = rng.dirichlet(labels + concentration)
         result[max(step, 0) // thin] = share
     return result
-
-
-def _warn(found: ClassPrior) -> None:
-    if found.labelled_rows < _FEW * (len(found.ml) - 1):
-        warn(
-            f"{found.rows} rows without labels say as much about the class probabilities as "
-            f"{counted(round(found.labelled_rows), 'row')} with labels would: they are too few, or the classes overlap "
-            "too much to tell; look at interval()"
-        )

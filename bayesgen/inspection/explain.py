@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.inspection.boundary import mean_scores
-from bayesgen.inspection.probabilities import log_odds, probability_interval
+from bayesgen.inspection.probabilities import log_odds, predict_proba_interval
 from bayesgen.models.bernoulli import BetaBinomial
 from bayesgen.models.classifier import GaussianDiscriminant
 from bayesgen.models.multinomial import DirichletMultinomial
@@ -28,7 +28,53 @@ if TYPE_CHECKING:
 
 
 def explain(classifier, X, row: int | None = None, label=None) -> Any:
-    """Divide log probabilities of rows, or log odds of one row, into terms of the columns: the method `explain`."""
+    """Divide the log probabilities of rows, or the log odds of one row, into terms of the columns.
+
+    For all rows and classes: in naive Bayes the term of a column is log p(x_j | t = k, data), averaged over the
+    posterior; a block that is one observation (a bag of words, heads with tosses) has one term, under its name. In
+    a Gaussian discriminant with a shared covariance the term is w_kj (x_j - m_j) under the posterior mean of the
+    weights, m the mean of the rows of fit, and the first term holds the score at m. Terms are centred over the
+    classes: 0 says nothing, and a missing column says 0. The difference of two classes is a log odds.
+
+    In an averaged classifier the term of a column is the weighted average over members of exponent times the difference
+    of log p(x | k) with and without the column. Redundant columns share their contribution. An average is no sum of
+    logarithms, so the last term, "remainder", completes the log probability.
+
+    For one row and class: the term of a column is the log odds with its value, less the log odds without it. In
+    naive Bayes with two classes that is the log Bayes factor. Elsewhere columns may hold the same information, so
+    the order in which they become known matters: each term is the mean over two orders, from the first column of
+    the fit to the last and back, with a column missing until it is known. The terms sum to the log odds exactly,
+    also under a full covariance. A word of a bag counts 0 until it is known; tosses are known from the beginning,
+    and add 0.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows. Without ``row``, a Gaussian discriminant needs them complete.
+    row : int, optional
+        Place of the row to explain, 0 for the first; default: all rows, for all classes.
+    label : object, optional
+        Class whose odds the row explains; default: its most probable class.
+
+    Returns
+    -------
+    xarray.DataArray, dims (row, class, term), or RowEvidence
+        Terms "prior", then the columns. In naive Bayes the softmax over classes of their sum is `predict_proba`
+        (by draws, up to their noise). With ``row`` its class, probability and interval, prior log odds, terms and
+        values, which `bayesgen.plot.evidence` draws.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X, y = [[0.0, 1.0], [0.2, 0.0], [1.0, 1.1], [1.2, 0.1]], ["a", "a", "b", "b"]
+    >>> classifier = NaiveBayesClassifier().fit(X, y)
+    >>> terms = classifier.explain([[1.3, 0.5]])
+    >>> (terms.sel({"class": "b"}) - terms.sel({"class": "a"}))[0].round(2).to_series().to_dict()
+    {'prior': 0.0, 'x0': 6.07, 'x1': -0.01}
+    >>> evidence = classifier.explain([[1.3, 0.5]], row=0)
+    >>> evidence.label, {column: round(term, 2) for column, term in evidence.terms.items()}
+    ('b', {'x0': 6.07, 'x1': -0.01})
+    """
     check_is_fitted(classifier)
     if row is not None:
         return _evidence(classifier, X, row, label)
@@ -45,7 +91,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
 
 def terms_of_model(classifier, X):
-    """Names of the columns, and terms (n, K) of the class probability and of each, of one model."""
+    """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
     rows = classifier._read(X)
     return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
 
@@ -160,7 +206,7 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     forwards, backwards = along(places), along(places[::-1])
     k = int(forwards[-1].argmax()) if label is None else labels.index(label)
     steps, back = (np.diff(log_odds(path)[:, k]) for path in (forwards, backwards))
-    low, high = probability_interval(classifier, as_given(frame))[0, k]
+    low, high = predict_proba_interval(classifier, as_given(frame))[0, k]
     return RowEvidence(
         labels[k],
         float(np.exp(forwards[-1, k])),

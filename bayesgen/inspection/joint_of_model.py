@@ -4,6 +4,7 @@ Given a class, and a draw of the parameters where the posterior is draws, a miss
 over it cut the line at quantiles of every class, and take two points of Gauss and Legendre in each piece.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from scipy import sparse, stats
 from scipy.special import log_softmax, logsumexp, softmax
 
 from bayesgen.core.errors import NoClosedForm
-from bayesgen.inspection import multiple_imputation
-from bayesgen.inspection.leave_one_out import tempered
+from bayesgen.inspection.leave_one_out import check_rows
 from bayesgen.inspection.missing import FEWEST, Components, Joint, gaps_of, warn_of_few
+from bayesgen.inspection.probabilities import tempered
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.models.model import Params
+from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_memory
-from bayesgen.numerics.draws import choose
+from bayesgen.numerics.draws import choose, rounds_apart
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -109,13 +112,20 @@ class SingleJoint(Joint):
 
     def filled_together(self, rows, codes, draws, rng, fitted):
         """Draw parameters that know all rows, then classes and entries given them."""
-        params = multiple_imputation.parameters(self, rows, codes, fitted, rng)
+        params = shared_parameters(self, rows, codes, fitted, rng)
         for _ in range(draws):
-            yield multiple_imputation.complete(self, next(params), rows, codes, rng)[0]
+            yield complete(self, next(params), rows, codes, rng)[0]
 
     def knows(self, rows, codes):
         """Compare the statistics of the rows with those of the fit."""
-        return multiple_imputation.knows(self.classifier, rows, codes)
+        classifier, statistics = self.classifier, self.classifier.statistics_
+        if isinstance(statistics, PartlyLabelled):
+            return False
+        try:
+            check_rows(classifier, statistics, classifier.model_.statistics(classifier._as_model_takes(rows), codes))
+        except ValueError:
+            return False
+        return True
 
     def measured(self, rows):
         """Take the values of categories and counts, and nodes on the line of a number; see the module."""
@@ -190,18 +200,14 @@ def along(components, gap, rows, score, students) -> tuple[Any, Any]:
         return _summed(own[..., None] + components.table(gap).log_mass[:, :, None]), 0.0
     if gap.block not in students:
         students[gap.block] = components.student(gap.block, rows)
-    values = (_at(v, gap, score.shape[-1]) for v in students[gap.block])
+    values = (_at(v, gap) for v in students[gap.block])
     return _along(own, *np.broadcast_arrays(*values))
 
 
-def _at(value, gap, count):
+def _at(value, gap):
     """Return the entries (S, K, rows) of an array (S, K, n or 1, D or 1) at the rows and column of a gap."""
     value = value[..., gap.place if value.shape[-1] > 1 else 0]
-    return (
-        value[..., gap.rows]
-        if value.shape[-1] == count and count > 1
-        else np.broadcast_to(value, (*value.shape[:-1], len(gap.rows)))
-    )
+    return value[..., gap.rows if value.shape[-1] > 1 else np.zeros_like(gap.rows)]
 
 
 def _summed(log_joint):
@@ -210,15 +216,7 @@ def _summed(log_joint):
 
 
 def _along(score, location, spread, dof):
-    """Return log p(x_o, v, k) at nodes v, shape (K, n, Q), and the log width of each node, shape (n, Q).
-
-    Parameters
-    ----------
-    score : array, shape (S, K, n)
-        Log p(x_o, k | θ).
-    location, spread, dof : array, shape (S, K, n)
-        Student-t of the entry given each component.
-    """
+    """Do `along` for an entry that is a Student-t given each component: all arguments have the shape (S, K, n)."""
     kinds, place = np.unique(dof, return_inverse=True)
     some = slice(None, None, max(1, len(score) // 3))  # a few of many draws suffice to cut the line
     quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(dof.shape)[some]]
@@ -241,3 +239,80 @@ def _along(score, location, spread, dof):
         z *= -0.5 * (nu + 1)
     z += (level[place].reshape(dof.shape) - np.log(spread) + score)[..., None]
     return _summed(z), log_width
+
+
+def complete(joint, params: Params, rows, codes, rng):
+    """Return rows with missing entries drawn under one draw of the parameters, and their classes, drawn if unknown."""
+    components, place = Components(joint, params), codes
+    if place is None:
+        place = np.empty(count_rows(rows), np.intp)
+        for piece in pieces(len(place), len(joint.log_prior), DENSITIES):
+            score = components.log_weight(select_rows(rows, piece))[0]
+            place[piece] = choose(np.exp(score - score.max(0)).T, rng)
+    return components.fill(rows, place, rng), place
+
+
+def shared_parameters(joint, rows, codes, fitted, rng) -> Iterator[Params]:
+    """Yield draws of the parameters, arrays (1, ...), given the fit and the observed entries of rows, without end.
+
+    Parameters
+    ----------
+    joint : SingleJoint
+    rows : mapping from name to array
+    codes : int array, shape (n,), optional
+        Classes of the rows, where they are known.
+    fitted : int array, shape (n,), optional
+        Classes of the rows at the fit, where they are its rows.
+    rng : Generator
+    """
+    posterior, prior = joint.classifier.posterior_, joint.classifier.model_
+    start = posterior.draws(rng, (1,))
+    if posterior.kind == "exact" and fitted is None:
+        known = joint.classifier.statistics_.classes.total()
+        yield from _gibbs(joint, posterior.model, start, rows, codes, known, rng)
+    if posterior.kind == "point" and fitted is not None and prior.conjugate:
+        yield from _gibbs(joint, prior, start, rows, fitted, np.zeros(len(joint.log_prior)), rng)
+    draws, weight = None, None
+    if posterior.kind == "draws" and fitted is None:
+        draws = posterior.as_draws()
+        weight = _weight(joint, draws, rows, codes)
+    while True:
+        if draws is None:
+            yield posterior.draws(rng, (1,))
+        else:
+            yield {site: v[choose(weight, rng)] for site, v in draws.flat.items()}
+
+
+def _weight(joint, draws, rows, codes) -> np.ndarray:
+    """Return the probability of each draw given the observed entries of all rows, (1, S)."""
+    components, total = Components(joint, draws.flat), 0.0
+    for piece in pieces(count_rows(rows), components.count * len(joint.log_prior), DENSITIES):
+        score = components.log_weight(select_rows(rows, piece), taken(codes, piece))
+        total = total + np.logaddexp.reduce(score, axis=1).sum(-1)
+    weight = np.exp(total - np.max(total))
+    weight /= weight.sum()
+    warn_of_few(np.array([draws.efficiency / (weight**2).sum()]), "the tables", joint)
+    return weight[None]
+
+
+def _gibbs(joint, prior, params: Params, rows, codes, known, rng) -> Iterator[Params]:
+    """Alternate rows given parameters and parameters given rows; yield draws that hardly correlate.
+
+    It begins with some parameters, arrays (1, ...); the prior has learned from ``known`` rows of each class, (K,), but
+    from none of these. Rows and codes are as in `shared_parameters`.
+    """
+    take, flat = joint.classifier._as_model_takes, [v.reshape(len(v), -1) for v in rows.values()]
+    nothing = np.zeros(len(flat[0]), np.intp)
+    statistics = prior.statistics(take(rows), nothing if codes is None else codes)
+    closed = prior.has_closed_form(statistics)
+    if closed and codes is not None:
+        posterior = prior.update(statistics)
+        while True:
+            yield posterior.sample_parameters(rng, (1,))
+    rounds = rounds_apart(~np.isnan(np.hstack(flat)), codes, known)
+    while True:
+        for _ in range(rounds):
+            completed, t = complete(joint, params, rows, codes, rng)
+            statistics = prior.statistics(take(rows if closed else completed), t)
+            params = prior.update(statistics).sample_parameters(rng, (1,))
+        yield params

@@ -29,12 +29,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging.rows import folds
 from bayesgen.core.errors import warn
-from bayesgen.inspection.leave_one_out import tempered
+from bayesgen.inspection.probabilities import tempered
 from bayesgen.models.leaf import log_or_floor
 from bayesgen.numerics.checks import check_count, check_memory, check_weight
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels, some_labels
+from bayesgen.tables.labels import class_codes, codes_of, some_labels
 
 _LABELLINGS = 256
 
@@ -131,7 +131,7 @@ def _greedy(joint, n, rng) -> NextLabels:
     size, count, classes = joint.shape
     weight, known = np.ones(size), np.zeros(size)
     labelling, share = np.ones((size, 1)), np.ones(1)  # p(labels of the chosen rows, x | θ_s); what each stands for
-    chosen, told, effective = [], [], []
+    chosen, values, effective = [], [], []
     for _ in range(n):
         information, draws = np.full(count, -np.inf), np.empty(count)
         for part in pieces(count, labelling.shape[1] * classes + size):
@@ -147,7 +147,7 @@ def _greedy(joint, n, rng) -> NextLabels:
         information[chosen] = -np.inf
         best = int(np.nan_to_num(information, nan=-np.inf).argmax())
         chosen.append(best)
-        told.append(max(0.0, information[best]))
+        values.append(max(0.0, information[best]))
         effective.append(draws[best])
         weight, known = weight * density[:, best], known + doubt[:, best]
         top = weight.max()
@@ -159,7 +159,7 @@ def _greedy(joint, n, rng) -> NextLabels:
             places = (np.arange(_LABELLINGS) + rng.random()) / _LABELLINGS  # systematic: less noise than one by one
             picked = np.searchsorted(upto / upto[-1], places)
             labelling, share = labelling[:, picked], 1 / (p[picked] * _LABELLINGS)
-    return NextLabels(np.array(chosen), np.array(told), np.array(effective))
+    return NextLabels(np.array(chosen), np.array(values), np.array(effective))
 
 
 _DRAWS = 500
@@ -200,10 +200,8 @@ def class_given_label(classifier, X, y) -> np.ndarray:
     model: Any = getattr(classifier, "model_", None)
     if getattr(model, "confusion", None) is None:
         raise ValueError("class_given_label() needs a classifier that was fitted with label_noise=")
-    _, codes = class_codes(class_labels(y), classifier.classes_)
     rows = model.check(classifier._read(X))
-    if count_rows(rows) != len(codes):
-        raise ValueError(f"X has {count_rows(rows)} rows and y has {len(codes)}; they must be of one length")
+    codes = codes_of(y, classifier.classes_, count_rows(rows))
     posterior = classifier.posterior_
     params = posterior.draws(generator(classifier.random_state), (1 if posterior.kind == "point" else _DRAWS,))
     confusion = log_or_floor(params[model.CONFUSION])

@@ -1,15 +1,7 @@
-r"""Leave-one-out: exact predictions of each row from all others, by draws through ArviZ, and the exponent they choose.
+"""Rows predicted from others: each from all others exactly, or by draws through ArviZ, or from those before it in time.
 
-Exact predictions use the statistics of all other rows. Counts, means and scatters by column and class show that the
+Exact predictions use the statistics of the other rows. Counts, means and scatters by column and class show that the
 rows are those of the fit.
-
-Tempered classifiers choose their exponent τ by them,
-
-.. math:: q(k \mid x) \propto p(t = k \mid \text{data}) \, p(x \mid t = k, \text{data})^{\tau}
-
-The predictive of a wrong model is too sure of itself: naive Bayes counts two columns that say the same twice. τ below
-1 takes that back. The result is a probability of the class and nothing else: it belongs to no posterior, and to no
-density of x. `bayesgen.averaging.temper` has the objective that τ maximises.
 """
 
 from dataclasses import dataclass, replace
@@ -19,31 +11,28 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import temper
-from bayesgen.averaging.rows import effective, sample
 from bayesgen.core.errors import listed
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import Categorical
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.moments import Moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
-from bayesgen.numerics.pieces import select_rows, taken
+from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, existing
+from bayesgen.tables.labels import class_codes, class_labels, codes_of, existing
+from bayesgen.tables.times import times_of
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 
 
 def different_rows(one, other) -> str | None:
-    """Describe the first difference of two summaries beyond rounding; return None if they may be of the same rows.
+    """Describe the first difference of two results of `by_column` beyond rounding; None if the rows may be the same.
 
-    Parameters
-    ----------
-    one, other : dict
-        Results of `by_column`. Columns, and kinds of sums, that only one of them has are left out.
+    Columns, and kinds of sums, that only one of them has are left out.
     """
     for column, mine in one.items():
         theirs = other.get(column, {})
@@ -71,13 +60,7 @@ def _rounding(kind, *summaries):
 
 
 def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
-    """Return the summaries of each column that do not depend on its model, by class: arrays (K,), or (K, ...).
-
-    Parameters
-    ----------
-    schema, model, statistics
-        ``schema_``, ``model_`` of a fitted generative classifier, and statistics of rows under them.
-    """
+    """Return the summaries of each column that do not depend on its model, by class: arrays (K,), or (K, ...)."""
     result = {}
     for block in schema.blocks:
         sums = _sums(model.leaves[block.name], statistics.leaves[block.name])
@@ -118,7 +101,37 @@ def _counted(n, total):
 
 
 def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":
-    """Predict each row of the fit from the statistics of all others: the method `leave_one_out`."""
+    """Predict each row of the fit from all other rows, exactly; needs ``inference="exact"``.
+
+    The statistics of all other rows are added, by halves of halves, and nothing is subtracted: an outlying row
+    loses no digits. The hyperparameters stay those of the full fit ("weak" ones follow the data), and nothing is
+    sampled. A row of weight w is taken out whole.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        The rows of the fit.
+    groups : array, shape (n,), optional
+        Label of what a row belongs to (a patient, a batch, a day): a row is then predicted from the rows of all
+        other groups.
+
+    Returns
+    -------
+    LeaveOneOut
+        Log densities, probabilities and expected log predictive densities of the rows left out.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not those of the fit, as counts, means and sums of squares by class and column show.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+    >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
+    array([1.  , 0.99, 0.  , 0.01])
+    """
     y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
@@ -256,74 +269,77 @@ def loo_given_x(data):
     return replace(whole, elpd=elpd, se=spread, p=float(fitted.sum()) - elpd, elpd_i=whole.elpd_i.copy(data=rows))
 
 
-_MOST = 1000  # rows that are left out
+def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
+    r"""Return log p(x_i, t = k | all earlier rows) of rows that came after those of the fit, (n, K).
 
+    The posterior goes on from the rows of the fit: the statistics of each row are added once its time has passed, under
+    the prior of the fit. So with distinct times and no groups the sum of the entries of the true classes is, by the
+    chain rule, the growth of the log evidence,
 
-def tempered(log_joint, log_prior, exponent: float):
-    """Return log π_k p(x | k)^τ from the logs of π_k p(x | k) and of π_k."""
-    if exponent == 1:
-        return log_joint
-    with np.errstate(invalid="ignore"):  # where π_k is 0, so is all
-        return np.where(np.isneginf(log_joint), -np.inf, log_prior + exponent * (log_joint - log_prior))
-
-
-def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
-    """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
-
-    Every row is left out by one unit of its weight, so that a weight of 2 is two rows, or with its whole group; "weak"
-    priors follow the rows that are left. If there are more than 1,000 rows a stratified sample is left out, each class
-    weighted back to its part.
+    .. math:: \sum_i \log p(x_i, t_i \mid x_{<i}, t_{<i}) = \log p(\text{all rows}) - \log p(\text{rows of the fit})
 
     Parameters
     ----------
-    classifier : fitted generative classifier
-        With ``inference="exact"``.
-    X, y, sample_weight, groups
-        The rows of the fit.
+    classifier : naive Bayes or discriminant, fitted with inference="exact"
+        Classifier of rows that came before.
+    X : DataFrame or array, shape (n, columns)
+        Rows that came after.
+    y : array, shape (n,)
+        Their classes, among those of the fit.
+    order : array, shape (n,)
+        Their times: dates or numbers. Rows of one time are predicted from the same rows, each alone.
+    groups : array, shape (n,), optional
+        Label of what a row belongs to, where rows belong together: a patient, a batch, a day. All rows of a group are
+        predicted from what came before its first one.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is not exact, or order or groups do not suit the rows.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from bayesgen import NaiveBayesClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(60) % 2
-    >>> x = rng.normal(size=60) + y
-    >>> twice = np.column_stack([x, x])  # one column that is there twice
-    >>> once, both = (NaiveBayesClassifier().fit(X, y) for X in (x[:, None], twice))
-    >>> best_exponent(both, twice, y) < 0.7 * best_exponent(once, x[:, None], y)
+    >>> X, y = [["a"], ["b"], ["b"], ["a"], ["b"]], [0, 1, 0, 0, 1]
+    >>> first, whole = (NaiveBayesClassifier().fit(X[:n], y[:n]) for n in (3, 5))
+    >>> log_joint = predict_in_order(first, X[3:], y[3:], order=[1, 2])
+    >>> bool(np.isclose(log_joint[[0, 1], y[3:]].sum(), whole.log_evidence_ - first.log_evidence_))
     True
     """
-    purpose = "an exponent is chosen by exact leave-one-out"
-    y = class_labels(y)
-    group = group_codes(groups, len(y), sample_weight)
-    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, purpose)
-    weight = np.ones(len(codes)) if weight is None else weight
-    template = classifier._template(classifier.schema_)
-    nothing = classifier._as_model_takes(classifier.schema_.nothing())
+    check_is_fitted(classifier)
+    if not exact(classifier):
+        raise ValueError(
+            "predict_in_order() adds the statistics of rows: it needs naive Bayes or a discriminant with "
+            "inference='exact' and a label for each row of the fit; compare_models(order=) refits others"
+        )
+    rows = classifier._read(X)
+    codes = codes_of(y, classifier.classes_, count_rows(rows))
+    time, group = times_of(order, len(codes)), group_codes(groups, len(codes))
+    model, statistics = classifier.model_, classifier.statistics_
+    begin, sequence, learned = begins(time, group), np.argsort(time, kind="stable"), 0
+    result = np.empty((len(codes), len(classifier.classes_)))
+    for moment in np.unique(begin):
+        passed = np.searchsorted(time[sequence], moment)
+        if passed > learned:
+            new = sequence[learned:passed]
+            statistics, learned = statistics + model.statistics(select_rows(rows, new), codes[new]), passed
+        own = np.flatnonzero(begin == moment)
+        result[own] = model.update(statistics).log_predictive(select_rows(rows, own))
+    return result
 
-    def summed(own, weight=weight):
-        return template.statistics(select_rows(rows, own), codes[own], weight[own])
 
-    places = sample(codes, _MOST, np.random.default_rng(0))
+def exact(classifier) -> bool:
+    """Return True for a classifier whose exact posterior follows from sums over the rows."""
+    kind = getattr(getattr(classifier, "posterior_", None), "kind", None)
+    return kind == "exact" and isinstance(getattr(classifier, "statistics_", None), ClassStatistics)
+
+
+def begins(time, group) -> np.ndarray:
+    """Return the time at which the group of each row begins, (n,): its own time where there are no groups."""
     if group is None:
-        leaving = [places[i : i + 1] for i in range(len(places))]
-    else:
-        chosen = np.isin(group, group[places])
-        leaving = [own for own in departures(len(codes), group) if chosen[own[0]]]
-    others = all_but_one(summed, leaving, summed(np.delete(np.arange(len(codes)), np.concatenate(leaving))))
-    density, log_prior = np.empty((2, len(codes), len(classifier.classes_)))
-    for own, rest in zip(leaving, others, strict=True):
-        if group is None and weight[own[0]] > 1:
-            rest = rest + summed(own, weight - 1)
-        model = template.with_prior(rest).update(rest)
-        log_prior[own] = model.log_predictive(nothing)[0]
-        density[own] = model.log_predictive(select_rows(rows, own)) - log_prior[own]
-    codes, own = codes[places], weight[places]
-    scored = (
-        own
-        * (classifier.statistics_.classes.sums / np.bincount(codes, own, len(classifier.classes_)).clip(1e-300))[codes]
-    )
-    scored *= own.sum() / scored.sum()
-    count = effective(scored, taken(group, places))
-    mode = temper.expected_exponent(len(classifier.schema_.columns), count)
-    return float(temper.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])
+        return time
+    _, place = np.unique(group, return_inverse=True)
+    order = np.argsort(time, kind="stable")[::-1]
+    first = np.empty(int(place.max(initial=-1)) + 1, time.dtype)
+    first[place[order]] = time[order]  # of several assignments the last one stays: the earliest time
+    return first[place]

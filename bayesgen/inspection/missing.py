@@ -4,9 +4,7 @@ Joint density: `Joint` is the contract. A classifier of one model has its poster
 (`bayesgen.inspection.joint_of_model`). The tempered members of an averaged classifier have no density of x; its
 untempered members do, under weights that are stacked on log p(x, t) of rows left out (`bayesgen.inspection.averaged`).
 
-Components: the joint density of a single classifier is a mixture. Its components are the classes of an exact posterior
-or of a point; otherwise each class under each of some draws of the parameters. Given a component, a missing entry is a
-Student-t or takes values one can list.
+The joint density is a mixture. Given a component, a missing entry is a Student-t or takes values one can list.
 
 Imputation: the missing entries x_m of a row are replaced by means, modes or draws given its observed entries x_o,
 
@@ -49,7 +47,7 @@ from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import codes_of
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
 Measured = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
@@ -374,11 +372,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
         raise ValueError("joint=True is about draws: give draws=, the number of tables")
     rows, rng = density.read(X), generator(classifier.random_state)
     count = count_rows(rows)
-    codes = _only_class(classifier, count)
-    if y is not None:
-        codes = class_codes(class_labels(y), classifier.classes_)[1]
-        if len(codes) != count:
-            raise ValueError(f"X has {count} rows and y has {len(codes)}; they must be of one length")
+    codes = _only_class(classifier, count) if y is None else codes_of(y, classifier.classes_, count)
     refuse_totals(density, "impute()", rows)
     if not draws:
         return _table(classifier, X, density.blocks(density.expected(rows, codes)))
@@ -391,15 +385,9 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
 
 
 def draw_table(classifier, X, fitted=None):
-    """Return rows with missing entries drawn, whose classes are not told.
+    """Return rows with missing entries drawn, their classes unknown.
 
-    Parameters
-    ----------
-    classifier : fitted generative or averaged classifier
-    X : DataFrame or array, shape (n, columns)
-        Rows.
-    fitted : int array, shape (m,), optional
-        Classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
+    ``fitted`` are the classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
     """
     density = joint_of(classifier, "impute()")
     rows, rng = density.read(X), generator(classifier.random_state)

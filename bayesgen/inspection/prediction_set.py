@@ -39,7 +39,7 @@ from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import class_labels, codes_of
 
 _SAME = 1e-9  # scores as near as this are ties, which count against the new row: rounding breaks no promise
 _CELLS = 1 << 20  # entries of statistics held at a time
@@ -141,10 +141,8 @@ def predict_set(
 
 
 def _split(classifier, X, X_known, y_known, by_class, group):
-    _, codes = class_codes(class_labels(y_known), classifier.classes_)
     known = log_odds(classifier.predict_log_proba(X_known))
-    if len(known) != len(codes):
-        raise ValueError(f"X_known has {len(known)} rows and y_known has {len(codes)}; they must be of one length")
+    codes = codes_of(y_known, classifier.classes_, len(known), ("X_known", "y_known"))
     if hasattr(classifier, "statistics_"):
         _refuse_rows_of_fit(classifier, X_known, y_known)
     new = log_odds(classifier.predict_log_proba(X))

@@ -1,6 +1,14 @@
-"""Uncertainty of class probabilities: their spread over the posterior, and their error from a finite number of draws.
+r"""Uncertainty of class probabilities: their spread over the posterior, and their error from a finite number of draws.
 
 p(t = k | x, θ) varies over the posterior of θ; its draws and intervals are methods of every classifier.
+
+Tempered probabilities are in proportion to
+
+.. math:: q(k \mid x) \propto p(t = k \mid \text{data}) \, p(x \mid t = k, \text{data})^{\tau}
+
+The predictive of a wrong model is too sure of itself: naive Bayes counts two columns that say the same twice. τ below 1
+takes that back. The result is a probability of the class and nothing else: it belongs to no posterior, and to no
+density of x.
 
 A generative classifier averages p(x, t = k | θ) over draws of θ. At an outlying row, or in a class of few rows, a
 handful of draws may carry the average; then it is rough, whatever their number. `draw_reliability` finds such rows.
@@ -13,14 +21,29 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputWarning, warn
-from bayesgen.inspection.leave_one_out import tempered
 from bayesgen.numerics.checks import check_count, check_level, check_memory
 from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 
 
-def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
-    """Return class probabilities under single draws, (size, n, K): the method `predict_proba_draws`."""
+def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
+    """Return class probabilities under single draws of the parameters, the uncertainty of the probability itself.
+
+    Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: its
+    x itself is evidence of θ, and ``predict_proba`` averages by it. In an averaged classifier each draw is a
+    member, by weight, and its parameters; a discriminative member is a point.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    size : int, default 1000
+        Number of draws; all are the same under a point estimate.
+
+    Returns
+    -------
+    array, shape (size, n, K)
+    """
     check_is_fitted(classifier)
     check_count("size", size)
     rows, done = classifier._read_for_draws(X), 0
@@ -37,8 +60,23 @@ def probability_draws(classifier, X, size: int = 1000) -> np.ndarray:
     return result
 
 
-def probability_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
-    """Return the central posterior interval of each probability, (n, K, 2): the method `predict_proba_interval`."""
+def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
+    """Return the central posterior interval of p(t = k | x, θ), for every row and class.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    level : float, default 0.9
+        Posterior probability of the interval.
+    size : int, default 1000
+        Number of draws from which the interval is taken.
+
+    Returns
+    -------
+    array, shape (n, K, 2)
+        Lower and upper end.
+    """
     check_level("level", level)
     ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
@@ -61,6 +99,14 @@ def _by_pieces(classifier, rows, size):
         with np.errstate(under="ignore"):
             probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
         yield probability
+
+
+def tempered(log_joint, log_prior, exponent: float):
+    """Return log π_k p(x | k)^τ from the logs of π_k p(x | k) and of π_k."""
+    if exponent == 1:
+        return log_joint
+    with np.errstate(invalid="ignore"):  # where π_k is 0, so is all
+        return np.where(np.isneginf(log_joint), -np.inf, log_prior + exponent * (log_joint - log_prior))
 
 
 def log_odds(log_probability: np.ndarray) -> np.ndarray:

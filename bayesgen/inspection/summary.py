@@ -55,7 +55,32 @@ class Summary:
     def of(cls, classifier) -> "Summary":
         """Summarise a fitted classifier of one model."""
         check_is_fitted(classifier)
-        return cls(*_learned(classifier))
+        model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
+        try:
+            means = posterior.mean()
+        except (NoClosedForm, AttributeError):  # a leaf of the user's own
+            means = posterior.point_or_draws(np.random.default_rng(0), 4000)
+            means = {site: np.mean(v, axis=0) for site, v in means.items()}
+        classes = classifier.classes_.tolist()
+        size = classifier.statistics_.classes.sums
+        values = {
+            ("class", "probability"): np.broadcast_to(model.site(means, "classes")["probability"], (len(classes),))
+        }
+        if model.confusion is not None:
+            values |= {("class", f"labelled {c}"): p for c, p in zip(classes, means[model.CONFUSION].T, strict=True)}
+        prior = {"class": _prior(model.classes, 0)}
+        seen = by_column(schema, model, classifier.statistics_)
+        gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
+        for block in schema.blocks:
+            leaf = model.leaves[block.name]
+            own = leaf._expand(sites) if "variance" in (sites := model.site(means, block.name)) else sites
+            for j, column in enumerate(block.columns):
+                values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
+                if not (leaf.event_dim and j):  # one prior of them all
+                    prior[column] = _prior(leaf, j)
+        how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
+        title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
+        return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the numbers by (column, quantity) and class, a DataFrame."""
@@ -135,34 +160,6 @@ def _date(mean: float, deviation: float, brackets: bool) -> str:
     """Write a mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
     days = f"{deviation:.2g} days" if deviation < 99.5 else f"{deviation:.0f} days"
     return f"{as_date(round(mean))} ({days})" if brackets else f"{as_date(round(mean))} ± {days}"
-
-
-def _learned(classifier):
-    """Return the fields of a `Summary`."""
-    model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
-    try:
-        means = posterior.mean()
-    except (NoClosedForm, AttributeError):  # a leaf of the user's own
-        means = posterior.point_or_draws(np.random.default_rng(0), 4000)
-        means = {site: np.mean(v, axis=0) for site, v in means.items()}
-    classes = classifier.classes_.tolist()
-    size = classifier.statistics_.classes.sums
-    values = {("class", "probability"): np.broadcast_to(model.site(means, "classes")["probability"], (len(classes),))}
-    if model.confusion is not None:
-        values |= {("class", f"labelled {c}"): p for c, p in zip(classes, means[model.CONFUSION].T, strict=True)}
-    prior = {"class": _prior(model.classes, 0)}
-    seen = by_column(schema, model, classifier.statistics_)
-    gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
-    for block in schema.blocks:
-        leaf = model.leaves[block.name]
-        own = leaf._expand(sites) if "variance" in (sites := model.site(means, block.name)) else sites
-        for j, column in enumerate(block.columns):
-            values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
-            if not (leaf.event_dim and j):  # one prior of them all
-                prior[column] = _prior(leaf, j)
-    how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
-    title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
-    return title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates
 
 
 def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:

@@ -191,6 +191,14 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 
 
+def codes_of(y, classes, rows: int, names=("X", "y")) -> np.ndarray:
+    """Return the codes of the labels of so many rows; an error calls rows and labels by their ``names``."""
+    _, codes = class_codes(class_labels(y), classes)
+    if len(codes) != rows:
+        raise ValueError(f"{names[0]} has {rows} rows and {names[1]} has {len(codes)}; they must be of one length")
+    return codes
+
+
 def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels in order, and the place of each label; small whole numbers are counted, not sorted."""
     if y.dtype.kind in "iu" and y.size and (top := int(y.max())) < 1 << 12 and y.min() >= 0:

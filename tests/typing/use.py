@@ -37,6 +37,7 @@ prior = NormalInverseWishart(mean=[0, 0], kappa=1, nu=5, scale=np.eye(2))
 discriminant = bg.GaussianDiscriminantClassifier("full", prior=prior, inference=bg.NUTS(num_samples=10))
 line = bg.LinearRegressor(prior_scale=100, inference=bg.MAP())
 logistic = bg.LogisticClassifier(inference=bg.MAP())
+average = bg.AveragedClassifier(members=["gaussian", ("line", logistic)], features={0: "poisson"}, priors=[0.5, 0.5])
 
 
 @dataclass(frozen=True)
