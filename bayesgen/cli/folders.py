@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from bayesgen.cli.csv_format import Csv
 from bayesgen.core.errors import counted, named
@@ -62,8 +63,6 @@ def _read(job) -> Iterator[Any]:
 
 def _arrow(batch):
     """Return a batch as a table of pyarrow."""
-    import pyarrow as pa
-
     return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
 
 
@@ -78,7 +77,6 @@ def _frame(batch, missing: Sequence[str]):
 
 def _content(source: Source, tables, how: Csv) -> bytes:
     """Return rows as a file of the format that they came from, with all that it says of them."""
-    import pyarrow as pa
     from pyarrow import csv, parquet
 
     if not tables:
@@ -172,8 +170,6 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
 
 def _fewest(pool, most):
     """Return the rows of a pool with the smallest numbers of each class, at most so many, in their order."""
-    import pyarrow as pa
-
     table = pa.concat_tables([table for table, _, _ in pool], promote_options="permissive")
     codes, keys = (np.concatenate([part[place] for part in pool]) for place in (1, 2))
     order = np.lexsort((keys, codes))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import typer
 
 from bayesgen.cli import reading
@@ -17,8 +18,6 @@ from bayesgen.tables.files import PARQUET
 
 
 def _zstandard(content: bytes) -> bytes:
-    import pyarrow as pa
-
     return pa.compress(content, codec="zstd", asbytes=True)
 
 
@@ -87,7 +86,6 @@ def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
 
 @contextlib.contextmanager
 def _parquet(file) -> Iterator[Callable[[Any], None]]:
-    import pyarrow as pa
     from pyarrow import parquet
 
     with contextlib.ExitStack() as closing:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from bayesgen.cli.csv_format import Csv
 from bayesgen.tables.cleaning import split
 
@@ -133,8 +135,6 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
 
     The file has the classes in its first column; its separator is found by its first line.
     """
-    import pandas as pd
-
     from bayesgen import decision
 
     labels = {str(label): label for label in classes}

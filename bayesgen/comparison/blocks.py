@@ -1,8 +1,9 @@
 """Rows in the order of time: blocks that are predicted from what came before them, and scores over time."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import listed
 from bayesgen.evaluation.intervals import frequencies
@@ -10,9 +11,6 @@ from bayesgen.inspection.predict_in_order import begins, exact, predict_in_order
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.times import times_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LEAST = 10  # rows of a period of `over_time`, on average
 
@@ -99,7 +97,7 @@ def predict_block(classifier, X, y, time, group, past, block) -> np.ndarray:
     return joint / joint.sum(1, keepdims=True)
 
 
-def over_time(result, name: str, periods: int = 10) -> "pd.DataFrame":
+def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
     """Return the scores of a model over time: a row for each period, with about as many rows in each.
 
     Columns: "begin" and "end", the times of the first and the last row; "rows"; "log_loss" with its "standard_error";
@@ -116,8 +114,6 @@ def over_time(result, name: str, periods: int = 10) -> "pd.DataFrame":
     periods : int, default 10
         Number of periods, at most; fewer where there are few rows. Rows of one time are in one period.
     """
-    import pandas as pd
-
     if result.time is None:
         raise ValueError("the rows of this comparison have no times: give order= to compare_models")
     if name not in result.probability:

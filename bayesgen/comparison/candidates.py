@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
@@ -51,8 +52,6 @@ class _Parts:
 
     def frame(self):
         """Return the columns as a DataFrame, every category with all its levels."""
-        import pandas as pd
-
         columns: dict[str, Any] = dict(zip(self.numeric, self.numbers.T, strict=True))
         for name, own, code in zip(self.other, self.levels, self.codes.T, strict=True):
             columns[name] = pd.Categorical.from_codes(np.where(np.isnan(code), -1, code).astype(int), list(own))

@@ -4,9 +4,10 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
@@ -21,9 +22,6 @@ from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.pieces import taken
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.times import taken_out, times_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def usable_folds(y, folds: int) -> int:
@@ -197,7 +195,7 @@ def held_out_importance(
     features: Mapping[str, str] | None = None,
     groups=None,
     order=None,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Return the importance of each column on held-out rows, exact posterior: `inspection.importance` of every fold.
 
     Parameters
@@ -211,8 +209,6 @@ def held_out_importance(
         Growth of the log loss of each row, or each group, if a column is missing; without the rows of folds that could
         not be learned.
     """
-    import pandas as pd
-
     from bayesgen.comparison.candidates import estimator
 
     X, y, group, _, places = _planned(X, y, folds, seed, groups, order)

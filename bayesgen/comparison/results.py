@@ -2,17 +2,15 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayesgen import evaluation
 from bayesgen.comparison.blocks import mean_of_rows
 from bayesgen.numerics.pieces import taken
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -157,15 +155,13 @@ class ModelComparison(Comparison):
         return min(rank, key=rank.__getitem__)
 
     @property
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """A row for each model, the best first.
 
         Columns: "log_loss" with its "standard_error"; "difference", the mean over rows of the log loss minus the best
         model's on the same row, with its "difference_error"; "brier_score", "calibration_error", "accuracy", "seconds"
         of fitting and predicting in all folds, and "folds" that could be learned.
         """
-        import pandas as pd
-
         best, rows = self.log_losses(self.best), {}
         for name in self.probability:
             scores, own = self.scores(name), self.log_losses(name)

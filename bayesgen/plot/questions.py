@@ -4,6 +4,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import named
 from bayesgen.inspection.averaged import check_averaged
@@ -11,7 +12,6 @@ from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from bayesgen.comparison import ModelComparison
@@ -114,8 +114,6 @@ def _typical(classifier, name: str) -> np.ndarray:
 
 def _within_classes(classifier, name: str, values) -> np.ndarray:
     """Return p(x_j | t = k) of each value and class: rows with all else missing, relative to an empty row."""
-    import pandas as pd
-
     columns = list(classifier.schema_.columns)
     rows = pd.DataFrame(np.nan, index=range(len(values) + 1), columns=columns).astype({name: object})
     rows[name] = pd.Series([*values, np.nan], dtype=object).infer_objects()
@@ -228,7 +226,7 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
+def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
     """Draw the importance of each column: the mean growth of the log loss without it, with two standard errors.
 
     Parameters

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.tables.columns import to_float
 from bayesgen.tables.dates import days
@@ -65,8 +66,6 @@ def rows_for(estimator, values, like=None):
     values = np.asarray(values, float)
     if names is None:
         return values
-    import pandas as pd
-
     given = columns_of(estimator, values.shape[1], like)
     if len(given) != values.shape[1]:
         raise ValueError(

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from bayesgen.core.errors import Informed, InputError, InputTypeError, listed, named
 from bayesgen.tables.survey import Survey, kind_of_type
 
@@ -186,7 +188,6 @@ class Tables(Source):
 def _mark(batch) -> str:
     """Return the digest of the content of a batch."""
     import joblib
-    import pyarrow as pa
 
     if isinstance(batch, tuple):
         return "-".join(map(_mark, batch))

@@ -6,9 +6,10 @@ An account of what was done to the table comes with them.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
@@ -16,9 +17,6 @@ from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import copies
 from bayesgen.tables.numerals import Unread, unread
 from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str]:
@@ -118,10 +116,10 @@ class Prepared:
 
 
 def prepare(
-    table: "pd.DataFrame",
+    table: pd.DataFrame,
     target: str | None = None,
     model: str = "nb",
-    gaps: "Mapping[str, pd.Series] | None" = None,
+    gaps: Mapping[str, pd.Series] | None = None,
     roles: Roles | None = None,
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
@@ -215,8 +213,6 @@ def _labels(target: str, column) -> np.ndarray:
 
 def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
     """Return a column in the role that the user gave it, and its family where the type does not tell it."""
-    import pandas as pd
-
     if column in roles.date:
         return pd.Series(dates.days(values.to_numpy(dtype=object), column), values.index), ""
     if column in roles.categorical:
@@ -248,8 +244,6 @@ def _skewed(values) -> bool:
 
 def _is_copy(column, y) -> bool:
     """Return True if each class has one value of its own in a column, and the column no gap."""
-    import pandas as pd
-
     values, _ = pd.factorize(column)
     codes, classes = pd.factorize(y)
     return bool((values >= 0).all()) and bool(copies(values[:, None], codes, len(classes)))
@@ -305,8 +299,6 @@ def _value(value) -> str:
 
 def _of_one_type(column) -> tuple[Any, str]:
     """Return a usable column of one type, and a doubt about the type, "" for none."""
-    import pandas as pd
-
     values = column.dropna()
     if hasattr(column, "cat"):  # declared: its levels stay, those without a row too
         return column, ""
@@ -351,8 +343,6 @@ def _spellings(gaps, columns, rows) -> str:
 
 def _doubts_of_classes(target, y):
     """Yield doubts about classes that are text."""
-    import pandas as pd
-
     if y.dtype.kind != "U":
         return
     if doubt := _gap_words(pd.Series(y, dtype=object)):

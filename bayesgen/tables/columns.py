@@ -8,12 +8,13 @@ import decimal
 import functools
 import itertools
 import numbers
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array
 
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
@@ -36,8 +37,6 @@ def frame_of(X):
         return None
     if hasattr(X, "to_pandas") and hasattr(X, "dims"):  # an xarray DataArray; its last coordinate names the columns
         X = X.to_pandas() if X.ndim == 2 else X.to_numpy()
-    import narwhals as nw
-
     try:
         frame = nw.from_native(X, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -67,8 +66,7 @@ def check_distinct(names) -> None:
 
 def block_of(X) -> np.ndarray | None:
     """Return the rows of a pandas DataFrame of NumPy numbers of one type, mostly as a view; else None."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(X, pandas.DataFrame) or not X.size or not X.columns.is_unique:
+    if not isinstance(X, pd.DataFrame) or not X.size or not X.columns.is_unique:
         return None
     first, *others = set(X.dtypes.array)
     same = not others and isinstance(first, np.dtype) and first.kind in "biuf"
@@ -112,8 +110,6 @@ def refuse(column, kind) -> NoReturn:
 
 def _observed(values) -> np.ndarray:
     """Return the values of an array of objects that are not missing."""
-    import pandas as pd
-
     return values[~pd.isna(values)]
 
 
@@ -130,8 +126,6 @@ def object_kind(values) -> str:
 
 def to_float(values, column) -> np.ndarray:
     """Convert an array of objects to floats; raise an error where one is no number."""
-    import pandas as pd
-
     missing = pd.isna(values)
     result = np.full(len(values), np.nan)
     text = a_word(values[~missing])
@@ -207,8 +201,6 @@ def sorted_levels(levels) -> tuple:
 
 def factorize(values, column) -> tuple[np.ndarray, list]:
     """Return the code of each value, -1 where missing, and the distinct values in the order of their codes."""
-    import pandas as pd
-
     try:
         codes, found = pd.factorize(values)
     except TypeError as error:

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.tables.columns import first_texts, to_float
 
@@ -51,8 +52,6 @@ def days(values, column: str) -> np.ndarray:
     >>> days(np.array(["31/01/2024", None, "02/02/2024"], dtype=object), "seen")
     array([19753.,    nan, 19755.])
     """
-    import pandas as pd
-
     values = np.asarray(values)
     if values.dtype.kind in "iuf":
         return values.astype(float)

@@ -10,6 +10,10 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
 from bayesgen.tables.opening import Opened, damaged
 
 _BYTES = 1 << 23  # of a block
@@ -49,8 +53,6 @@ class Fields:
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Yield record batches of the rows below the header, of all columns or of some."""
-        import pyarrow as pa
-
         names = self.names if columns is None else list(columns)
         places = list(range(len(names))) if columns is None else [self.names.index(name) for name in names]
         header = 1
@@ -73,8 +75,6 @@ class Fields:
 
     def _rows(self, places: list[int]) -> Iterator[Any]:
         """Yield record batches of some columns, the header among the rows."""
-        import pyarrow as pa
-
         read = 0
         if len(self.names) > 1:
             with contextlib.suppress(pa.ArrowInvalid):  # a block that cannot be cut: the stream goes on behind it
@@ -87,15 +87,12 @@ class Fields:
             read = max(read - len(part), 0)
 
     def _by_arrow(self, places: list[int]) -> Iterator[Any]:
-        import pyarrow as pa
-        from pyarrow import csv
-
         names = [str(place) for place in range(len(self.names))]
-        reading = csv.open_csv(
+        reading = arrow_csv.open_csv(
             self._file.open(),
-            csv.ReadOptions(block_size=_BYTES, column_names=names),
-            csv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
-            csv.ConvertOptions(
+            arrow_csv.ReadOptions(block_size=_BYTES, column_names=names),
+            arrow_csv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), include_columns=[names[place] for place in places]
             ),
         )
@@ -104,9 +101,6 @@ class Fields:
 
     def _by_pandas(self, places: list[int]) -> Iterator[Any]:
         """Yield pieces of a stream; the header is a row, since pandas would rename a name that is there twice."""
-        import pandas as pd
-        import pyarrow as pa
-
         how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": self._sep}
         if len(self.names) == 1:  # where a blank line is a row
             how |= {"skip_blank_lines": False, "skiprows": self._above}

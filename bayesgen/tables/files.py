@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.batches import located
@@ -16,10 +18,6 @@ from bayesgen.tables.fields import Fields
 from bayesgen.tables.numerals import Column, Numerals, read_column
 from bayesgen.tables.opening import ENDINGS, Opened, opened
 from bayesgen.tables.text import column_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -45,7 +43,7 @@ class TableFile:
         Losses, such as categories that Parquet does not keep.
     """
 
-    table: "pd.DataFrame"
+    table: pd.DataFrame
     source: str
     path: Path
     gaps: dict
@@ -133,10 +131,8 @@ def limited(columns: Iterable[str]) -> list[str]:
     return [column.removesuffix(_TELLS) for column in columns if column.endswith(_TELLS)]
 
 
-def _csv(fields: Fields) -> "list[tuple[str, pa.Array]]":
+def _csv(fields: Fields) -> list[tuple[str, pa.Array]]:
     """Return the name and the fields of each column."""
-    import pyarrow as pa
-
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
@@ -144,8 +140,6 @@ def _csv(fields: Fields) -> "list[tuple[str, pa.Array]]":
 
 def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits) -> tuple[dict, dict, list[str]]:
     """Return the columns that text stands for, the spelling of their gaps, and what there is to tell."""
-    import pandas as pd
-
     columns, gaps, notes, percent = {}, {}, [], {}
     for name, fields in table.items():
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
@@ -188,15 +182,11 @@ def _misnamed(path: Path, file: Opened) -> Iterator[str]:
 
 
 def _frame(columns, rows):
-    import pandas as pd
-
     return pd.DataFrame(columns, index=pd.RangeIndex(rows))
 
 
-def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]]:
+def _parquet(path) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
     """Return the typed columns, and the columns declared as categories with their number where the file has it."""
-    import pandas as pd
-    import pyarrow as pa
     from pyarrow import parquet
 
     whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}
@@ -216,8 +206,6 @@ def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int
 
     Parquet itself has dictionaries of text alone: a category of whole numbers is a column of whole numbers.
     """
-    import pyarrow as pa
-
     metadata, declared = metadata or {}, dict[str, int | None]()
     if b"ARROW:schema" in metadata:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[b"ARROW:schema"])))
@@ -237,10 +225,8 @@ def _of_types(table, declared, missing: set, kinds: Mapping) -> tuple[dict, dict
     return {name: own for name, (own, _) in found.items()}, {name: spelled for name, (_, spelled) in found.items()}
 
 
-def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
+def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple[pd.Series, pd.Series]:
     """Return a column of a Parquet file, and the spelling of its gaps."""
-    import pandas as pd
-
     categories = isinstance(column.dtype, pd.CategoricalDtype)
     gone = column.isna().to_numpy(dtype=bool)
     if kind == "text":
@@ -260,7 +246,7 @@ def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> 
     return column, spelled
 
 
-def named_gaps(column: "pd.Series", missing: Collection[str]) -> np.ndarray:
+def named_gaps(column: pd.Series, missing: Collection[str]) -> np.ndarray:
     """Return the mask of the entries of a typed column that words for a gap name; numbers are compared as numbers."""
     if column.dtype.kind in "iuf":
         return column.isin([float(word) for word in missing if _is_number(word)]).to_numpy(dtype=bool)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import listed, warn
 from bayesgen.tables.labels import unwrapped
@@ -28,8 +29,6 @@ def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     """
     if groups is None:
         return None
-    import pandas as pd
-
     groups = np.asarray(unwrapped(groups))
     if groups.ndim != 1 or len(groups) != rows:
         raise ValueError(f"groups must hold one label for each of the {rows} rows; it has shape {groups.shape}")

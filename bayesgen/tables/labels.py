@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -50,8 +51,6 @@ def class_labels(y, name: str = "y") -> np.ndarray:
     y = _array(y)
     if not masked and y.dtype.kind in "biuU":
         return y
-    import pandas as pd
-
     if not masked and y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) == "string":
         return y
     if masked or pd.isna(y).any():
@@ -123,8 +122,6 @@ def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
         return class_labels(y), None
     if not np.isscalar(marker):
         raise ValueError(f"unlabelled must be 'error', 'missing' or the value that stands for no label, got {marker!r}")
-    import pandas as pd
-
     y = _array(y)
     known = ~pd.isna(y) if isinstance(marker, str) and marker == "missing" else np.asarray(y != marker)
     if not known.any():
@@ -201,8 +198,6 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
         return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
     if y.dtype.kind == "U":
         return _distinct_words(y)
-    import pandas as pd
-
     codes, found = pd.factorize(y)
     order = np.argsort(found, kind="stable")
     rank = np.empty(len(found), np.intp)
@@ -214,8 +209,6 @@ def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
     """Do `_distinct` for text of fixed width, whose letters are whole numbers: faster than as objects."""
     if not len(y):
         return y, np.empty(0, np.intp)
-    import pandas as pd
-
     width = y.dtype.itemsize
     letters = np.ascontiguousarray(y).view(np.uint64 if width % 8 == 0 else np.uint32).reshape(len(y), -1)
     codes, count = np.zeros(len(y), np.intp), 1

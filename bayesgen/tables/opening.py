@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from bayesgen.core.errors import listed
 
 _HEAD = 1 << 12  # bytes that tell what a file is
@@ -73,8 +75,6 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
     OSError
         If it cannot be read.
     """
-    import pyarrow as pa
-
     if content is None and not stat.S_ISREG((found := os.stat(path)).st_mode):
         if stat.S_ISDIR(found.st_mode):
             raise ValueError("this is a folder, where a file is expected")
@@ -110,8 +110,6 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
 
 def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
     """Return text in UTF-8 as it is, and text with the mark of another encoding decoded by it."""
-    import pyarrow as pa
-
     if code := _sign(head, _MARKS):
 
         def decoded() -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from bayesgen.core.errors import listed, quoted
 from bayesgen.models.class_program import ClassStatistics
@@ -130,8 +131,6 @@ def nothing(schema: RowSchema) -> ClassStatistics:
 
 def arrow_of(batch) -> Any:
     """Convert a record batch or a mapping of columns to a pyarrow Table; None for anything else."""
-    import pyarrow as pa
-
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
     if isinstance(batch, dict):
@@ -214,8 +213,6 @@ def _weights(values, count: int, name: str) -> np.ndarray:
 
 def all_numbers(X) -> bool:
     """Return True for a pyarrow Table whose numbers one type of float or integer holds exactly."""
-    import pyarrow as pa
-
     if not isinstance(X, pa.Table) or not X.num_columns:
         return False
     kinds = set(X.schema.types)
@@ -242,8 +239,6 @@ def in_order(X, order) -> np.ndarray:
 
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, checked, and the place of each row's label; text of pyarrow is never unpacked."""
-    import pyarrow as pa
-
     if not isinstance(labels, pa.ChunkedArray | pa.Array) or labels.null_count:
         labels = class_labels(labels)
         distinct, places = class_codes(labels)

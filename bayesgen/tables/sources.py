@@ -9,13 +9,14 @@ import glob
 import hashlib
 import os
 import struct
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from bayesgen.core.errors import InputWarning, listed, named, warn
 from bayesgen.tables.batches import (
@@ -111,8 +112,6 @@ class CsvFiles(Source):
             yield replace(job, read=functools.partial(self._typed, job, names))
 
     def _typed(self, job, names: list[str]):
-        import pandas as pd
-
         for batch in job.read():
             columns = {}
             for name in batch.schema.names:
@@ -128,8 +127,6 @@ class CsvFiles(Source):
             yield pd.DataFrame({name: columns[name] for name in names})
 
     def _is_text(self, field: str, name: str) -> bool:
-        import pyarrow as pa
-
         values = read_column(pa.array([field]), self.missing, "number", self._how[name]).values
         return values.dtype.kind == "O" and bool(values.notna().any())
 
@@ -203,7 +200,6 @@ class ParquetFiles(Source):
                     yield Job(place, functools.partial(self._read, fragment, group.id, names))
 
     def _read(self, fragment, group, names):
-        import pyarrow as pa
         from pyarrow import dataset, parquet
 
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
@@ -231,8 +227,6 @@ class ParquetFiles(Source):
 
 def _category(batch, name: str) -> tuple[int, str, Any]:
     """Return the place, the name and the values of a column as a category, whose levels are sorted where we make it."""
-    import pyarrow as pa
-
     place = batch.schema.get_field_index(name)
     values = batch.column(place)
     if not pa.types.is_dictionary(values.type):
@@ -303,7 +297,6 @@ def source_of(
         return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
         return _files([os.fspath(one) for one in data], missing, sep, how, limits)
-    import pyarrow as pa
     from pyarrow import dataset
 
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
@@ -314,7 +307,7 @@ def source_of(
         return Stream(lambda: data, False)
     if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars
         return Stream(functools.partial(_of_lazy, data), True)
-    if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
+    if isinstance(data, pd.DataFrame):
         try:
             table = pa.Table.from_pandas(data)
         except pa.ArrowException:  # a column holds values of several types, which Arrow has not
@@ -333,8 +326,6 @@ def source_of(
 
 def _of_lazy(frame):
     """Return the batches of a LazyFrame as a reader of record batches."""
-    import pyarrow as pa
-
     schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
     parts = frame.collect_batches(chunk_size=TABLES, maintain_order=True)
     batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())

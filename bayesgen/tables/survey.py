@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pandas as pd
+import pyarrow as pa
+
 from bayesgen.core.errors import InputError, listed
 from bayesgen.tables.columns import a_word, joined_levels
 from bayesgen.tables.description import Columns
@@ -109,15 +112,11 @@ def _observed_kind(table: Table, column: str) -> str:
 
 
 def _some(table: Table, column: str) -> bool:
-    import pandas as pd
-
     return bool((~pd.isna(table.labels(column))).any())
 
 
 def kind_of_type(kind) -> str:
     """Return the kind of a column of a type of pyarrow, as in `Survey.kinds`."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_boolean(kind):
         return "b"

@@ -4,6 +4,7 @@ import copy
 import functools
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
@@ -119,8 +120,6 @@ class Table(Columns):
     def _look(self, column: str) -> str:
         if self._frame is None:
             return object_kind(self.labels(column))
-        import narwhals as nw
-
         series = self._series(column)
         dtype = series.dtype
         if dtype == nw.Boolean or dtype.is_numeric():
@@ -184,8 +183,6 @@ class Table(Columns):
 
     def _number(self, column) -> np.ndarray:
         if self._taken(column) != "O" and self._frame is not None:
-            import narwhals as nw
-
             series = self._series(column)
             if series.dtype != nw.Object:
                 return (series if series.dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
@@ -216,8 +213,6 @@ class Table(Columns):
     def _coded(self, column: str) -> Any:
         """Return the values of a column in the form that is coded fastest: text and categories as pandas has them."""
         if self._frame is not None and self._frame.implementation.is_pandas():
-            import narwhals as nw
-
             series = self._series(column)
             if series.dtype in (nw.String, nw.Categorical, nw.Enum):
                 return series.to_native()
@@ -288,6 +283,4 @@ def _is_csr(X) -> bool:
 
 def _nothing(series) -> bool:
     """Return True if a column is of a type that holds nothing but nulls."""
-    import narwhals as nw
-
     return series.dtype == nw.Unknown and series.null_count() == len(series)

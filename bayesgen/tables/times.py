@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import counted, named
 from bayesgen.tables import dates
@@ -46,8 +47,6 @@ def times_of(order, rows: int) -> np.ndarray:
 
 def _numbers(order) -> np.ndarray | None:
     """Return the times as numbers, NaN where missing; None where they are dates."""
-    import pandas as pd
-
     if order.dtype.kind in "iuf":
         return order.astype(float) if order.dtype.kind == "f" else order
     series: Any = pd.Series(order)

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.cli.report.classes import ByClass, base_rate
 from bayesgen.cli.report.words import families, from_exact
 from bayesgen.core import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesgen.comparison import Comparison, ModelComparison
 
 
@@ -48,7 +47,7 @@ class Account:
     model: str
     result: "Comparison"
     models: "ModelComparison | None"
-    worth: "pd.DataFrame"
+    worth: pd.DataFrame
     by_class: ByClass
     seed: int
     command: str

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen import decision, evaluation
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesgen.comparison import Comparison, ModelComparison
 
 
@@ -35,16 +34,15 @@ class ByClass:
     """
 
     name: str
-    scores: "pd.DataFrame"
-    actions: "pd.DataFrame"
+    scores: pd.DataFrame
+    actions: pd.DataFrame
     cost: float
     least: float
     told: bool
 
     @classmethod
-    def of(cls, result: "Comparison", models: "ModelComparison | None", loss: "pd.DataFrame", told: bool) -> "ByClass":
+    def of(cls, result: "Comparison", models: "ModelComparison | None", loss: pd.DataFrame, told: bool) -> "ByClass":
         """Return the scores of the best model, or without models of the exact posterior or the first inference."""
-        import pandas as pd
         from sklearn.metrics import confusion_matrix, precision_score, recall_score, roc_auc_score
 
         if models is not None:

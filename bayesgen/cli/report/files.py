@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.cli.formats import apart
 from bayesgen.cli.report.account import Account
@@ -44,8 +45,6 @@ def write(out, folder: Path, account: Account, whole) -> None:
 
 def predictions(account: Account):
     """Return a DataFrame with number, names, fold, truth and the predictions of each inference and model, by row."""
-    import pandas as pd
-
     prepared, result = account.prepared, account.result
     columns = {"row": prepared.rows, "fold": result.fold, "truth": prepared.y}
     others = {} if account.models is None else account.models.probability  # of the same folds
