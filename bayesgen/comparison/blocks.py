@@ -10,7 +10,7 @@ from bayesgen.evaluation.intervals import frequencies
 from bayesgen.inspection.predict_in_order import begins, exact, predict_in_order
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
-from bayesgen.tables.times import times_of
+from bayesgen.tables.dates import times_of
 
 _LEAST = 10  # rows of a period of `over_time`, on average
 

@@ -20,8 +20,8 @@ from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.pieces import taken
+from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.times import taken_out, times_of
 
 
 def usable_folds(y, folds: int) -> int:

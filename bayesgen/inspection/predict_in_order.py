@@ -5,9 +5,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.numerics.pieces import count_rows, select_rows
+from bayesgen.tables.dates import times_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels
-from bayesgen.tables.times import times_of
 
 
 def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesgen.cli.report.classes import base_rate
 from bayesgen.core.errors import counted, named, quoted, several
-from bayesgen.tables.times import as_text
+from bayesgen.tables.dates import as_text
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
 
