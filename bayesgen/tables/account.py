@@ -148,16 +148,7 @@ def cleaned(
 ) -> tuple[files.TableFile, Prepared]:
     """Return a file as it was read, and the columns and classes that a model takes.
 
-    Parameters
-    ----------
-    name : str
-        The file.
-    target, model
-        See `prepare`.
-    roles : mapping from role to columns
-        See `Roles.said`.
-    missing, content, **csv
-        See `files.read`.
+    ``target`` and ``model`` are as in `prepare`, ``roles`` as in `Roles.said`, all else as in `files.read`.
     """
     parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}

@@ -166,10 +166,11 @@ def a_word(values) -> Any:
     """Return the first text among values that is no number, else the first text; None where there is none."""
     texts = (v for v in values if isinstance(v, str | bytes))
     some = next(texts, None)
-    return some if some is None or not _is_number(some) else next((v for v in texts if not _is_number(v)), some)
+    return some if some is None or not is_number(some) else next((v for v in texts if not is_number(v)), some)
 
 
-def _is_number(text) -> bool:
+def is_number(text) -> bool:
+    """Return True if Python reads some text as a float."""
     try:
         float(text)
     except ValueError:

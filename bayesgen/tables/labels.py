@@ -16,17 +16,7 @@ from bayesgen.tables.table import Table
 
 
 def existing(table: Table, y, weight):
-    """Select the rows whose weight is not 0; the values of all others are never read.
-
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    y : array, shape (n,)
-        Their target.
-    weight : array, shape (n,), or None
-        Row weights as the user gave them.
-    """
+    """Select the rows of a table, and of their target ``y``, whose weight is not 0; all others are never read."""
     if len(y) != len(table):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
@@ -70,16 +60,7 @@ def class_labels(y, name: str = "y") -> np.ndarray:
 def warn_of_labels(classes, codes, schema, blocks) -> None:
     """Warn of labels of one class, and of columns that look like copies of the labels.
 
-    Parameters
-    ----------
-    classes : array, shape (K,)
-        Class labels.
-    codes : int array, shape (n,)
-        Class of each row.
-    schema : Schema
-        Its blocks name the columns.
-    blocks : dict from block to array, shape (n, columns) or (n,)
-        The rows, as the schema reads them; sparse ones are not looked at.
+    ``blocks`` are the rows, as the schema reads them, and ``codes`` (n,) their classes; sparse ones are not looked at.
     """
     if len(classes) == 1:
         warn(f"y holds one class only, {listed(classes)}: every row will get it with certainty")
@@ -112,12 +93,7 @@ def copies(values, codes, count: int) -> list[int]:
 def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the labels that are known, and each row's place among them, -1 for no label; None where all have one.
 
-    Parameters
-    ----------
-    y : array, shape (n,)
-        Labels as the user gave them.
-    marker : str or number
-        "error": every row must have a label. "missing": NaN, None and NA are none. Any other value stands for none.
+    The marker "error" asks every row for a label; with "missing" NaN, None and NA are none; else its value is none.
     """
     if isinstance(marker, str) and marker == "error":
         return class_labels(y), None

@@ -23,21 +23,11 @@ _FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 
 @dataclass(frozen=True)
 class Numerals:
-    """The way in which the numbers of a file are written.
+    """The way in which the numbers of a file are written."""
 
-    Attributes
-    ----------
-    decimal : {".", ","}
-        Sign before the fraction.
-    thousands : {"", ".", ",", "'", " "}
-        Sign between thousands.
-    limits : bool
-        True if <0.5 stands for half of 0.5, below a limit of detection, and >9 for 9, above another.
-    """
-
-    decimal: str = "."
-    thousands: str = ""
-    limits: bool = False
+    decimal: str = "."  # before the fraction
+    thousands: str = ""  # between thousands: "", or one of . , ' and a blank
+    limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, and >9 for 9, above another
 
     def __post_init__(self):
         if self.decimal not in (".", ","):
@@ -77,25 +67,14 @@ class Numerals:
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it was read.
-
-    Attributes
-    ----------
-    values, gaps : Series
-        The values, and the spelling of each gap.
-    limited : array of bool, shape (n,), or None
-        The rows that hold a limit; None where limits are not read, or there are none.
-    percent, limit, apart : str
-        An entry whose percent sign was dropped; one that is a limit; one that was read with a point before its
-        fraction, where the comma stands there, so that the point may stand between thousands. "" for none.
-    """
+    """A column as it was read, with an entry of each unusual kind, "" where there is none."""
 
     values: pd.Series
-    gaps: pd.Series
-    limited: np.ndarray | None = None
-    percent: str = ""
+    gaps: pd.Series  # the spelling of each gap
+    limited: np.ndarray | None = None  # mask of the rows that hold a limit; None where there are none, or none is read
+    percent: str = ""  # its percent sign was dropped
     limit: str = ""
-    apart: str = ""
+    apart: str = ""  # its point, read as the decimal comma would be, may stand between thousands
 
     @property
     def tells(self) -> np.ndarray:
@@ -162,21 +141,15 @@ def _numbers_and_gaps(fields: pa.Array, missing, how: Numerals) -> np.ndarray | 
 
 @dataclass(frozen=True)
 class Unread:
-    """Numbers in a column of text, which another way of reading would find.
+    """Numbers in a column of text, which another way of reading would find."""
 
-    Attributes
-    ----------
-    how : tuple of Numerals
-        The ways that read them: two where 1,898 may be 1898 or 1.898.
-    entry : str
-        One that needs it.
-    word : str or None
-        One that is no number in any way; None where all are.
-    """
+    how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898
+    entry: str  # one that needs them
+    word: str | None = None  # one that is no number in any way; None where all are
 
-    how: tuple[Numerals, ...]
-    entry: str
-    word: str | None = None
+    def example(self) -> str:
+        """Return the entry, and the word that is none."""
+        return repr(self.entry) + ("" if self.word is None else f", but for {self.word!r}")
 
     def cures(self) -> list[list[Argument]]:
         """Return the arguments by which the column would be numbers, for each way."""
@@ -194,13 +167,8 @@ _WAYS = [
 def unread(texts: Iterable[str]) -> Unread | None:
     """Return how a column of text would be numbers, mostly; None where it would not, or all are plain numbers.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        The distinct values of a column; the first thousand are looked at.
+    Of the distinct values of the column the first thousand are looked at.
 
-    Examples
-    --------
     >>> unread(["10,6", "-3", "0,5"]).cures()
     [[Argument(name='decimal', value=',', words='')]]
     >>> unread(["10.6", "3"]), unread(["1,5 kg"])

@@ -146,20 +146,17 @@ def arrow_of(batch) -> Any:
 def split(batch, target: str | None, weight: str | None, columns=None):
     """Divide a batch into X, labels and weights (None: all 1); rows of weight 0 are left out, unread.
 
-    Parameters
-    ----------
-    batch : table or tuple
-        See `RowSchema.sum`.
-    target, weight : str or None
-        Columns of the classes and weights.
-    columns : sequence of str, optional
-        Columns of X; default: all others.
+    X has the ``columns``, by default all but those of the classes (``target``) and of the weights.
     """
     if target is None:
         if not isinstance(batch, tuple) or not 2 <= len(batch) <= 3:
             raise TypeError(f"name the column of the classes, target=; got a {type(batch).__name__} and no target")
         X, y, *rest = batch
-        return _existing(X, np.asarray(y) if isinstance(y, list | tuple) else y, rest[0] if rest else None)
+        y = np.asarray(y) if isinstance(y, list | tuple) else y
+        if not rest or rest[0] is None:
+            return X, y, None
+        w = _weights(rest[0], len(y), "sample_weight")
+        return (X, y, w) if (w > 0).all() else (Table(X).rows(w > 0).native, y[w > 0], w[w > 0])
     table = arrow_of(batch)
     frame: Any = frame_of(batch) if table is None else None
     if table is None and frame is None:
@@ -194,15 +191,6 @@ def columns_of(batch, columns, named: bool) -> Any:
         raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(own)}")
     chosen = frame.select([own[name] for name in columns])
     return chosen.to_native() if named else Table(chosen.to_native()).numbers(columns)
-
-
-def _existing(X, y, weight):
-    """Select the rows of a tuple whose weight is not 0."""
-    if weight is None:
-        return X, y, None
-    weight = _weights(weight, len(y), "sample_weight")
-    seen = weight > 0
-    return (X, y, weight) if seen.all() else (Table(X).rows(seen).native, y[seen], weight[seen])
 
 
 def _weights(values, count: int, name: str) -> np.ndarray:
@@ -240,9 +228,7 @@ def in_order(X, order) -> np.ndarray:
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, checked, and the place of each row's label; text of pyarrow is never unpacked."""
     if not isinstance(labels, pa.ChunkedArray | pa.Array) or labels.null_count:
-        labels = class_labels(labels)
-        distinct, places = class_codes(labels)
-        return distinct, places
+        return class_codes(class_labels(labels))
     if isinstance(labels, pa.ChunkedArray):
         labels = labels.combine_chunks()
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):

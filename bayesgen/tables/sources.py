@@ -33,10 +33,9 @@ from bayesgen.tables.batches import (
     parts_of,
     without_index,
 )
-from bayesgen.tables.fields import Fields
-from bayesgen.tables.files import CSV, PARQUET, declared_categories, limit_of
+from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
+from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories, limit_of
 from bayesgen.tables.numerals import Numerals, office_column, read_column
-from bayesgen.tables.opening import PARQUET_HEAD, opened
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import kind_of
 
@@ -47,22 +46,15 @@ class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
     def __init__(
-        self,
-        paths: Sequence[str],
-        missing: Sequence[str] = (),
-        sep: str = ",",
-        how: Numerals | None = None,
-        limits: Collection[str] = (),
+        self, paths: list[str], missing: Collection[str], sep: str, how: Numerals | None, limits: Collection[str]
     ):
-        self.paths, self.missing = list(paths), set(missing)
+        self.paths, self.missing = paths, set(missing)
         self._files: list[Fields] = []
         for path in self.paths:
             with located(path):
                 self._files.append(Fields(opened(path), sep))
                 names = self._files[-1].names
-                twice = [name for name in names if names.count(name) > 1]
-                if twice:
-                    raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
+                check_once(names)
                 check_columns(names, self.paths[0], self._files[0].names)
         fields = self._files[0].names
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
@@ -268,25 +260,9 @@ def _readable(file, group, column) -> bool:
 def source_of(
     data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None, limits: Collection[str] = ()
 ) -> Source:
-    """Return the source of batches for the data that a user gave.
+    """Return the source of batches for the data that a user gave, of a kind that `fit_batches` names.
 
-    Parameters
-    ----------
-    data : path, glob, folder, or list of paths; object with ``__arrow_c_stream__``; polars LazyFrame; iterable
-        See `fit_batches`.
-    missing : sequence of str
-        Words for a gap in a CSV file, beside an empty field.
-    sep : str, default ","
-        What separates the fields in a line of a CSV file.
-    how : Numerals, optional
-        The way in which the numbers of a CSV file are written.
-    limits : collection of str
-        Columns of a CSV file in which limits of detection are read; another column tells each, as in `files.read`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is nothing of that kind; if files have different columns, or one cannot be read.
+    The other arguments are of CSV files, as in `files.read`; ``limits`` are the columns in which limits are read.
     """
     if isinstance(data, Source):
         return data
