@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bayesgen.cli.csv_format import Csv
+from bayesgen.cli.formats import Csv
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
@@ -92,26 +92,14 @@ def _content(source: Source, tables, how: Csv) -> bytes:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of the rows of large files, stratified by class.
+    """A sample of the rows of large files, stratified by class."""
 
-    Attributes
-    ----------
-    content : bytes
-        Its rows, as a file.
-    codes : int array, shape (rows,)
-        Place of the class of each row in ``counts``.
-    counts : int array, shape (K,)
-        Rows of each class in all files.
-    without : int
-        Rows without a class, which are not among them.
-    """
+    content: bytes  # its rows, as a file
+    codes: np.ndarray  # place of the class of each row in ``counts``
+    counts: np.ndarray  # rows of each class in all files, (K,)
+    without: int  # rows without a class, which are not among them
 
-    content: bytes
-    codes: np.ndarray
-    counts: np.ndarray
-    without: int
-
-    def note(self, all_learned: bool = False) -> str:
+    def note(self, all_learned: bool) -> str:
         """Tell that it is a sample, and if all rows are learned from besides, for the account of a table."""
         classless = f"; {counted(self.without, 'row')} without a class left out" if self.without else ""
         rest = "; all of them are learned from, in batches" if all_learned else ""
@@ -200,22 +188,8 @@ def batches(
 class Cleaned(Source):
     """All rows of large files, with the columns that were kept of a sample of them, each of the type it had there.
 
-    Parameters
-    ----------
-    file : str
-        A file, folder or pattern.
-    target : str
-        Column of the classes; rows without one are left out.
-    X : DataFrame
-        Columns of the sample, as `bayesgen.tables.cleaning` made them.
-    dates : collection of str
-        Those of them that are days since 1970-01-01.
-    missing : sequence of str
-        Words for a gap.
-    csv : Csv
-        The format of CSV files.
-    finish : callable (DataFrame) -> DataFrame
-        Makes of these columns those that a classifier takes.
+    X are the columns of the sample, as `bayesgen.tables.cleaning` made them, ``dates`` those that are days. Rows
+    without a class are left out. ``finish`` makes of the columns those that a classifier takes.
     """
 
     def __init__(

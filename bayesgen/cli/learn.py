@@ -11,6 +11,8 @@ import typer
 
 from bayesgen.cli import folders, models, reading, report, shell
 from bayesgen.cli.shell import one_line, said
+from bayesgen.core.errors import counted
+from bayesgen.files import storage
 
 
 def fit(
@@ -61,11 +63,9 @@ def fit(
         read, prepared, sample = reading.prepared(file, target, model, spelled, csv, roles, seed, batched)
         with said(out):
             warnings.filterwarnings("ignore", ".*as if copied from y")  # the account of the table tells it
-            if sample is None:
-                classifier = models.learn(model, prepared, how, seed, group)
-            else:
-                rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
-                classifier = models.learn_large(model, prepared, how, seed, sample, target, rows, group)
+            rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
+            large = None if sample is None else models.Large(sample, target, rows)
+            classifier = models.learn(model, prepared, how, seed, group, large)
             classifier.schema_ = replace(classifier.schema_, missing=tuple(spelled), dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -86,9 +86,6 @@ def update(
     untrusted: shell.Untrusted = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
-    from bayesgen.core.errors import counted
-    from bayesgen.files import storage
-
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output or model, file)
@@ -118,9 +115,6 @@ def merge(
     untrusted: shell.Untrusted = False,
 ):
     """Merge saved models into one that has learned from the rows of all."""
-    from bayesgen.core.errors import counted
-    from bayesgen.files import storage
-
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output, *files)

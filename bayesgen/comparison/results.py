@@ -34,6 +34,16 @@ class Scores:
     calibration_error: float
 
 
+def scores_of(truth, probability) -> dict[str, float]:
+    """Return the mean scores of class probabilities by name, as in `Scores`."""
+    return {
+        "accuracy": evaluation.accuracy(truth, probability),
+        "log_loss": evaluation.log_loss(truth, probability),
+        "brier_score": evaluation.brier_score(truth, probability),
+        "calibration_error": evaluation.expected_calibration_error(truth, probability),
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Held-out class probabilities of every inference.
@@ -99,13 +109,7 @@ class Comparison:
         if not rows.any():
             return Scores(0, *[float("nan")] * 4)
         held = self.y_true[rows], self.probability[inference][rows]
-        return Scores(
-            len(np.unique(self.fold[rows])),
-            evaluation.accuracy(*held),
-            evaluation.log_loss(*held),
-            evaluation.brier_score(*held),
-            evaluation.expected_calibration_error(*held),
-        )
+        return Scores(len(np.unique(self.fold[rows])), **scores_of(*held))
 
     def best_first(self) -> list[str]:
         """Return the models or inferences that could be learned, the one of the least log loss first."""

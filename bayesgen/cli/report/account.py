@@ -1,60 +1,39 @@
 """Results of a run of `bayesgen compare`: for the page, for the files, and for programs."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayesgen.cli.report.classes import ByClass, base_rate
 from bayesgen.cli.report.words import families, from_exact
+from bayesgen.comparison import Comparison, ModelComparison, over_time
 from bayesgen.core import __version__
-
-if TYPE_CHECKING:
-    from bayesgen.comparison import Comparison, ModelComparison
+from bayesgen.tables.cleaning import Prepared
+from bayesgen.tables.files import TableFile
+from bayesgen.tables.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """Input, settings and results of a comparison.
+    """Input, settings and results of a comparison."""
 
-    Attributes
-    ----------
-    read, target, prepared, schema
-        The file as it was read, the column of the classes, what was made of the table, and the families of its columns.
-    model : str
-        The model whose inferences are compared, "nb" or "gda".
-    result : Comparison
-        Its inferences.
-    models : ModelComparison or None
-        Models beside each other, where they were asked for.
-    worth : DataFrame, shape (n, columns)
-        Worth of each column to ``model`` under the exact posterior, on held-out rows.
-    by_class : ByClass
-        Scores by class of the best of them, and its actions.
-    seed : int
-        Of the folds and of NUTS.
-    command : str
-        The command to repeat it.
-    order : str or None
-        The column of times, where each row is predicted from earlier ones.
-    """
-
-    read: Any
-    target: str
-    prepared: Any
-    schema: Any
-    model: str
-    result: "Comparison"
-    models: "ModelComparison | None"
-    worth: pd.DataFrame
-    by_class: ByClass
-    seed: int
-    command: str
-    order: str | None = None
+    read: TableFile  # the file as it was read
+    target: str  # the column of the classes
+    prepared: Prepared  # the table as models take it
+    schema: Schema  # the families of its columns
+    model: str  # whose inferences are compared: "nb" or "gda"
+    result: Comparison  # its inferences
+    models: ModelComparison | None  # models beside each other, where they were asked for
+    worth: pd.DataFrame  # worth of each column to ``model`` under the exact posterior, on held-out rows (n, columns)
+    by_class: ByClass  # scores by class of the best of them, and its actions
+    seed: int  # of the folds and of NUTS
+    command: str  # repeats it
+    order: str | None  # the column of times, where each row is predicted from earlier ones
 
     @property
-    def source(self) -> "Comparison":
+    def source(self) -> Comparison:
         """The comparison that has the best model."""
         return self.result if self.models is None else self.models
 
@@ -89,8 +68,6 @@ class Account:
             found["best"], found["remarks"] = self.models.best, self.models.remarks
             found["notes"] += [vars(note) for note in self.models.notes]
         if self.order is not None:
-            from bayesgen.comparison import over_time
-
             times = over_time(self.source, self.by_class.name).astype({"begin": str, "end": str})
             found["order"] = {"column": self.order, "of": self.by_class.name, "periods": times.to_dict("records")}
         return {name: _as_json(own) for name, own in found.items()}

@@ -1,50 +1,34 @@
 """Scores by class of what predicts best, and what is done with its probabilities at the user's costs."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import confusion_matrix, precision_score, recall_score, roc_auc_score
 
-from bayesgen import decision, evaluation
-
-if TYPE_CHECKING:
-    from bayesgen.comparison import Comparison, ModelComparison
+from bayesgen import decision
+from bayesgen.comparison import Comparison, ModelComparison
+from bayesgen.comparison.results import scores_of
 
 
 @dataclass(frozen=True, eq=False)
 class ByClass:
-    """The scores of the held-out rows, class by class.
+    """The scores of the held-out rows, each class against all others, and the actions at the user's costs.
 
-    Attributes
-    ----------
-    name : str
-        The model or inference whose probabilities they are.
-    scores : DataFrame, shape (K, 5)
-        "rows", "base rate", "sensitivity", "precision" and "ROC-AUC" of each class against all others. Where each
-        action is a class, it is what is predicted; else it is the most probable class.
-    actions : DataFrame, shape (K, actions)
-        How many rows of each class meet each action.
-    cost : float
-        Mean cost of a row.
-    least : float
-        Least mean cost of an action that is taken for all rows alike.
-    told : bool
-        True if the user told the costs; else a mistake costs 1.
+    Where each action is a class, the scores are of the actions; else they are of the most probable classes.
     """
 
-    name: str
-    scores: pd.DataFrame
-    actions: pd.DataFrame
-    cost: float
-    least: float
-    told: bool
+    name: str  # the model or inference whose probabilities they are
+    scores: pd.DataFrame  # (K, 5): "rows", "base rate", "sensitivity", "precision" and "ROC-AUC"
+    actions: pd.DataFrame  # (K, actions): how many rows of each class meet each action
+    cost: float  # mean cost of a row
+    least: float  # least mean cost of an action that is taken for all rows alike
+    told: bool  # the user gave the costs; else a mistake costs 1
 
     @classmethod
-    def of(cls, result: "Comparison", models: "ModelComparison | None", loss: pd.DataFrame, told: bool) -> "ByClass":
+    def of(cls, result: Comparison, models: ModelComparison | None, loss: pd.DataFrame, told: bool) -> "ByClass":
         """Return the scores of the best model, or without models of the exact posterior or the first inference."""
-        from sklearn.metrics import confusion_matrix, precision_score, recall_score, roc_auc_score
-
         if models is not None:
             source, name = models, models.best
         else:
@@ -118,7 +102,7 @@ def _number(value: float) -> str:
     return f"{value:.4f}" if np.isfinite(value) else "-"
 
 
-def base_rate(result: "Comparison") -> dict[str, float]:
+def base_rate(result: Comparison) -> dict[str, float]:
     """Return the scores of the frequencies of the classes in the other folds, beside which others are to be read.
 
     Where rows are in the order of time these are the rows that came before the fold.
@@ -130,9 +114,4 @@ def base_rate(result: "Comparison") -> dict[str, float]:
         p[held] = own[~held if result.time is None else result.time < result.time[held].min()].mean(0)
     seen = result.fold > 0
     truth, p = result.y_true[seen], p[seen]
-    return {
-        "accuracy": evaluation.accuracy(truth, p),
-        "log_loss": evaluation.log_loss(truth, p),
-        "brier_score": evaluation.brier_score(truth, p),
-        "calibration_error": evaluation.expected_calibration_error(truth, p),
-    }
+    return scores_of(truth, p)

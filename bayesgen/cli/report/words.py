@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesgen.cli.report.classes import base_rate
+from bayesgen.comparison import over_time
 from bayesgen.core.errors import counted, named, quoted, several
+from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
@@ -45,8 +47,6 @@ def inference_cells(result) -> dict[str, dict[str, str]]:
 
 def of_inferences(result) -> Iterator[str]:
     """Yield remarks on the scores of the inferences."""
-    from bayesgen.inspection.probabilities import FEWEST
-
     yield from _notes(result)
     if {"nuts", "exact"} <= result.probability.keys() and (apart := result.difference("nuts", "exact")).size:
         mean, most = f"{apart.mean():.5f}", f"{apart.max():.5f}"
@@ -111,8 +111,6 @@ def of_times(account) -> str:
 
 def time_cells(account) -> dict[str, dict[str, str]]:
     """Return the scores of what predicts best by the end of each period, and by heading."""
-    from bayesgen.comparison import over_time
-
     return {
         as_text(row["end"]): {
             "rows": str(row["rows"]),
