@@ -10,8 +10,15 @@ from bayesgen.plot.lectures import (
     regression,
     squashing,
 )
-from bayesgen.plot.over_time import calibration_over_time, running_score
-from bayesgen.plot.probability import calibration, confusion, learning_curves, probabilities, reliability
+from bayesgen.plot.probability import (
+    calibration,
+    calibration_over_time,
+    confusion,
+    learning_curves,
+    probabilities,
+    reliability,
+    running_score,
+)
 from bayesgen.plot.questions import column, evidence, importance, members, models
 from bayesgen.plot.regions import (
     agreement,

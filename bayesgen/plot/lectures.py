@@ -70,11 +70,16 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         posterior = prior.update(prior.statistics(data))
         density, colour = stats.beta.pdf(_THETA, posterior.a, posterior.b), COLOURS[i % 7]
         label = f"after {posterior.a - prior.a:g} of {len(np.asarray(data))} heads"
-        ax.plot(_THETA, density, color=colour, linestyle=DASHES[i % 4], label=label)
-        ax.fill_between(_THETA, density, color=colour, alpha=0.12, linewidth=0)
+        _shaded(ax, _THETA, density, colour, DASHES[i % 4], label)
         ax.axvline(float(posterior.mean), color=colour, linewidth=0.8, linestyle=":")
         highest = max(highest, density[5:-5].max())
     return _finish_coin(ax, highest)
+
+
+def _shaded(ax: "Axes", x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
+    """Draw a density, with a light shade below it."""
+    ax.plot(x, density, color=colour, linestyle=dash, label=label)
+    ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
 
 
 def _finish_coin(ax, highest):
@@ -110,8 +115,7 @@ def mean_and_predictive(
         "predictive of the next one": (np.exp(posterior.log_predictive(x)), VERMILION, "--"),
     }
     for label, (density, colour, dash) in curves.items():
-        ax.plot(x, density, color=colour, linestyle=dash, label=label)
-        ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
+        _shaded(ax, x, density, colour, dash, label)
     return _finish(ax, x, data, unit)
 
 
@@ -179,16 +183,12 @@ def gaussian(
     levels = {normal.pdf(mean) * np.exp(-0.5 * stats.chi2.ppf(mass, 2)): f"{mass:.0%}" for mass in masses[::-1]}
     lines = ax.contour(first, second, density, levels=list(levels), colors="0.15", linewidths=0.8)
     ax.clabel(lines, fmt=levels, fontsize=7)
-    for length, direction in zip(*_axes_of(covariance), strict=True):
+    variances, directions = np.linalg.eigh(covariance)
+    for length, direction in zip(np.sqrt(variances), directions.T, strict=True):
         ends = mean + np.outer([-length, length], direction)
         ax.plot(*ends.T, color=VERMILION, linewidth=1)
     ax.set(xlabel="x1", ylabel="x2", aspect="equal")
     return ax
-
-
-def _axes_of(covariance):
-    value, vector = np.linalg.eigh(covariance)
-    return np.sqrt(value), vector.T
 
 
 def _finish(ax, x, data, unit):
@@ -233,9 +233,7 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
             drawn = np.exp(drawn) - leaf.shift
         low, high = np.quantile(drawn, [0.0 if shift else 0.005, 0.97 if shift else 0.995])
         x = np.linspace(low, high, 401)
-        density = np.exp(leaf.log_predictive(x))
-        ax.plot(x, density, color=BLUE)
-        ax.fill_between(x, density, color=BLUE, alpha=0.12, linewidth=0)
+        _shaded(ax, x, np.exp(leaf.log_predictive(x)), BLUE)
         ax.set(xlabel=label, ylabel="density", xlim=(low, high))
     else:
         if categories is not None:

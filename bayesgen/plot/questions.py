@@ -208,22 +208,21 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
     if base is not None and worst > base:
         ax.axvline(base, color=QUIET, linestyle="--", linewidth=1)
         ax.annotate("base rate", (base, 1), xycoords=("data", "axes fraction"), fontsize=8, ha="center", va="bottom")
-    places = np.arange(len(table))
-    best = table["difference"].to_numpy() == 0
-    ax.axvline(0, color=QUIET, linewidth=0.8)
-    for own, colour in ((best, VERMILION), (~best, BLUE)):
-        ax.errorbar(
-            table["difference"][own],
-            places[own],
-            xerr=2 * table["difference_error"][own],
-            fmt="o",
-            color=colour,
-            capsize=3,
-        )
     names = [f"{name}  {loss:.3f}" for name, loss in table["log_loss"].items()]
-    ax.set_yticks(places, names)
-    ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="log loss above the best, ± 2 standard errors")
+    _below_each_other(ax, names, table["difference"], table["difference_error"], table["difference"] == 0)
+    ax.set(xlabel="log loss above the best, ± 2 standard errors")
     return ax
+
+
+def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
+    """Draw means with two standard errors on either side, a line for each, where ``red`` in another colour."""
+    mean, error, red = np.asarray(mean), np.asarray(error), np.asarray(red)
+    places = np.arange(len(names))
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    for own, colour in ((~red, BLUE), (red, VERMILION)):
+        ax.errorbar(mean[own], places[own], xerr=2 * error[own], fmt="o", color=colour, capsize=3)
+    ax.set_yticks(places, names)
+    ax.set(ylim=(len(names) - 0.5, -0.5))
 
 
 def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
@@ -240,15 +239,8 @@ def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None)
     """
     ax, mean, error = axes(ax), worse.mean(), worse.sem()
     names = mean.sort_values(ascending=False).index[:most]
-    places = np.arange(len(names))
-    ax.axvline(0, color=QUIET, linewidth=0.8)
-    helps = np.asarray(mean[names]) > 0
-    for own, colour in ((helps, BLUE), (~helps, VERMILION)):
-        ax.errorbar(mean[names][own], places[own], xerr=2 * error[names][own], fmt="o", color=colour, capsize=3)
-    ax.set_yticks(places, [str(name) for name in names])
-    ax.set(
-        ylim=(len(names) - 0.5, -0.5), xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]"
-    )
+    _below_each_other(ax, [str(name) for name in names], mean[names], error[names], ~(mean[names] > 0))
+    ax.set(xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]")
     return ax
 
 

@@ -109,9 +109,7 @@ def decision_regions(
         ax.fill([], [], color="0.3", alpha=0.25, label=f"{mass:.0%} of boundaries")
     _boundaries(ax, first, second, probability, colors="0.1", linewidths=1.2)
     scatter(ax, classifier, X, y)
-    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return _within(ax, first, second)
 
 
 def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> np.ndarray:
@@ -151,8 +149,7 @@ def class_probabilities(
     classifier : fitted generative estimator
         Estimator of two columns, or of more if it takes gaps.
     X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits. A DataFrame may hold two of the fitted columns; the others are
-        then integrated out.
+        Rows to draw, which also set the limits; a DataFrame as in `decision_regions`.
     point : array_like, shape (2,), optional
         A new row; its class probabilities are written beside it.
     levels : tuple of float
@@ -185,9 +182,7 @@ def class_probabilities(
         ax.annotate(
             text, (point[0], point[1]), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5
         )
-    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return _within(ax, first, second)
 
 
 def boundaries(
@@ -214,9 +209,7 @@ def boundaries(
         colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the first ones mark the classes
         _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
         ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)
-    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return _within(ax, first, second)
 
 
 def along_line(
@@ -255,6 +248,13 @@ def along_line(
         ax.plot(seen, np.full(len(seen), -0.03), "|", color="0.2", markersize=8, label="rows seen")
     name = next(iter(classifiers.values())).classes_[class_index]
     ax.set(xlim=(0, length), ylim=(-0.06, 1.03), xlabel="distance along the line", ylabel=f"P({name} | x)")
+    legend(ax)
+    return ax
+
+
+def _within(ax: "Axes", first, second) -> "Axes":
+    """Finish a picture whose limits are the ends of a grid."""
+    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
     legend(ax)
     return ax
 
