@@ -64,6 +64,12 @@ def check_distinct(names) -> None:
         raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
 
 
+def check_present(names, there) -> None:
+    """Raise an error if some columns are not there."""
+    if absent := [name for name in names if name not in there]:
+        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(there)}")
+
+
 def block_of(X) -> np.ndarray | None:
     """Return the rows of a pandas DataFrame of NumPy numbers of one type, mostly as a view; else None."""
     if not isinstance(X, pd.DataFrame) or not X.size or not X.columns.is_unique:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bayesgen.core.errors import listed, quoted
+from bayesgen.core.errors import quoted
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import scratch
 from bayesgen.numerics.sums import Grouping
-from bayesgen.tables.columns import frame_of
+from bayesgen.tables.columns import check_present, frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table, numbered
@@ -157,38 +157,33 @@ def split(batch, target: str | None, weight: str | None, columns=None):
             return X, y, None
         w = _weights(rest[0], len(y), "sample_weight")
         return (X, y, w) if (w > 0).all() else (Table(X).rows(w > 0).native, y[w > 0], w[w > 0])
-    table = arrow_of(batch)
-    frame: Any = frame_of(batch) if table is None else None
-    if table is None and frame is None:
+    frame: Any = _frame(batch)
+    if frame is None:
         raise TypeError(
             f"a batch is a table with the column {target!r}, such as a pandas, polars or pyarrow one, got a "
             f"{type(batch).__name__}; give arrays as tuples (X, y), and no target"
         )
-    own = {str(name): name for name in (frame.columns if table is None else table.column_names)}
+    own = {str(name): name for name in frame.columns}
     wanted = [name for name in own if name not in (target, weight)] if columns is None else list(columns)
-    absent = [name for name in (target, weight, *wanted) if name is not None and name not in own]
-    if absent:
-        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(own)}")
-    if table is not None:
-        w = None if weight is None else _weights(table.column(weight).to_numpy(), len(table), weight)
-        if w is not None and not (w > 0).all():
-            table, w = table.filter(w > 0), w[w > 0]
-        return table.select(wanted), table.column(target), w
+    check_present([name for name in (target, weight, *wanted) if name is not None], own)
     w = None if weight is None else _weights(frame.get_column(own[weight]).to_numpy(), len(frame), weight)
     if w is not None and not (w > 0).all():
         frame, w = frame[np.flatnonzero(w > 0)], w[w > 0]
     return frame.select([own[name] for name in wanted]).to_native(), frame.get_column(own[target]).to_native(), w
 
 
+def _frame(batch) -> Any:
+    """Return a batch as a narwhals DataFrame, None if it is no table."""
+    table = arrow_of(batch)
+    return frame_of(batch if table is None else table)
+
+
 def columns_of(batch, columns, named: bool) -> Any:
     """Select columns of a batch: as a table, or as an array where the fit had no names; arrays stay as they are."""
-    table = arrow_of(batch)
-    frame = frame_of(batch if table is None else table)
-    if frame is None:
+    if (frame := _frame(batch)) is None:
         return batch
     own = {str(name): name for name in frame.columns}
-    if absent := [name for name in columns if name not in own]:
-        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(own)}")
+    check_present(columns, own)
     chosen = frame.select([own[name] for name in columns])
     return chosen.to_native() if named else Table(chosen.to_native()).numbers(columns)
 

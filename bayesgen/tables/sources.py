@@ -33,6 +33,7 @@ from bayesgen.tables.batches import (
     parts_of,
     without_index,
 )
+from bayesgen.tables.columns import check_present
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories, limit_of
 from bayesgen.tables.numerals import Numerals, office_column, read_column
@@ -196,9 +197,7 @@ class ParquetFiles(Source):
 
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
         own = [name for name in names if name not in keys]
-        absent = [name for name in own if name not in fragment.physical_schema.names]
-        if absent:
-            raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(fragment.physical_schema.names)}")
+        check_present(own, fragment.physical_schema.names)
         with fragment.filesystem.open_input_file(fragment.path) as opened:
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
             how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}

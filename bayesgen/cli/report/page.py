@@ -16,7 +16,6 @@ import pandas as pd
 from bayesgen.cli.formats import apart
 from bayesgen.cli.report import words
 from bayesgen.cli.report.account import Account
-from bayesgen.cli.report.classes import base_rate
 from bayesgen.cli.report.pictures import Picture, pictures
 from bayesgen.cli.report.terminal import say
 from bayesgen.core.errors import named, quoted
@@ -205,7 +204,7 @@ def _figure(picture: Picture) -> _Html:
 def _in_short(account: Account) -> list[str]:
     """Return sentences for a reader who reads nothing else."""
     result, models, worth = account.result, account.models, account.worth
-    target, said, base = quoted(account.target), [], base_rate(result)
+    target, said, base = quoted(account.target), [], words.base_rate(result)
     if models is not None:
         table, best = models.table, models.best
         top = table.loc[best]

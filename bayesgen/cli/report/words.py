@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesgen.cli.report.classes import base_rate
 from bayesgen.comparison import over_time
+from bayesgen.comparison.results import scores_of
 from bayesgen.core.errors import counted, named, quoted, several
 from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
@@ -145,6 +145,21 @@ def _scores(result, name) -> dict[str, str]:
         "seconds": f"{result.seconds[name]:.2f}",
         "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
     }
+
+
+def base_rate(result) -> dict[str, float]:
+    """Return the scores of the frequencies of the classes in the other folds, beside which others are to be read.
+
+    Where rows are in the order of time these are the rows that came before the fold.
+    """
+    own = np.eye(len(result.classes))[result.y_true]
+    p = np.empty(own.shape)
+    for fold in range(1, result.folds + 1):
+        held = result.fold == fold
+        p[held] = own[~held if result.time is None else result.time < result.time[held].min()].mean(0)
+    seen = result.fold > 0
+    truth, p = result.y_true[seen], p[seen]
+    return scores_of(truth, p)
 
 
 def from_exact(result, name) -> np.ndarray:
