@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bayesgen import decision
-from bayesgen.cli import folders, formats, models, reading, report, shell
+from bayesgen.cli import folders, formats, reading, report, shell
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.predictions import predictions
@@ -45,7 +45,7 @@ def predict(
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
         if not piped:
             reading.keep_inputs(output, *folders.paths(file), model, loss)
-        estimator = models.load(model, untrusted)
+        estimator = reading.load(model, untrusted)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
         decide = _decisions(estimator, loss, reject_cost, csv)
@@ -106,7 +106,7 @@ def explain(
     with one_line(err):
         if output:
             reading.keep_inputs(output, file, model)
-        classifier = models.load(model, untrusted)
+        classifier = reading.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
         _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands, limits))

@@ -11,7 +11,8 @@ import typer
 from rich.progress import Progress
 
 from bayesgen import comparison, decision
-from bayesgen.cli import folders, models, reading, report, shell
+from bayesgen.cli import folders, reading, report, shell
+from bayesgen.cli.learn import check_options
 from bayesgen.cli.shell import command_line, one_line
 
 
@@ -67,7 +68,7 @@ def compare(
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
         ids = [*(id or []), *(column for column in (group, order) if column)]
         roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        models.check_options(model, roles)
+        check_options(model, roles)
         csv = reading.Csv(sep, decimal, thousands, limits)
         read, prepared, _ = reading.prepared(file, target, model, reading.split(missing), csv, roles, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()

@@ -4,6 +4,7 @@ import bz2
 import contextlib
 import functools
 import gzip
+import itertools
 import lzma
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -89,13 +90,10 @@ def apart(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
     """Give the function that writes one table of several."""
-    header = True
+    header = itertools.chain([True], itertools.repeat(False))  # of the first table alone
 
     def text(frame) -> bytes:
-        nonlocal header
-        found = frame.to_csv(index=False, header=header).encode()
-        header = False
-        return found
+        return frame.to_csv(index=False, header=next(header)).encode()
 
     suffix = output.suffix.lower()
     if str(output) == "-":

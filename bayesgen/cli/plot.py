@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import formats, models, reading, report, shell
+from bayesgen.cli import formats, reading, report, shell
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted, listed, named
 
@@ -48,7 +48,7 @@ def plot(
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
-        classifier = models.load(model, untrusted)
+        classifier = reading.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
         used = classifier.schema_.used().columns

@@ -12,7 +12,7 @@ from bayesgen import data, decision
 from bayesgen.cli import folders
 from bayesgen.cli.formats import Csv
 from bayesgen.core.errors import named
-from bayesgen.files import disk
+from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
 from bayesgen.tables import dates, files
 from bayesgen.tables.account import cleaned
@@ -27,6 +27,12 @@ def inference(name: str):
     if name not in INFERENCES:
         raise ValueError(f"no inference {name!r}; there are: {', '.join(sorted(INFERENCES))}")
     return INFERENCES[name]()
+
+
+def load(path, untrusted: bool = False):
+    """Return a saved estimator; a logistic or probit classifier fills gaps, as one that `fit` saved."""
+    estimator = storage.load(path, untrusted=untrusted)
+    return estimator.set_params(missing="mean") if hasattr(estimator, "missing") else estimator
 
 
 def keep_inputs(output: Path, *inputs: str | Path | None) -> None:

@@ -97,12 +97,10 @@ def probabilities(
 
     Parameters
     ----------
-    y_true : array_like, shape (n,)
-        True classes: labels, or codes 0 to K - 1.
-    probability, reference : array_like, shape (n, K), or (n,) for two classes
-        Predicted probabilities of all classes, or of the second class.
-    labels : sequence, shape (K,), optional
-        The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
+    y_true, probability, labels
+        As for `reliability`.
+    reference : array_like, optional
+        Probabilities of another prediction, in the form of ``probability``.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -261,12 +259,10 @@ def calibration_over_time(
 
     Parameters
     ----------
-    result : Comparison
-        Comparison with ``order``.
+    result, periods
+        As for `running_score`.
     model : str, optional
         Model to draw; default: the one of the least log loss.
-    periods : int, default 10
-        Number of periods at most; see `bayesgen.comparison.over_time`.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """

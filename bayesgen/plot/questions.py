@@ -70,7 +70,8 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
         for k, label in enumerate(classifier.classes_):
             beside = places + (k + 0.5) * width - 0.4
             ax.bar(beside, heights[:, k], width, color=COLOURS[k % 7], label=str(label))
-        texts = [f"{value:g}" if isinstance(value, float) else _shown(str(value)) for value in values]
+        texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+        texts = [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts]
         upright: dict[str, Any] = {"rotation": 90, "fontsize": 8} if sum(map(len, texts)) > _BESIDE else {}
         ax.set_xticks(places, texts, **upright)
     else:
@@ -82,10 +83,6 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_ylim(0, 1.3 * heights.max())  # room for the legend
     ax.legend(fontsize=8, ncols=3, loc="upper center")
     return ax
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _block(classifier, name: str):
@@ -144,7 +141,10 @@ def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" 
     ax = axes(ax)
     ranked = sorted(said.terms.items(), key=lambda item: -abs(item[1]))
     most = len(ranked) if most is None else most
-    bars = [("prior", said.prior), *((_valued(column, said.values[column]), term) for column, term in ranked[:most])]
+    bars = [("prior", said.prior)]
+    for column, term in ranked[:most]:
+        entry = said.values[column]
+        bars.append((f"{column}{'' if entry is None else ' ='} {style.value(entry)}", term))
     if ranked[most:]:
         bars.append((f"{len(ranked) - most} other columns", sum(term for _, term in ranked[most:])))
     values, places = np.array([term for _, term in bars]), np.arange(len(bars))
@@ -158,9 +158,9 @@ def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" 
     ax.set_yticks(places, [name for name, _ in bars])
     ax.set(xlim=_limits(ax, values, texts), ylim=(len(bars) - 0.5, -0.5))
     ax.set(xlabel=f"log odds of {said.label}; the bars add up")
-    ax.set_title(
-        f"P({said.label}) {_equal(said.probability)}, 90 % interval {style.interval(said.interval)}", fontsize=10
-    )
+    probability = style.probability(said.probability)
+    sign = "" if probability[0] in "<>" else "= "
+    ax.set_title(f"P({said.label}) {sign}{probability}, 90 % interval {style.interval(said.interval)}", fontsize=10)
     return ax
 
 
@@ -175,15 +175,6 @@ def _limits(ax, values, texts) -> tuple[float, float]:
         shares[own] = max(shares[own], min(0.4, 0.065 * len(text) / width) - inside)
     span = ((high - low) or 1.0) / (1 - sum(shares))
     return low - shares[0] * span, high + shares[1] * span
-
-
-def _valued(column: str, entry) -> str:
-    return f"{column} {style.value(entry)}" if entry is None else f"{column} = {style.value(entry)}"
-
-
-def _equal(p: float) -> str:
-    text = style.probability(p)
-    return text if text[0] in "<>" else f"= {text}"
 
 
 def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":

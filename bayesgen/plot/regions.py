@@ -148,14 +148,12 @@ def class_probabilities(
     ----------
     classifier : fitted generative estimator
         Estimator of two columns, or of more if it takes gaps.
-    X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits; a DataFrame as in `decision_regions`.
+    X, y, steps
+        As for `decision_regions`.
     point : array_like, shape (2,), optional
         A new row; its class probabilities are written beside it.
     levels : tuple of float
         Probabilities of the contours, in increasing order.
-    steps : int
-        Points of the grid in each direction.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -194,10 +192,8 @@ def boundaries(
     ----------
     classifiers : mapping from label to fitted estimator
         Anything with ``predict_proba`` and ``classes_``.
-    X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits; a DataFrame as in `decision_regions`.
-    steps : int
-        Points of the grid in each direction.
+    X, y, steps
+        As for `decision_regions`.
     ax : matplotlib Axes, optional
         Where to draw; default: the current Axes.
     """
@@ -226,7 +222,7 @@ def along_line(
     Parameters
     ----------
     classifiers : mapping from label to fitted estimator
-        Anything with ``predict_proba`` and ``classes_``.
+        As for `boundaries`.
     start, stop : array_like, shape (D,)
         Ends of the line.
     X : array_like, shape (n, D), optional

@@ -39,20 +39,9 @@ def _is_date(text: str) -> bool:
 def days(values, column: str) -> np.ndarray:
     """Return days since 1970-01-01, (n,), with the time of the day as a fraction and NaN where missing.
 
-    Parameters
-    ----------
-    values : array, shape (n,)
-        Dates, text, or numbers, which are such days already.
-    column : str
-        Name of the column in messages.
+    Values are dates, text, or numbers, which are such days already. Raise ValueError, which names the column, where a
+    value is no date, or nothing tells whether 03/04/2024 begins with the day or with the month.
 
-    Raises
-    ------
-    ValueError
-        Where a value is no date, or nothing tells whether 03/04/2024 begins with the day or with the month.
-
-    Examples
-    --------
     >>> days(np.array(["31/01/2024", None, "02/02/2024"], dtype=object), "seen")
     array([19753.,    nan, 19755.])
     """

@@ -32,20 +32,10 @@ _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 class Table(Columns):
     """Rows as users bring them, their columns by name; nothing is converted before it is asked for.
 
-    Parameters
-    ----------
-    X : table
-        A DataFrame of pandas, polars or pyarrow (by narwhals), an array or what NumPy makes one of, a masked array
-        (masked is missing), a 2-D xarray DataArray, or a SciPy sparse matrix.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Names of the columns; x0, x1, ... where they have none.
-    names : list or None
-        A DataFrame's own, which need not be strings.
-    native : DataFrame, array or csr_array
-        The rows.
+    They may be a DataFrame of pandas, polars or pyarrow (by narwhals), an array or what NumPy makes one of, a masked
+    array (masked is missing), a 2-D xarray DataArray, or a SciPy sparse matrix. ``native`` are the rows as a DataFrame,
+    an array or a csr_array; ``names`` a DataFrame's own names of its columns, which need not be strings, else None, and
+    the columns are called x0, x1, ....
     """
 
     def __init__(self, X):

@@ -21,17 +21,11 @@ _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": Fal
 
 
 def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Series, pd.Series]:
-    """Convert a column of text to its kind, and return it with the spelling of each gap.
+    """Convert the fields of a column, a Series or an Arrow array, to its kind; return it with the spelling of each gap.
 
-    Parameters
-    ----------
-    fields : Series of str, or Arrow array of strings
-        The fields as they stand in the file.
-    missing : collection of str
-        Words for a gap, beside an empty field.
-    kind : {"text", "number"}, optional
-        Kind of the column; by default numbers (or bools) where all fields are, and text where one is not. Beside
-        numbers NA, NaN, null and the like are gaps. Leading zeros tell a code, unless ``kind`` is "number".
+    By default a column holds numbers (or bools) where all fields do, and text where one does not. An empty field is a
+    gap, and so is what ``missing`` names; beside numbers also NA, NaN, null and the like. Leading zeros mark a code,
+    unless ``kind`` is "number".
     """
     whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
