@@ -1,4 +1,7 @@
-"""Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
+"""Pictures: each function takes ``ax``, the matplotlib Axes to draw on (default: the current ones), and returns them.
+
+Matplotlib is imported by the first picture that is drawn.
+"""
 
 from bayesgen.plot.lectures import (
     beta_densities,

@@ -30,8 +30,6 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     ----------
     parameters : iterable of (a, b)
         Parameters of each density.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, highest = axes(ax), 1.0
     for i, (a, b) in enumerate(parameters):
@@ -52,8 +50,6 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         The prior, of one coin.
     *tosses : array_like of 0 and 1
         Sets of tosses, each combined with the same prior.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -103,8 +99,6 @@ def mean_and_predictive(
         Observations, drawn as ticks.
     unit : str
         Unit of the horizontal axis.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, data = axes(ax), np.asarray(data, float)
     posterior = prior.update(prior.statistics(data))
@@ -139,8 +133,6 @@ def predictive_densities(
         Inferences, one curve each.
     unit : str
         Unit of the horizontal axis.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, data = axes(ax), np.asarray(data, float)
     predictive = prior.update(prior.statistics(data))
@@ -169,8 +161,6 @@ def gaussian(
         Covariance matrix.
     masses : tuple of float
         Probability inside each contour, in increasing order.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, mean, covariance = axes(ax), np.asarray(mean, float), np.asarray(covariance, float)
     reach = 3.6 * np.sqrt(np.diagonal(covariance).max())
@@ -211,8 +201,6 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
         `NormalKnownVariance`.
     unit : str
         Unit of the values.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -266,8 +254,6 @@ def regression(
         Number of lines drawn from the posterior.
     sds : float
         Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
@@ -291,11 +277,6 @@ def squashing(*, ax: "Axes | None" = None) -> "Axes":
     """Draw the functions from score to probability: logistic, probit, and probit with the logistic's slope at 0.
 
     Stretched by sqrt(8/π) the probit differs from the logistic by less than 0.02; its tails are lighter.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, score = axes(ax), np.linspace(-6, 6, 401)
     ax.plot(score, expit(score), color=BLUE, label="logistic 1 / (1 + exp(-a))")
