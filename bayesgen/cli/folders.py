@@ -192,16 +192,7 @@ class Cleaned(Source):
     without a class are left out. ``finish`` makes of the columns those that a classifier takes.
     """
 
-    def __init__(
-        self,
-        file: str,
-        target: str,
-        X,
-        dates,
-        missing: Sequence[str],
-        csv: Csv,
-        finish: Callable[[Any], Any] = lambda X: X,
-    ):
+    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], csv: Csv, finish=lambda X: X):
         self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X
         self._dates, self._missing, self._finish = set(dates), missing, finish
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]

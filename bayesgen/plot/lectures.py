@@ -127,12 +127,10 @@ def predictive_densities(
     ----------
     prior : Conjugate
         A model of one scalar feature, `NormalKnownVariance` or `NormalInverseGamma`.
-    data : array_like, shape (n,)
-        Observations, drawn as ticks.
+    data, unit
+        As for `mean_and_predictive`.
     inferences : sequence of str or Inference
         Inferences, one curve each.
-    unit : str
-        Unit of the horizontal axis.
     """
     ax, data = axes(ax), np.asarray(data, float)
     predictive = prior.update(prior.statistics(data))

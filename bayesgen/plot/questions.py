@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayesgen.comparison import ModelComparison
 from bayesgen.core.errors import named
 from bayesgen.inspection.averaged import check_averaged
+from bayesgen.inspection.explain import RowEvidence
 from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesgen.comparison import ModelComparison
-    from bayesgen.inspection.explain import RowEvidence
 
 _DRAWN = 2000  # rows drawn from the predictive to find the range to show
 _MOST_BARS = 24  # more values make a curve
@@ -116,7 +116,7 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     return np.exp(joint[:-1] - joint[-1])
 
 
-def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the effect of each value of a row on the odds of a class: bars that add up to the probability in the title.
 
     Parameters
@@ -173,7 +173,7 @@ def _limits(ax, values, texts) -> tuple[float, float]:
     return low - shares[0] * span, high + shares[1] * span
 
 
-def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
+def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the excess of each model's log loss over the best one, with two standard errors on either side.
 
     The differences are paired, row by row. Models run from best to worst, downwards; the numbers beside their names are

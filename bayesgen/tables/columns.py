@@ -199,20 +199,15 @@ def declared_levels(series) -> tuple | None:
     native = series.to_native()
     if series.implementation.is_pandas() and hasattr(native, "cat"):
         return tuple(native.cat.categories.tolist())
-    arrow = native if series.implementation.is_pyarrow() else _arrow_of(native)
+    arrow: Any = native
+    if hasattr(getattr(native, "dtype", None), "pyarrow_dtype"):  # a pandas Series of an Arrow type
+        arrow = native.array.__arrow_array__()
     if not hasattr(getattr(arrow, "type", None), "index_type"):  # that of a dictionary
         return None
     found: tuple = ()
     for chunk in arrow.chunks:
         found = joined_levels(found, tuple(v for v in chunk.dictionary.to_pylist() if v is not None))
     return found
-
-
-def _arrow_of(series) -> Any:
-    """Return the Arrow array of a pandas Series of an Arrow type, else None."""
-    if not hasattr(getattr(series, "dtype", None), "pyarrow_dtype"):
-        return None
-    return series.array.__arrow_array__()
 
 
 def sorted_levels(levels) -> tuple:
@@ -290,13 +285,10 @@ class Levels:
         low = int(self.low[place])  # one of Python, for the sum may lie beyond 2^63
         return tuple(low + cell for cell in np.flatnonzero(own).tolist())
 
-    def _within(self, places, top: int) -> bool:
-        """Return True if all values of some columns lie in 0, ..., top - 1."""
-        return bool((self.low[places] >= 0).all() and (self.low[places] + self.width[places] <= top).all())
-
     def codes(self, places, categories) -> np.ndarray | None:
         """Return the code of each value, (n, columns), in few bytes; None where some value is no category."""
-        if categories == tuple(range(len(categories))) and self._within(places, len(categories)):
+        within = (self.low[places] >= 0) & (self.low[places] + self.width[places] <= len(categories))
+        if categories == tuple(range(len(categories))) and within.all():
             return self.values if len(places) == self.values.shape[1] else self.values[:, places]
         table = np.full(int(self.width.sum()), len(categories), np.min_scalar_type(len(categories)))
         for place in places:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from bayesgen import data
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
@@ -62,8 +64,6 @@ def read(
     content : bytes, optional
         Content of the file, where it is read already; of the standard input where the name is "-".
     """
-    from bayesgen import data
-
     how = Numerals(decimal, thousands, bool(limits))
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
@@ -95,7 +95,7 @@ def read(
 
 def check_once(columns: list[str]) -> None:
     """Raise an error if the header of a file has a column twice."""
-    if twice := [column for column in columns if columns.count(column) > 1]:
+    if twice := [column for column, count in Counter(columns).items() if count > 1]:
         raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
 
 

@@ -155,7 +155,8 @@ class Schema:
             if block.categories is not None:
                 rows: Any = table.codes(block.columns, block.categories, new)
             elif self.dates and not {*self.dates}.isdisjoint(block.columns):
-                rows = np.column_stack([self._number(table, column) for column in block.columns])
+                plain = {c: table.numbers((c,))[:, 0] for c in block.columns if c not in self.dates}
+                rows = np.column_stack([plain[c] if c in plain else days(table.labels(c), c) for c in block.columns])
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
@@ -164,9 +165,6 @@ class Schema:
         if new:
             _warn_of_unseen(new)
         return result
-
-    def _number(self, table: Table, column: str) -> np.ndarray:
-        return days(table.labels(column), column) if column in self.dates else table.numbers((column,))[:, 0]
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.

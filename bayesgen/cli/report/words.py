@@ -59,18 +59,16 @@ def of_inferences(result) -> Iterator[str]:
 
 def model_cells(models) -> dict[str, dict[str, str]]:
     """Return the scores of every model, the best first, by heading."""
+    headings = {"log\nloss": "log_loss", "std.\nerror": "standard_error"}
+    headings |= {"above\nbest": "difference", "error\nof it": "difference_error", "Brier\nscore": "brier_score"}
+    headings |= {"calib.\nerror": "calibration_error", "accuracy": "accuracy"}
     rows = {}
     for name, row in models.table.iterrows():
-        values = {
-            "log\nloss": f"{row['log_loss']:.4f}",
-            "std.\nerror": f"{row['standard_error']:.4f}",
-            "above\nbest": "-" if name == models.best else f"{row['difference']:.4f}",
-            "error\nof it": "-" if name == models.best else f"{row['difference_error']:.4f}",
-            "Brier\nscore": f"{row['brier_score']:.4f}",
-            "calib.\nerror": f"{row['calibration_error']:.4f}",
-            "accuracy": f"{row['accuracy']:.4f}",
-        }
-        values = values if row["folds"] else dict.fromkeys(values, "-")
+        values = {heading: f"{row[column]:.4f}" for heading, column in headings.items()}
+        if not row["folds"]:
+            values = dict.fromkeys(values, "-")
+        elif name == models.best:
+            values |= {"above\nbest": "-", "error\nof it": "-"}
         rows[str(name)] = values | {"seconds": f"{row['seconds']:.2f}"}
     return rows
 
