@@ -103,23 +103,6 @@ def array_of(X: Any) -> np.ndarray:
     return X
 
 
-def unwrapped(y):
-    """Return labels as NumPy has them, where `np.asarray` would make others of a library's own type."""
-    if type(y).__module__.partition(".")[0] == "pyarrow" and hasattr(y, "to_pandas"):  # its arrays copy no text unasked
-        y = y.to_pandas()
-    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
-        y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
-    return y
-
-
-def _spread(y) -> np.ndarray:
-    """Return a pandas column of text or categories as an array, in which equal labels are one object."""
-    codes, distinct = y.factorize(use_na_sentinel=True)
-    if (codes < 0).any() or not len(y):
-        return y.to_numpy()
-    return distinct.to_numpy()[codes]
-
-
 def refuse(column, kind) -> NoReturn:
     """Raise an error for a column whose type is neither a number nor a category."""
     raise InputTypeError(  # in words that scikit-learn's checks ask for: "argument must be a string or a number"

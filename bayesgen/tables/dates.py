@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import counted, named
-from bayesgen.tables.columns import first_texts, frame_of, to_float, unwrapped
+from bayesgen.tables.columns import first_texts, frame_of, to_float
+from bayesgen.tables.labels import unwrapped
 
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
 _ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")

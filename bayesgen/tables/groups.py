@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import listed, warn
-from bayesgen.tables.columns import unwrapped
+from bayesgen.tables.labels import unwrapped
 
 _MANY = 20  # levels from which a column may name things; five under a name such as patient_id
 _NAMES = re.compile(

@@ -11,12 +11,10 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.numerics.checks import check_weight
-from bayesgen.tables.columns import unwrapped
-from bayesgen.tables.table import Table
 
 
-def existing(table: Table, y, weight):
-    """Select the rows of a table, and of their target ``y``, whose weight is not 0; all others are never read."""
+def existing(table, y, weight):
+    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read."""
     if len(y) != len(table):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
@@ -109,6 +107,23 @@ def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _array(y) -> np.ndarray:
     return column_or_1d(unwrapped(y), warn=True)
+
+
+def unwrapped(y):
+    """Return labels as NumPy has them, where `np.asarray` would make others of a library's own type."""
+    if type(y).__module__.partition(".")[0] == "pyarrow" and hasattr(y, "to_pandas"):  # its arrays copy no text unasked
+        y = y.to_pandas()
+    if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
+        y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
+    return y
+
+
+def _spread(y) -> np.ndarray:
+    """Return a pandas column of text or categories as an array, in which equal labels are one object."""
+    codes, distinct = y.factorize(use_na_sentinel=True)
+    if (codes < 0).any() or not len(y):
+        return y.to_numpy()
+    return distinct.to_numpy()[codes]
 
 
 def declared_classes(classes) -> np.ndarray:
