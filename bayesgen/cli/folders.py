@@ -118,9 +118,9 @@ class Sample:
 def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) -> Sample:
     """Draw a sample of rows from all files in one pass, in memory that does not grow with them.
 
-    Each class has its share of the rows, and some rows at least. Every row has a random number, and those of the
-    smallest numbers of each class are kept. Of a column with limits of detection the first is kept too, where limits
-    are read: the sample tells which columns hold some.
+    Each class has its share of the rows, and some rows at least. Every row has a random number, and the rows with the
+    smallest numbers of each class are kept. Where limits of detection are read, the first row with a limit in a column
+    is kept too, so that the sample shows which columns hold some.
     """
     source, rng = csv.source(file), np.random.default_rng(seed)
     unlimited = set(source.columns) if csv.limits and isinstance(source, CsvFiles) else set()

@@ -59,7 +59,7 @@ def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
 
 
 def content(file: str, csv: Csv) -> bytes | None:
-    """Return what is to be read in place of a file: of the standard input, a folder or a pattern; else None."""
+    """Return the bytes to read in place of a file: the standard input, or a folder or pattern of files; else None."""
     return sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv)
 
 

@@ -63,7 +63,7 @@ _UNUSABLE = {
     "names": "an identifier, it seems: {distinct} distinct values in {seen} rows",
     "counts": "a row number, it seems: it counts the rows",
 }
-_SKEWED = 2.0  # third standardised moment, that of an exponential distribution
+_SKEWED = 2.0  # third standardised moment of an exponential distribution
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Opened:
 
 
 def opened(path: str | Path, content: bytes | None = None) -> Opened:
-    """Tell what a file is by its first bytes, and how to read it; ``content`` is what was read of it already.
+    """Tell what a file is by its first bytes, and how to read it; ``content`` are its bytes if they were read.
 
     Raise ValueError if it is a folder or a kind of file that is not read, or is compressed and damaged.
     """

@@ -18,7 +18,7 @@ _SHUFFLES, _Z = 20, 5.0
 def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     """Return the group of each row whose weight is not 0 as whole numbers; a row without a group is one by itself.
 
-    Groups are the labels that the user gave, NaN, None or NA where a row stands alone; weights are those of `existing`.
+    Groups are the labels that the user gave, NaN, None or NA where a row stands alone; weights come from `existing`.
     """
     if groups is None:
         return None

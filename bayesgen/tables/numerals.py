@@ -59,7 +59,7 @@ class Numerals:
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
 
     def given(self) -> tuple[Argument, ...]:
-        """Return the arguments that are not those of plain numbers."""
+        """Return the arguments that differ from the way of plain numbers."""
         plain = Numerals()
         names = ("decimal", "thousands", "limits")
         return tuple(Argument(name, own) for name in names if (own := getattr(self, name)) != getattr(plain, name))

@@ -146,7 +146,7 @@ def arrow_of(batch) -> Any:
 def split(batch, target: str | None, weight: str | None, columns=None):
     """Divide a batch into X, labels and weights (None: all 1); rows of weight 0 are left out, unread.
 
-    X has the ``columns``, by default all but those of the classes (``target``) and of the weights.
+    X has the ``columns``, by default all but the classes (``target``) and the weights.
     """
     if target is None:
         if not isinstance(batch, tuple) or not 2 <= len(batch) <= 3:

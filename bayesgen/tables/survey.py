@@ -85,7 +85,7 @@ class Survey(Columns):
         return declared_classes(list(self.labels))
 
     def kind(self, column: str) -> str:
-        """Return what a column holds, as in `kinds`."""
+        """Return the kind of a column, as in `kinds`."""
         return self.kinds[column]
 
     def categories(self, column: str) -> tuple | None:

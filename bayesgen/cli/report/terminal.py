@@ -33,7 +33,7 @@ _UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord(
 
 
 def visible(text: str) -> str:
-    """Return text whose control characters, those of a terminal and of the direction of writing, are escaped."""
+    """Escape the control characters in a text, for terminals and for the direction of writing."""
     return text.translate(_UNSEEN)
 
 
@@ -80,7 +80,7 @@ def tell_models(out: Console, models) -> None:
 
 
 def tell_classes(out: Console, by_class) -> None:
-    """Print the scores by class of what predicts best, and what is done with its probabilities."""
+    """Print the scores of the best model by class, and the actions that its probabilities lead to."""
     say(out, f"By class, {by_class.name}:")
     _print_rows(out, "class", by_class.score_cells())
     _fold(out, [by_class.sentence()])

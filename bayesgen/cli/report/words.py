@@ -98,7 +98,7 @@ def of_columns(worth, model: str) -> Iterator[str]:
 
 
 def of_times(account) -> str:
-    """Say what was predicted from what, where rows are in the order of time."""
+    """Describe the order of time in which rows were predicted."""
     result = account.result
     first = as_text(result.time[result.fold > 0].min())
     return (
