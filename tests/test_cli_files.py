@@ -203,14 +203,14 @@ def test_a_report_is_there_whole_or_the_one_before_is(birds):
 
 
 def test_a_page_that_cannot_be_made_leaves_the_report_before(birds, monkeypatch):
-    from bayesgen.cli.report import files
+    from bayesgen.cli.report import page
 
     def fail(*arguments):
         raise KeyboardInterrupt
 
     assert run(*COMPARE)[0] == 0
     before = {path.name: path.read_bytes() for path in (birds / "report").iterdir()}
-    monkeypatch.setattr(files, "page", fail)
+    monkeypatch.setattr(page, "page", fail)
     assert run(*COMPARE)[0] == 130
     assert {path.name: path.read_bytes() for path in (birds / "report").iterdir()} == before
 

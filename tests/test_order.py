@@ -15,7 +15,7 @@ from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBa
 from bayesgen.comparison import blocks, compare, compare_models, held_out_importance, over_time, splits
 from bayesgen.inspection import importance, predict_in_order
 from bayesgen.models import NormalInverseWishart
-from bayesgen.tables.times import as_text
+from bayesgen.tables.dates import as_text
 
 FEW = AveragedClassifier(members=["gaussian", "category"])
 COINS = NaiveBayesClassifier("bernoulli")  # its prior follows no rows

@@ -7,8 +7,12 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import folders, formats, models, reading, report, shell
+from bayesgen import decision
+from bayesgen.cli import folders, formats, reading, report, shell
 from bayesgen.cli.shell import one_line, said
+from bayesgen.core.errors import counted, named
+from bayesgen.estimators.batches import predictions
+from bayesgen.inspection.explain import explain as terms_of
 
 
 def predict(
@@ -33,9 +37,6 @@ def predict(
     untrusted: shell.Untrusted = False,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
-    from bayesgen.core.errors import counted, named
-    from bayesgen.estimators.batches import predictions
-
     csv, piped, names = reading.Csv(sep, decimal, thousands, limits), str(output) == "-", reading.split(id)
     out, err = report.consoles()
     out = err if piped else out
@@ -44,7 +45,7 @@ def predict(
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
         if not piped:
             reading.keep_inputs(output, *folders.paths(file), model, loss)
-        estimator = models.load(model, untrusted)
+        estimator = reading.load(model, untrusted)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
         decide = _decisions(estimator, loss, reject_cost, csv)
@@ -72,8 +73,6 @@ def predict(
 
 def _decisions(estimator, loss, reject_cost, csv):
     """Return the function that adds to predictions the action of least expected loss, where there are losses."""
-    from bayesgen import decision
-
     if loss is None and reject_cost is None:
         return lambda found: found
     if not hasattr(estimator, "classes_"):
@@ -103,13 +102,11 @@ def explain(
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
-    from bayesgen.inspection.explain import explain as terms_of
-
     out, err = report.consoles()
     with one_line(err):
         if output:
             reading.keep_inputs(output, file, model)
-        classifier = models.load(model, untrusted)
+        classifier = reading.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
         _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands, limits))
@@ -118,7 +115,7 @@ def explain(
         with said(err if json else out):
             told = terms_of(classifier, X, row, _label(classifier, label))
         if output:
-            with reading.writing(output) as opened:
+            with formats.writing(output) as opened:
                 report.save_figure(report.draw_evidence(told), opened, output)
         if json:
             typer.echo(as_json.dumps(told.to_dict(), indent=2))
@@ -132,8 +129,6 @@ def explain(
 
 def _label(classifier, text: str | None):
     """Return the class that a text names; None where there is no text."""
-    from bayesgen.core.errors import named
-
     classes = {str(known): known for known in classifier.classes_.tolist()}
     if text is not None and text not in classes:
         raise ValueError(f"--class: no class {text!r}; there are: {named(classes)}")

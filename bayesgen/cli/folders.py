@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from bayesgen.cli.csv_format import Csv
+from bayesgen.cli.formats import Csv
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
@@ -62,8 +63,6 @@ def _read(job) -> Iterator[Any]:
 
 def _arrow(batch):
     """Return a batch as a table of pyarrow."""
-    import pyarrow as pa
-
     return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
 
 
@@ -78,7 +77,6 @@ def _frame(batch, missing: Sequence[str]):
 
 def _content(source: Source, tables, how: Csv) -> bytes:
     """Return rows as a file of the format that they came from, with all that it says of them."""
-    import pyarrow as pa
     from pyarrow import csv, parquet
 
     if not tables:
@@ -94,26 +92,14 @@ def _content(source: Source, tables, how: Csv) -> bytes:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of the rows of large files, stratified by class.
+    """A sample of the rows of large files, stratified by class."""
 
-    Attributes
-    ----------
-    content : bytes
-        Its rows, as a file.
-    codes : int array, shape (rows,)
-        Place of the class of each row in ``counts``.
-    counts : int array, shape (K,)
-        Rows of each class in all files.
-    without : int
-        Rows without a class, which are not among them.
-    """
+    content: bytes  # its rows, as a file
+    codes: np.ndarray  # place of the class of each row in ``counts``
+    counts: np.ndarray  # rows of each class in all files, (K,)
+    without: int  # rows without a class, which are not among them
 
-    content: bytes
-    codes: np.ndarray
-    counts: np.ndarray
-    without: int
-
-    def note(self, all_learned: bool = False) -> str:
+    def note(self, all_learned: bool) -> str:
         """Tell that it is a sample, and if all rows are learned from besides, for the account of a table."""
         classless = f"; {counted(self.without, 'row')} without a class left out" if self.without else ""
         rest = "; all of them are learned from, in batches" if all_learned else ""
@@ -132,9 +118,9 @@ class Sample:
 def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) -> Sample:
     """Draw a sample of rows from all files in one pass, in memory that does not grow with them.
 
-    Each class has its share of the rows, and some rows at least. Every row has a random number, and those of the
-    smallest numbers of each class are kept. Of a column with limits of detection the first is kept too, where limits
-    are read: the sample tells which columns hold some.
+    Each class has its share of the rows, and some rows at least. Every row has a random number, and the rows with the
+    smallest numbers of each class are kept. Where limits of detection are read, the first row with a limit in a column
+    is kept too, so that the sample shows which columns hold some.
     """
     source, rng = csv.source(file), np.random.default_rng(seed)
     unlimited = set(source.columns) if csv.limits and isinstance(source, CsvFiles) else set()
@@ -172,8 +158,6 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
 
 def _fewest(pool, most):
     """Return the rows of a pool with the smallest numbers of each class, at most so many, in their order."""
-    import pyarrow as pa
-
     table = pa.concat_tables([table for table, _, _ in pool], promote_options="permissive")
     codes, keys = (np.concatenate([part[place] for part in pool]) for place in (1, 2))
     order = np.lexsort((keys, codes))
@@ -204,34 +188,11 @@ def batches(
 class Cleaned(Source):
     """All rows of large files, with the columns that were kept of a sample of them, each of the type it had there.
 
-    Parameters
-    ----------
-    file : str
-        A file, folder or pattern.
-    target : str
-        Column of the classes; rows without one are left out.
-    X : DataFrame
-        Columns of the sample, as `bayesgen.tables.cleaning` made them.
-    dates : collection of str
-        Those of them that are days since 1970-01-01.
-    missing : sequence of str
-        Words for a gap.
-    csv : Csv
-        The format of CSV files.
-    finish : callable (DataFrame) -> DataFrame
-        Makes of these columns those that a classifier takes.
+    X are the columns of the sample, as `bayesgen.tables.cleaning` made them, ``dates`` those that are days. Rows
+    without a class are left out. ``finish`` makes of the columns those that a classifier takes.
     """
 
-    def __init__(
-        self,
-        file: str,
-        target: str,
-        X,
-        dates,
-        missing: Sequence[str],
-        csv: Csv,
-        finish: Callable[[Any], Any] = lambda X: X,
-    ):
+    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], csv: Csv, finish=lambda X: X):
         self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X
         self._dates, self._missing, self._finish = set(dates), missing, finish
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]

@@ -1,41 +1,71 @@
-"""Tables of predictions, written piece by piece in the format that the name of their file says."""
+"""Formats of files: CSV as the options of the commands give it, and predictions as the name of their file says."""
 
 import bz2
 import contextlib
+import functools
 import gzip
+import itertools
 import lzma
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import typer
 
-from bayesgen.cli import reading
-from bayesgen.tables.files import PARQUET
+from bayesgen.files import disk
+from bayesgen.tables.files import PARQUET, limited
+from bayesgen.tables.numerals import Numerals
+from bayesgen.tables.sources import source_of
 
 
-def _zstandard(content: bytes) -> bytes:
-    import pyarrow as pa
+class Csv(NamedTuple):
+    """Format of a CSV file: the separator of its columns, and how its numbers are written."""
 
-    return pa.compress(content, codec="zstd", asbytes=True)
+    sep: str = ","
+    decimal: str = "."
+    thousands: str = ""
+    limits: bool | Sequence[str] = False
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of the reader of files."""
+        return self._asdict() | {"sep": self._separator}
+
+    def source(self, file: str, missing: Sequence[str] = (), limits: Collection[str] = ()):
+        """Return the source of batches for a file, folder or pattern; ``limits`` are columns in which they are read."""
+        return source_of(file, missing, self._separator, self.numerals(), limits)
+
+    def limits_among(self, used: Collection[str]) -> list[str]:
+        """Return the columns in which limits are read: where columns that are used tell them, or in all of these."""
+        return [*limited(used), *(used if self.limits else ())]
+
+    def numerals(self):
+        """Return the way in which numbers are written, limits aside."""
+        return Numerals(self.decimal, self.thousands)
+
+    @property
+    def _separator(self) -> str:
+        return {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)
+
+
+def writing(output: Path):
+    """Make the folder of an output, and give a file to write to that is there as a whole when all is written."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    return disk.writing(output)
 
 
 # Of each of these formats several members, one after the other, are one file.
-_COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": _zstandard}
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+_COMPRESS[".zst"] = functools.partial(pa.compress, codec="zstd", asbytes=True)
 
 
 def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:
     """Write tables below each other, with a column of row numbers before; return the number of rows, and the columns.
 
-    Parameters
-    ----------
-    frames : iterable of DataFrame
-        Tables of the same columns.
-    output : Path
-        The file, which is there as a whole or not at all: Parquet or CSV by its name, compressed where the name says
-        so; "-" is the standard output, as CSV.
+    The file is there as a whole or not at all: Parquet or CSV by its name, compressed where the name says so; "-" is
+    the standard output, as CSV.
     """
     count, columns = 0, []
     with _writer(output) as write_one:
@@ -60,19 +90,16 @@ def apart(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
     """Give the function that writes one table of several."""
-    header = True
+    header = itertools.chain([True], itertools.repeat(False))  # of the first table alone
 
     def text(frame) -> bytes:
-        nonlocal header
-        found = frame.to_csv(index=False, header=header).encode()
-        header = False
-        return found
+        return frame.to_csv(index=False, header=next(header)).encode()
 
     suffix = output.suffix.lower()
     if str(output) == "-":
         yield lambda frame: typer.echo(text(frame), nl=False)
         return
-    with reading.writing(output) as file:
+    with writing(output) as file:
         if suffix in PARQUET:
             with _parquet(file) as write_one:
                 yield write_one
@@ -87,7 +114,6 @@ def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
 
 @contextlib.contextmanager
 def _parquet(file) -> Iterator[Callable[[Any], None]]:
-    import pyarrow as pa
     from pyarrow import parquet
 
     with contextlib.ExitStack() as closing:

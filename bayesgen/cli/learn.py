@@ -3,14 +3,87 @@
 import functools
 import operator
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bayesgen.cli import folders, models, reading, report, shell
+from bayesgen.cli import folders, reading, report, shell
 from bayesgen.cli.shell import one_line, said
+from bayesgen.core.errors import counted
+from bayesgen.estimators.averaged import AveragedClassifier
+from bayesgen.estimators.linear_classifiers import LogisticClassifier
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
+from bayesgen.files import storage
+
+
+class Choice(NamedTuple):
+    """A model that `bayesgen fit` learns."""
+
+    inference: str | None  # by default; None where the model has none to choose
+    takes: tuple[str, ...]  # options that this model takes and others do not
+
+
+class Large(NamedTuple):
+    """Rows of large files, of which a table that was prepared is a sample."""
+
+    sample: folders.Sample
+    target: str
+    rows: Callable[..., folders.Cleaned]  # called as rows() or rows(finish=)
+
+
+def _unfitted(model: str, X, inference, seed, features) -> Any:
+    """Return the unfitted classifier of columns X."""
+    if model == "averaged":
+        return AveragedClassifier(features=features or "auto", random_state=seed)
+    if model == "logistic":
+        return LogisticClassifier(inference=inference, missing="mean", unseen="missing", random_state=seed)
+    from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
+
+    return candidates.estimator(X, model, inference, seed, features)
+
+
+def _learn(model: str, prepared, inference, seed, group: str | None, large: Large | None):
+    """Return a classifier that learned from all rows of a table; ``group`` is the column of what they belong to.
+
+    Of large files the averaged classifier learns from the sample, under the frequencies of the classes in all files;
+    others learn from all rows, in batches, with the columns of the sample.
+    """
+    X = prepared.X
+    if large is None or model == "averaged":
+        classifier = _unfitted(model, X, inference, seed, prepared.features)
+        if large is not None:
+            classifier.set_params(priors=large.sample.priors(prepared.y, prepared.rows))
+        return classifier.fit(X, prepared.y, **({"groups": prepared.names[group]} if group else {}))
+    if model != "nb":
+        source = large.rows(finish=lambda X: X.dropna()) if model == "gda" else large.rows()
+        return _unfitted(model, X, inference, seed, {}).fit_batches(source, large.target)
+    kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
+    kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
+    features = kinds | prepared.features
+    classifier = NaiveBayesClassifier(features or "auto", inference=inference, random_state=seed)
+    return classifier.fit_batches(large.rows(), large.target)
+
+
+MODELS = {
+    "averaged": Choice(None, ("categorical", "count", "bernoulli", "log", "group")),
+    "nb": Choice("exact", ("inference", "categorical", "count", "bernoulli", "log")),
+    "gda": Choice("exact", ("inference",)),
+    "logistic": Choice("map", ("inference", "categorical", "bernoulli")),
+}
+_FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log", "group")  # options that not every model takes
+
+
+def check_options(model: str, given: Mapping[str, Any]) -> None:
+    """Raise ValueError unless there is a model of this name, and it takes the options that were given a value."""
+    if model not in MODELS:
+        raise ValueError(f"--model must be one of {', '.join(MODELS)}; got {model!r}")
+    for option in _FEW_TAKE:
+        if given.get(option) and option not in MODELS[model].takes:
+            others = ", ".join(name for name, choice in MODELS.items() if option in choice.takes)
+            raise ValueError(f"--{option} is not for --model {model}; these take it: {others}")
 
 
 def fit(
@@ -53,19 +126,18 @@ def fit(
     with one_line(err):
         ids = [*(id or []), *([group] if group else [])]
         roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        models.check_options(model, roles | {"inference": inference, "group": group})
-        how = models.inference_of(model, inference)
+        check_options(model, roles | {"inference": inference, "group": group})
+        own = MODELS[model].inference
+        how = None if own is None else reading.inference((inference or own).strip().lower())
         reading.keep_inputs(output, *folders.paths(file))
         csv, spelled = reading.Csv(sep, decimal, thousands, limits), reading.split(missing)
         batched = model != "averaged"
         read, prepared, sample = reading.prepared(file, target, model, spelled, csv, roles, seed, batched)
         with said(out):
             warnings.filterwarnings("ignore", ".*as if copied from y")  # the account of the table tells it
-            if sample is None:
-                classifier = models.learn(model, prepared, how, seed, group)
-            else:
-                rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
-                classifier = models.learn_large(model, prepared, how, seed, sample, target, rows, group)
+            rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
+            large = None if sample is None else Large(sample, target, rows)
+            classifier = _learn(model, prepared, how, seed, group, large)
             classifier.schema_ = replace(classifier.schema_, missing=tuple(spelled), dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -86,9 +158,6 @@ def update(
     untrusted: shell.Untrusted = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
-    from bayesgen.core.errors import counted
-    from bayesgen.files import storage
-
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output or model, file)
@@ -118,9 +187,6 @@ def merge(
     untrusted: shell.Untrusted = False,
 ):
     """Merge saved models into one that has learned from the rows of all."""
-    from bayesgen.core.errors import counted
-    from bayesgen.files import storage
-
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output, *files)

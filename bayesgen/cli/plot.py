@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import models, reading, report, shell
+from bayesgen.cli import formats, reading, report, shell
 from bayesgen.cli.shell import one_line, said
+from bayesgen.core.errors import counted, listed, named
 
 
 def plot(
@@ -36,28 +37,25 @@ def plot(
     untrusted: shell.Untrusted = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
-    from bayesgen.cli.report.gallery import GALLERY, Asked
-    from bayesgen.core.errors import counted, listed, named
-
     out, err = report.consoles()
     csv = reading.Csv(sep, decimal, thousands, limits)
     with one_line(err):
-        if of not in GALLERY:
-            raise ValueError(f"--of must be one of {', '.join(GALLERY)}; got {of!r}")
-        draw, needs_rows = GALLERY[of]
+        if of not in report.GALLERY:
+            raise ValueError(f"--of must be one of {', '.join(report.GALLERY)}; got {of!r}")
+        draw, needs_rows = report.GALLERY[of]
         if needs_rows != (file is not None):
             raise ValueError(f"--of {of} needs FILE, with rows" if needs_rows else f"--of {of} takes no FILE")
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
-        classifier = models.load(model, untrusted)
+        classifier = reading.load(model, untrusted)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
         used = classifier.schema_.used().columns
         chosen = reading.split(columns) or list(used)
         if unknown := [column for column in chosen if column not in used]:
             raise ValueError(f"--columns: no column {unknown[0]!r} in the fit; there are: {named(used)}")
-        asked, y = Asked(classifier, chosen), []
+        asked, y = report.Asked(classifier, chosen), []
         with said(out):
             if file is not None and target is not None:
                 if hasattr(classifier, "unseen"):
@@ -70,9 +68,9 @@ def plot(
                 if not y:
                     raise ValueError(f"--target {target}: no row of {file} has a class")
                 costs = reading.losses(loss, csv, known)
-                asked = Asked(classifier, chosen, X[rows], y, costs, reject_cost)
+                asked = report.Asked(classifier, chosen, X[rows], y, costs, reject_cost)
                 report.tell_gaps(out, read, X.columns)
             figure = draw(asked)
-        with reading.writing(output) as opened:
+        with formats.writing(output) as opened:
             report.save_figure(figure, opened, output)
         report.say(out, f"Written to {output}" if file is None else f"{counted(len(y), 'row')}; written to {output}")

@@ -6,19 +6,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bayesgen.cli.csv_format import Csv
-from bayesgen.tables.cleaning import split
+import pandas as pd
+
+from bayesgen import data, decision
+from bayesgen.cli import folders
+from bayesgen.cli.formats import Csv
+from bayesgen.core.errors import named
+from bayesgen.files import disk, storage
+from bayesgen.inference import INFERENCES
+from bayesgen.tables import dates, files
+from bayesgen.tables.account import cleaned
+from bayesgen.tables.cleaning import how_read, split
+from bayesgen.tables.numerals import unread
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
 
 def inference(name: str):
     """Return an inference by its name, with its default settings."""
-    from bayesgen.inference import INFERENCES
-
     if name not in INFERENCES:
         raise ValueError(f"no inference {name!r}; there are: {', '.join(sorted(INFERENCES))}")
     return INFERENCES[name]()
+
+
+def load(path, untrusted: bool = False):
+    """Return a saved estimator; a logistic or probit classifier fills gaps, as one that `fit` saved."""
+    estimator = storage.load(path, untrusted=untrusted)
+    return estimator.set_params(missing="mean") if hasattr(estimator, "missing") else estimator
 
 
 def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
@@ -26,9 +40,6 @@ def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
 
     Inputs are files, built-in data sets, folders or patterns; None is nothing.
     """
-    from bayesgen import data
-    from bayesgen.files import disk
-
     standing = next((folder for folder in output.parents if folder.exists()), Path())
     if not standing.is_dir():
         raise ValueError(f"--output {standing}: it is a file, not a folder")
@@ -42,25 +53,13 @@ def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
         raise ValueError(f"--output {error}") from None
 
 
-def writing(output: Path):
-    """Make the folder of an output, and give a file to write to that is there as a whole when all is written."""
-    from bayesgen.files import disk
-
-    output.parent.mkdir(parents=True, exist_ok=True)
-    return disk.writing(output)
-
-
 def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
     """Read a file, a folder or pattern of files, a built-in data set, or the standard input."""
-    from bayesgen.tables import files
-
     return files.read(file, missing, kinds, content=content(file, csv), **csv.options())
 
 
 def content(file: str, csv: Csv) -> bytes | None:
-    """Return what is to be read in place of a file: of the standard input, a folder or a pattern; else None."""
-    from bayesgen.cli import folders
-
+    """Return the bytes to read in place of a file: the standard input, or a folder or pattern of files; else None."""
     return sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv)
 
 
@@ -78,9 +77,6 @@ def prepared(
 
     ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
     """
-    from bayesgen.cli import folders
-    from bayesgen.tables.account import cleaned
-
     drawn = folders.sample(file, target, missing, csv, seed) if folders.outgrows(file) else None
     instead = drawn.content if drawn else content(file, csv)
     given = {role: values or () for role, values in roles.items()}
@@ -90,11 +86,6 @@ def prepared(
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
     """Return the file as it was read, with some ``others``, and the columns of the fit, text categories as text."""
-    from bayesgen.core.errors import named
-    from bayesgen.tables import dates
-    from bayesgen.tables.cleaning import how_read
-    from bayesgen.tables.numerals import unread
-
     schema = estimator.schema_
     used = schema.used().columns
     kinds = dict.fromkeys(used, "number") | dict.fromkeys(others, "text")
@@ -103,11 +94,9 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
             kinds |= dict.fromkeys(block.columns, "text")
     csv = csv._replace(limits=csv.limits_among(used))
     read = table(file, [*split(missing), *schema.missing], kinds, csv)
-    absent = [column for column in used if column not in read.table.columns]
-    if absent:
+    if absent := [column for column in used if column not in read.table.columns]:
         raise ValueError(f"{file}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
-    unknown = [column for column in others if column not in read.table.columns]
-    if unknown:
+    if unknown := [column for column in others if column not in read.table.columns]:
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
     X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
     for column in used:
@@ -133,10 +122,6 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
 
     The file has the classes in its first column; its separator is found by its first line.
     """
-    import pandas as pd
-
-    from bayesgen import decision
-
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))

@@ -1,41 +1,29 @@
 """Rows in the order of time: blocks that are predicted from what came before them, and scores over time."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import listed
 from bayesgen.evaluation.reliability import frequencies
 from bayesgen.inspection.leave_one_out import begins, exact, predict_in_order
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
-from bayesgen.tables.times import times_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesgen.tables.dates import times_of
 
 _LEAST = 10  # rows of a period of `over_time`, on average
 
 
-def blocks_in_order(y, order, count: Any, group=None) -> list[tuple[np.ndarray, np.ndarray]]:
+def blocks_in_order(y, order, count: Any, group) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows that came before and the rows to predict, block by block in the order of time.
 
     The first block begins once every class has two rows; the rows before it are predicted by nothing. Blocks are short
     at first, where each row tells much, and grow longer: the root of the number of rows that came before grows by about
     the same step. Rows of one time are in one block. A group is in one block as a whole: that in which it begins, so
     that its later rows, too, are predicted from what came before its first; to later blocks each of its rows is known
-    once its own time has passed.
-
-    Parameters
-    ----------
-    y : array, shape (n,)
-        Class labels.
-    order : array, shape (n,)
-        Time of each row.
-    count : int
-        Number of blocks, at least 1; there are fewer where there are fewer times.
-    group : int array, shape (n,), optional
-        Group of each row. Each class must then have rows of two groups before the first block.
+    once its own time has passed. With groups each class must have rows of two groups before the first block. There are
+    fewer blocks than ``count`` where there are fewer times.
     """
     if not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(f"folds must be the number of blocks, an integer >= 1, where order is given; got {count!r}")
@@ -76,16 +64,8 @@ def predict_block(classifier, X, y, time, group, past, block) -> np.ndarray:
     """Return class probabilities of the rows of a block, from a classifier of the rows that came before it.
 
     An exact posterior is updated by every row of the block once its time has passed, under the prior of the fit; see
-    `inspection.predict_in_order`. Other classifiers stay as they are until the next block.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-        Fitted to ``past``.
-    X, y, time, group
-        All rows, their classes, times and groups.
-    past, block : int arrays
-        Places of the rows that were learned, and of those to predict.
+    `inspection.predict_in_order`. Other classifiers stay as they are until the next block. ``past`` and ``block`` are
+    places among all rows X.
     """
     from sklearn.utils import _safe_indexing
 
@@ -99,7 +79,7 @@ def predict_block(classifier, X, y, time, group, past, block) -> np.ndarray:
     return joint / joint.sum(1, keepdims=True)
 
 
-def over_time(result, name: str, periods: int = 10) -> "pd.DataFrame":
+def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
     """Return the scores of a model over time: a row for each period, with about as many rows in each.
 
     Columns: "begin" and "end", the times of the first and the last row; "rows"; "log_loss" with its "standard_error";
@@ -116,8 +96,6 @@ def over_time(result, name: str, periods: int = 10) -> "pd.DataFrame":
     periods : int, default 10
         Number of periods, at most; fewer where there are few rows. Rows of one time are in one period.
     """
-    import pandas as pd
-
     if result.time is None:
         raise ValueError("the rows of this comparison have no times: give order= to compare_models")
     if name not in result.probability:

@@ -148,14 +148,15 @@ def check_calibration(
         statistics = summarise(model, data)
         posterior, found = _independent(inference, model, statistics, draws, rng)
         both = {site: np.concatenate([params[site][None], v]) for site, v in posterior.items()}
-        values = np.column_stack([_scalars(both), _log_likelihood(model, both, data, statistics)])
+        scalars = [v.reshape(len(v), -1) for v in both.values()]
+        values = np.column_stack([*scalars, _log_likelihood(model, both, data, statistics)])
         ties = (values[1:] == values[0]).sum(0)
         ranks.append((values[1:] < values[0]).sum(0) + rng.integers(ties + 1))
-        moving = moving | (
-            np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(0)
-        )  # excludes known values and the zeros of a factor
+        # known values and the zeros of a factor do not move
+        moving = moving | (np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(0))
         effective, divergent = min(effective, found[0]), divergent + found[1]
-    names = [f"{site}{_place(index)}" for site, v in posterior.items() for index in np.ndindex(v.shape[1:])]
+    indices = [(site, list(index)) for site, v in posterior.items() for index in np.ndindex(v.shape[1:])]
+    names = [site + (str(index).replace(" ", "") if index else "") for site, index in indices]
     table = np.array(ranks)
     first = np.unique(table, axis=1, return_index=True)[1]  # scalars that always have the same rank are one quantity
     kept = [j for j in range(table.shape[1]) if moving[j] and j in first]
@@ -232,14 +233,6 @@ def _independent(inference, model, statistics, count, rng):
     apart = np.linspace(0, len(next(iter(flat.values()))) - 1, count).astype(int)
     diverged = bool(np.any(posterior.sample_stats.get("diverging", False)))
     return {site: v[apart] for site, v in flat.items()}, (effective, diverged)
-
-
-def _scalars(params):
-    return np.column_stack([v.reshape(len(v), -1) for v in params.values()])
-
-
-def _place(index):
-    return str(list(index)).replace(" ", "") if index else ""
 
 
 def _log_likelihood(model, params, data, statistics):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
@@ -36,27 +37,19 @@ class Candidate:
 
 
 class _Parts:
-    """A table split into numbers, NaN where missing, and codes of categories with their levels."""
+    """A table split into numbers, NaN where missing, and categories with all their levels."""
 
-    def __init__(self, X, features=None):
-        self.X, self.table, self.features = X, Table(X), features
-        families = {name: self.table.family(name) for name in self.table.columns}
-        self.numeric = tuple(name for name, family in families.items() if family == "gaussian")
-        self.other = tuple(name for name in families if name not in self.numeric)
-        self.levels = [self.table.categories(name) for name in self.other]
-        size = len(self.table)
-        self.numbers = np.asarray(self.table.numbers(self.numeric), float) if self.numeric else np.empty((size, 0))
-        codes = [self.table.codes((name,), own) for name, own in zip(self.other, self.levels, strict=True)]
-        self.codes = np.hstack(codes).astype(float) if codes else np.empty((size, 0))
-
-    def frame(self):
-        """Return the columns as a DataFrame, every category with all its levels."""
-        import pandas as pd
-
-        columns: dict[str, Any] = dict(zip(self.numeric, self.numbers.T, strict=True))
-        for name, own, code in zip(self.other, self.levels, self.codes.T, strict=True):
-            columns[name] = pd.Categorical.from_codes(np.where(np.isnan(code), -1, code).astype(int), list(own))
-        return pd.DataFrame({name: columns[name] for name in self.table.columns})
+    def __init__(self, X, features):
+        self.X, self.features, table = X, features, Table(X)
+        self.numeric = [name for name in table.columns if table.family(name) == "gaussian"]
+        self.other = [name for name in table.columns if name not in self.numeric]
+        columns: dict[str, Any] = {name: np.asarray(table.numbers((name,)), float)[:, 0] for name in self.numeric}
+        for name in self.other:
+            levels = table.categories(name)
+            code = np.asarray(table.codes((name,), levels), float)[:, 0]
+            columns[name] = pd.Categorical.from_codes(np.where(np.isnan(code), -1, code).astype(int), list(levels))
+        self.frame = pd.DataFrame({name: columns[name] for name in table.columns})
+        self.numbers = self.frame[self.numeric].to_numpy(float)
 
 
 def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[str, str] | None = None):
@@ -70,22 +63,17 @@ def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[st
     return NaiveBayesClassifier({**(features or {}), **leaves} or "auto", inference=inference, random_state=seed)
 
 
-def check_model(model: str) -> None:
-    """Raise ValueError unless ``model`` is a short name in `MODELS`."""
-    if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
-
-
 def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
     """Return the unfitted classifier to compare, with the categories of all rows of ``X``, not of a fold."""
-    check_model(model)
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
     if model == "gda":
         return GaussianDiscriminantClassifier(inference=inference, random_state=seed)
     return naive_bayes(X, inference, seed, features)
 
 
 def _base_rate(parts: _Parts, seed) -> Candidate:
-    return Candidate(DummyClassifier(strategy="prior"), np.zeros((len(parts.table), 1)))
+    return Candidate(DummyClassifier(strategy="prior"), np.zeros((len(parts.frame), 1)))
 
 
 def _naive_bayes(parts: _Parts, seed) -> Candidate:
@@ -108,13 +96,12 @@ def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
 
 
 def _averaged(parts: _Parts, seed) -> Candidate:
-    return Candidate(AveragedClassifier(random_state=seed, progress=False), parts.frame())
+    return Candidate(AveragedClassifier(random_state=seed, progress=False), parts.frame)
 
 
 def _logistic(parts: _Parts, seed) -> Candidate:
-    gaps = np.isnan(parts.numbers).any() or np.isnan(parts.codes).any()
-    note = "gaps filled with the means of the columns" if gaps else ""
-    return Candidate(LogisticClassifier(inference="map", missing="mean", random_state=seed), parts.frame(), note)
+    note = "gaps filled with the means of the columns" if parts.frame.isna().to_numpy().any() else ""
+    return Candidate(LogisticClassifier(inference="map", missing="mean", random_state=seed), parts.frame, note)
 
 
 CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
@@ -130,16 +117,7 @@ CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
 def candidates(X, models, seed, features=None) -> tuple[dict[str, Candidate], dict[str, str]]:
     """Return candidates by name, and, if ``models`` is None, the reasons by name why some are left out.
 
-    Parameters
-    ----------
-    X : DataFrame or array, shape (n, columns)
-        Rows.
-    models : None, sequence of names, or mapping from name to classifier
-        As for `bayesgen.compare_models`.
-    seed : int
-        Random state of every classifier that takes one.
-    features : mapping from column to family, optional
-        Families of columns for naive Bayes.
+    Arguments are as for `bayesgen.compare_models`.
     """
     if models is not None and not isinstance(models, str) and hasattr(models, "items"):
         result = {str(name): Candidate(classifier, X) for name, classifier in models.items()}

@@ -4,9 +4,10 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
@@ -19,11 +20,8 @@ from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.pieces import taken
+from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.times import taken_out, times_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def usable_folds(y, folds: int) -> int:
@@ -54,24 +52,13 @@ def compare(
 
     Parameters
     ----------
-    X : DataFrame or array, shape (n, columns)
-        Rows.
-    y : array, shape (n,)
-        Class labels.
+    X, y, folds, seed, progress, features, groups, order
+        As for `compare_models`. With ``order`` every inference is learned anew before each block, and by nothing within
+        it.
     model : {"nb", "gda"}
         Naive Bayes, or Gaussian discriminant analysis with a full covariance per class.
     inferences : sequence of names, or mapping from name to Inference
         Inferences to compare.
-    folds : int, or list of pairs of int arrays
-        Number of folds; fewer if the smallest class has fewer rows. Or the folds; see `compare_models`.
-    seed : int
-        Seed of the folds and of NUTS.
-    progress : callable, optional
-        Called as ``progress(done, total, text)`` before every fit, and at the end.
-    features : mapping from column to family, optional
-        Families of columns for naive Bayes, see `NaiveBayesClassifier`; other columns have the family of their type.
-    groups, order : array, shape (n,), optional
-        As for `compare_models`. Every inference is learned anew before each block, and by nothing within it.
 
     Examples
     --------
@@ -90,13 +77,14 @@ def compare(
     X, y, group, time, places = _planned(X, y, folds, seed, groups, order)
     result = Comparison.begin(y, inferences, group=group, time=time)
     classifier = estimator(X, model, seed=seed, features=features)
-    _cross_validate(
-        result,
-        places,
-        progress,
-        lambda name, train: classifier.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train]),
-        lambda name: X,
-    )
+
+    def fit(name, train):
+        return classifier.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train])
+
+    def predict(classifier, name, train, test):
+        return classifier.predict_proba(_safe_indexing(X, test))
+
+    _cross_validate(result, places, progress, fit, predict)
     return result
 
 
@@ -127,7 +115,7 @@ def compare_models(
         fold, as scikit-learn's splitters make them: ``list(TimeSeriesSplit().split(X))``. A row is held out once at
         most.
     seed : int
-        Seed of the folds and of random models.
+        Seed of the folds, of NUTS and of random models.
     progress : callable, optional
         Called as ``progress(done, total, text)`` before every fit, and at the end.
     features : mapping from column to family, optional
@@ -175,16 +163,17 @@ def compare_models(
     def fit(name, train):
         candidate = chosen[name]
         classifier: Any = clone(candidate.classifier)
-        options = {}
-        if group is not None and has_fit_parameter(classifier, "groups"):
-            options["groups"] = group[train]
+        own = None if group is None or not has_fit_parameter(classifier, "groups") else group[train]
+        options = {} if own is None else {"groups": own}
         return classifier.fit(_safe_indexing(candidate.rows, train), y[train], **options)
 
-    def predict(classifier, rows, train, test):
+    def predict(classifier, name, train, test):
+        rows = chosen[name].rows
+        if time is None:
+            return classifier.predict_proba(_safe_indexing(rows, test))
         return predict_block(classifier, rows, y, time, group, train, test)
 
-    own = None if time is None else predict
-    _cross_validate(result, places, progress, fit, lambda name: chosen[name].rows, own)
+    _cross_validate(result, places, progress, fit, predict)
     return result
 
 
@@ -197,7 +186,7 @@ def held_out_importance(
     features: Mapping[str, str] | None = None,
     groups=None,
     order=None,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Return the importance of each column on held-out rows, exact posterior: `inspection.importance` of every fold.
 
     Parameters
@@ -211,8 +200,6 @@ def held_out_importance(
         Growth of the log loss of each row, or each group, if a column is missing; without the rows of folds that could
         not be learned.
     """
-    import pandas as pd
-
     from bayesgen.comparison.candidates import estimator
 
     X, y, group, _, places = _planned(X, y, folds, seed, groups, order)
@@ -231,12 +218,8 @@ def held_out_importance(
     return by_group(worth, taken(group, at[rows]))
 
 
-def _cross_validate(result: Comparison, places, progress, fit, rows, predict=None) -> None:
-    """Fill ``result``: ``fit(name, train)`` returns a fitted classifier, ``rows(name)`` all rows in its form.
-
-    ``predict(classifier, rows, train, test)`` returns class probabilities of the rows held out.
-    """
-    predict = predict or (lambda classifier, rows, train, test: classifier.predict_proba(_safe_indexing(rows, test)))
+def _cross_validate(result: Comparison, places, progress, fit, predict) -> None:
+    """Fill ``result`` from ``fit(name, train)``, a classifier, and ``predict(classifier, name, train, test)``."""
     work = [(number, name, *own) for number, own in enumerate(places, 1) for name in result.probability]
     progress = progress or (lambda done, total, text: None)
     for done, (number, name, train, test) in enumerate(work):
@@ -250,7 +233,7 @@ def _cross_validate(result: Comparison, places, progress, fit, rows, predict=Non
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 classifier = fit(name, train)
-                probability = predict(classifier, rows(name), train, test)
+                probability = predict(classifier, name, train, test)
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
@@ -283,16 +266,8 @@ def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.n
 
     Parameters
     ----------
-    y : array, shape (n,)
-        Class labels.
-    folds : int, or list of pairs of int arrays
-        Number of stratified folds, or the folds themselves.
-    seed : int
-        Seed of the folds.
-    groups : array, shape (n,), optional
-        Label of what a row belongs to; no fold parts a group.
-    order : array, shape (n,), optional
-        Time of each row; the rows to fit are then those that came before a block of times.
+    y, folds, seed, groups, order
+        As for `compare_models`; ``order`` is the time of each row.
     """
     if order is not None:
         return blocks_in_order(y, order, folds, group_codes(groups, len(y)))

@@ -1,19 +1,17 @@
 """Comparison of models by evidence: the posterior probabilities of fitted classifiers."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesgen.inspection.leave_one_out import by_column, different_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @np.errstate(under="ignore")
-def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = None) -> "pd.DataFrame":
+def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = None) -> pd.DataFrame:
     """Return the posterior probabilities of fitted classifiers as models of the same rows and classes.
 
     p(model | data) is proportional to p(model) p(X, y | model). Covariance structures, priors and kinds of features can
@@ -51,8 +49,6 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
     >>> compare_evidence(models)["probability"].round(3).to_dict()
     {'full': 1.0, 'diagonal': 0.0, 'isotropic': 0.0}
     """
-    import pandas as pd
-
     if not isinstance(classifiers, Mapping) or not classifiers:
         raise ValueError("classifiers must be a mapping from name to fitted classifier, of one or more")
     log_evidence = np.array([classifier.log_evidence_ for classifier in classifiers.values()])

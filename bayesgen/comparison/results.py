@@ -2,17 +2,15 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayesgen import evaluation
 from bayesgen.comparison.blocks import mean_of_rows
 from bayesgen.numerics.pieces import taken
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,16 @@ class Scores:
     log_loss: float
     brier_score: float
     calibration_error: float
+
+
+def scores_of(truth, probability) -> dict[str, float]:
+    """Return the mean scores of class probabilities by name, as in `Scores`."""
+    return {
+        "accuracy": evaluation.accuracy(truth, probability),
+        "log_loss": evaluation.log_loss(truth, probability),
+        "brier_score": evaluation.brier_score(truth, probability),
+        "calibration_error": evaluation.expected_calibration_error(truth, probability),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +109,7 @@ class Comparison:
         if not rows.any():
             return Scores(0, *[float("nan")] * 4)
         held = self.y_true[rows], self.probability[inference][rows]
-        return Scores(
-            len(np.unique(self.fold[rows])),
-            evaluation.accuracy(*held),
-            evaluation.log_loss(*held),
-            evaluation.brier_score(*held),
-            evaluation.expected_calibration_error(*held),
-        )
+        return Scores(len(np.unique(self.fold[rows])), **scores_of(*held))
 
     def best_first(self) -> list[str]:
         """Return the models or inferences that could be learned, the one of the least log loss first."""
@@ -157,15 +159,13 @@ class ModelComparison(Comparison):
         return min(rank, key=rank.__getitem__)
 
     @property
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """A row for each model, the best first.
 
         Columns: "log_loss" with its "standard_error"; "difference", the mean over rows of the log loss minus the best
         model's on the same row, with its "difference_error"; "brier_score", "calibration_error", "accuracy", "seconds"
         of fitting and predicting in all folds, and "folds" that could be learned.
         """
-        import pandas as pd
-
         best, rows = self.log_losses(self.best), {}
         for name in self.probability:
             scores, own = self.scores(name), self.log_losses(name)

@@ -10,26 +10,17 @@ anes96     944  an American's vote in 1996, Clinton (0) or Dole (1), from a surv
 Beside each ``<name>.csv`` a ``<name>.txt`` gives licence, source, citation and columns.
 """
 
-from __future__ import annotations
-
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 __all__ = ["load", "names", "path"]
 
+_FOLDER = Path(__file__).parent  # the package is installed as plain files
+
 
 def names() -> list[str]:
-    """
-    Return the names of the data sets.
-
-    Returns
-    -------
-    list of str
-        In alphabetical order.
+    """Return the names of the data sets, in alphabetical order.
 
     Examples
     --------
@@ -37,27 +28,16 @@ def names() -> list[str]:
     >>> data.names()
     ['anes96', 'penguins']
     """
-    return sorted(file.stem for file in _folder().glob("*.csv"))
+    return sorted(file.stem for file in _FOLDER.glob("*.csv"))
 
 
 def path(name: str) -> Path:
-    """
-    Return the path of the CSV file of a data set.
+    """Return the path of the CSV file of a data set; beside it stands its description, with the suffix ``.txt``.
 
     Parameters
     ----------
     name : str
-        One of `names`.
-
-    Returns
-    -------
-    pathlib.Path
-        The CSV file; its description has the same name with the suffix ``.txt``.
-
-    Raises
-    ------
-    ValueError
-        If there is no data set of that name.
+        One of `names`, else ValueError is raised.
 
     Examples
     --------
@@ -69,27 +49,16 @@ def path(name: str) -> Path:
     """
     if name not in names():
         raise ValueError(f"no data set named {name!r}; there are: {', '.join(names())}")
-    return _folder() / f"{name}.csv"
+    return _FOLDER / f"{name}.csv"
 
 
 def load(name: str) -> pd.DataFrame:
-    """
-    Read a data set as a pandas table.
+    """Read a data set as a pandas table: numbers and strings, NaN where a value is missing.
 
     Parameters
     ----------
     name : str
-        One of `names`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns as pandas reads them: numbers, or strings; a missing value is NaN.
-
-    Raises
-    ------
-    ValueError
-        If there is no data set of that name.
+        One of `names`, else ValueError is raised.
 
     Examples
     --------
@@ -102,11 +71,4 @@ def load(name: str) -> pd.DataFrame:
     >>> int(data.load("anes96")["vote"].sum())  # Dole
     393
     """
-    import pandas as pd  # imported with the first table, not with the package
-
     return pd.read_csv(path(name))
-
-
-def _folder() -> Path:
-    # The package is installed as plain files, so its folder is a path.
-    return Path(str(resources.files(__name__)))

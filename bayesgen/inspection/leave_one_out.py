@@ -22,9 +22,9 @@ from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
+from bayesgen.tables.dates import times_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, codes_of, existing
-from bayesgen.tables.times import times_of
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 

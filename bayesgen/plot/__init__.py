@@ -1,4 +1,7 @@
-"""Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
+"""Pictures: each function takes ``ax``, the matplotlib Axes to draw on (default: the current ones), and returns them.
+
+Matplotlib is imported by the first picture that is drawn.
+"""
 
 from bayesgen.plot.lectures import (
     beta_densities,
@@ -10,8 +13,15 @@ from bayesgen.plot.lectures import (
     regression,
     squashing,
 )
-from bayesgen.plot.over_time import calibration_over_time, running_score
-from bayesgen.plot.probability import calibration, confusion, learning_curves, probabilities, reliability
+from bayesgen.plot.probability import (
+    calibration,
+    calibration_over_time,
+    confusion,
+    learning_curves,
+    probabilities,
+    reliability,
+    running_score,
+)
 from bayesgen.plot.questions import column, evidence, importance, members, models
 from bayesgen.plot.regions import (
     agreement,

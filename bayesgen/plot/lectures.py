@@ -30,8 +30,6 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     ----------
     parameters : iterable of (a, b)
         Parameters of each density.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, highest = axes(ax), 1.0
     for i, (a, b) in enumerate(parameters):
@@ -52,8 +50,6 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         The prior, of one coin.
     *tosses : array_like of 0 and 1
         Sets of tosses, each combined with the same prior.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -70,11 +66,16 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         posterior = prior.update(prior.statistics(data))
         density, colour = stats.beta.pdf(_THETA, posterior.a, posterior.b), COLOURS[i % 7]
         label = f"after {posterior.a - prior.a:g} of {len(np.asarray(data))} heads"
-        ax.plot(_THETA, density, color=colour, linestyle=DASHES[i % 4], label=label)
-        ax.fill_between(_THETA, density, color=colour, alpha=0.12, linewidth=0)
+        _shaded(ax, _THETA, density, colour, DASHES[i % 4], label)
         ax.axvline(float(posterior.mean), color=colour, linewidth=0.8, linestyle=":")
         highest = max(highest, density[5:-5].max())
     return _finish_coin(ax, highest)
+
+
+def _shaded(ax: "Axes", x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
+    """Draw a density, with a light shade below it."""
+    ax.plot(x, density, color=colour, linestyle=dash, label=label)
+    ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
 
 
 def _finish_coin(ax, highest):
@@ -98,8 +99,6 @@ def mean_and_predictive(
         Observations, drawn as ticks.
     unit : str
         Unit of the horizontal axis.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, data = axes(ax), np.asarray(data, float)
     posterior = prior.update(prior.statistics(data))
@@ -110,8 +109,7 @@ def mean_and_predictive(
         "predictive of the next one": (np.exp(posterior.log_predictive(x)), VERMILION, "--"),
     }
     for label, (density, colour, dash) in curves.items():
-        ax.plot(x, density, color=colour, linestyle=dash, label=label)
-        ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
+        _shaded(ax, x, density, colour, dash, label)
     return _finish(ax, x, data, unit)
 
 
@@ -129,14 +127,10 @@ def predictive_densities(
     ----------
     prior : Conjugate
         A model of one scalar feature, `NormalKnownVariance` or `NormalInverseGamma`.
-    data : array_like, shape (n,)
-        Observations, drawn as ticks.
+    data, unit
+        As for `mean_and_predictive`.
     inferences : sequence of str or Inference
         Inferences, one curve each.
-    unit : str
-        Unit of the horizontal axis.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, data = axes(ax), np.asarray(data, float)
     predictive = prior.update(prior.statistics(data))
@@ -165,8 +159,6 @@ def gaussian(
         Covariance matrix.
     masses : tuple of float
         Probability inside each contour, in increasing order.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, mean, covariance = axes(ax), np.asarray(mean, float), np.asarray(covariance, float)
     reach = 3.6 * np.sqrt(np.diagonal(covariance).max())
@@ -179,16 +171,12 @@ def gaussian(
     levels = {normal.pdf(mean) * np.exp(-0.5 * stats.chi2.ppf(mass, 2)): f"{mass:.0%}" for mass in masses[::-1]}
     lines = ax.contour(first, second, density, levels=list(levels), colors="0.15", linewidths=0.8)
     ax.clabel(lines, fmt=levels, fontsize=7)
-    for length, direction in zip(*_axes_of(covariance), strict=True):
+    variances, directions = np.linalg.eigh(covariance)
+    for length, direction in zip(np.sqrt(variances), directions.T, strict=True):
         ends = mean + np.outer([-length, length], direction)
         ax.plot(*ends.T, color=VERMILION, linewidth=1)
     ax.set(xlabel="x1", ylabel="x2", aspect="equal")
     return ax
-
-
-def _axes_of(covariance):
-    value, vector = np.linalg.eigh(covariance)
-    return np.sqrt(value), vector.T
 
 
 def _finish(ax, x, data, unit):
@@ -211,8 +199,6 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
         `NormalKnownVariance`.
     unit : str
         Unit of the values.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -233,9 +219,7 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
             drawn = np.exp(drawn) - leaf.shift
         low, high = np.quantile(drawn, [0.0 if shift else 0.005, 0.97 if shift else 0.995])
         x = np.linspace(low, high, 401)
-        density = np.exp(leaf.log_predictive(x))
-        ax.plot(x, density, color=BLUE)
-        ax.fill_between(x, density, color=BLUE, alpha=0.12, linewidth=0)
+        _shaded(ax, x, np.exp(leaf.log_predictive(x)), BLUE)
         ax.set(xlabel=label, ylabel="density", xlim=(low, high))
     else:
         if categories is not None:
@@ -268,8 +252,6 @@ def regression(
         Number of lines drawn from the posterior.
     sds : float
         Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
@@ -293,11 +275,6 @@ def squashing(*, ax: "Axes | None" = None) -> "Axes":
     """Draw the functions from score to probability: logistic, probit, and probit with the logistic's slope at 0.
 
     Stretched by sqrt(8/π) the probit differs from the logistic by less than 0.02; its tails are lighter.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, score = axes(ax), np.linspace(-6, 6, 401)
     ax.plot(score, expit(score), color=BLUE, label="logistic 1 / (1 + exp(-a))")

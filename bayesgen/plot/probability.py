@@ -1,11 +1,12 @@
-"""Pictures of class probabilities: reliability, confidence, cost, learning curves; and simulation-based calibration."""
+"""Pictures of class probabilities: reliability, confidence, cost, scores by size and over time; and of calibration."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.comparison import Comparison, over_time
 from bayesgen.comparison.calibration import Calibration
 from bayesgen.decision.outcomes import (
     REJECT,
@@ -18,7 +19,7 @@ from bayesgen.decision.outcomes import (
 )
 from bayesgen.evaluation import reliability_table
 from bayesgen.numerics.draws import band
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, legend
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +56,6 @@ def reliability(
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     groups : array_like, shape (n,), optional
         Label of what a row belongs to, where rows belong together: the bars then resample groups.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
@@ -96,14 +95,10 @@ def probabilities(
 
     Parameters
     ----------
-    y_true : array_like, shape (n,)
-        True classes: labels, or codes 0 to K - 1.
-    probability, reference : array_like, shape (n, K), or (n,) for two classes
-        Predicted probabilities of all classes, or of the second class.
-    labels : sequence, shape (K,), optional
-        The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    y_true, probability, labels
+        As for `reliability`.
+    reference : array_like, optional
+        Probabilities of another prediction, in the form of ``probability``.
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     rows = np.arange(len(truth))
@@ -119,21 +114,10 @@ def probabilities(
         _log_odds(ax, "x")
     _log_odds(ax, "y")
     for mask, colour, mark, label in ((right, RIGHT, "o", "right"), (~right, WRONG, "X", "wrong")):
-        ax.scatter(
-            x[mask],
-            y[mask],
-            s=18,
-            c=colour,
-            marker=mark,
-            alpha=0.6,
-            linewidth=0,
-            label=f"{label} ({mask.sum()})",
-            zorder=2,
-        )
-    box = ax.legend(
-        loc="lower right", fontsize=8, handletextpad=0.2, title=f"edge: beyond {_FLOOR:.0e}".replace("e-0", "e-")
-    )
-    box.get_title().set_fontsize(7)
+        style: dict = {"s": 18, "c": colour, "marker": mark, "alpha": 0.6, "linewidth": 0, "zorder": 2}
+        ax.scatter(x[mask], y[mask], label=f"{label} ({mask.sum()})", **style)
+    edge = f"edge: beyond {_FLOOR:.0e}".replace("e-0", "e-")
+    ax.legend(loc="lower right", fontsize=8, handletextpad=0.2, title=edge, title_fontsize=7)
     ax.set(ylabel="probability of the true class")
     return ax
 
@@ -164,8 +148,6 @@ def confusion(
         for K actions the classes; for a DataFrame its index and its columns, found by name where these are given.
     reject_cost : float, optional
         Cost of a rejected row, needed if there is any.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, (truth, matrix, classes, actions) = axes(ax), truth_and_loss(y_true, loss, classes, actions)
     if classes is None:
@@ -206,8 +188,6 @@ def learning_curves(
         Scores of each method.
     score : str
         Name of the score.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, sizes = axes(ax), np.asarray(sizes)
     for i, (label, values) in enumerate(scores.items()):
@@ -215,12 +195,86 @@ def learning_curves(
         mean, error = values.mean(0), np.zeros(len(sizes))
         if len(values) > 1:
             error = 2 * values.std(0, ddof=1) / len(values) ** 0.5
-        colour, marker, dash = COLOURS[i % 7], MARKS[i % 7], DASHES[i % 4]
-        ax.plot(sizes, mean, label=label, markersize=4, color=colour, marker=marker, linestyle=dash)
-        ax.fill_between(sizes, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
+        _banded(ax, i, sizes, mean, error, label)
     ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
     ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
-    ax.xaxis.set_minor_locator(_nothing())
+    ax.xaxis.minorticks_off()
+    legend(ax)
+    return ax
+
+
+def _banded(ax: "Axes", i: int, x, mean, error, label: str) -> None:
+    """Draw the curve of number i, with a band of its error on either side."""
+    colour = COLOURS[i % 7]
+    ax.plot(x, mean, label=label, markersize=4, color=colour, marker=MARKS[i % 7], linestyle=DASHES[i % 4])
+    ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
+
+
+def running_score(
+    result: Comparison, models: Sequence[str] | None = None, *, periods: int = 10, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the log loss of models over time: the mean in each period ± 2 standard errors, at its middle row.
+
+    Where a curve rises, what was learned fits the rows of that time less well than it did: there is drift, or a model
+    has seen too few rows. Vertical lines stand where the models were learned anew.
+
+    Parameters
+    ----------
+    result : Comparison
+        Comparison with ``order``.
+    models : sequence of str, optional
+        Models to draw; default: all that could be learned, the best seven.
+    periods : int, default 10
+        Number of periods at most; see `bayesgen.comparison.over_time`.
+    """
+    ax = axes(ax)
+    names = result.best_first()[: len(COLOURS)] if models is None else models
+    for i, name in enumerate(names):
+        table = over_time(result, name, periods)
+        _banded(ax, i, _middle(table), table["log_loss"], 2 * table["standard_error"].fillna(0.0), name)
+    time: Any = result.time
+    for fold in range(1, result.folds + 1):
+        ax.axvline(time[result.fold == fold].min(), color="0.8", linewidth=0.8, zorder=0)
+    ax.set(ylabel="log loss of later rows")
+    return _in_time(ax, result)
+
+
+def calibration_over_time(
+    result: Comparison, model: str | None = None, *, periods: int = 10, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw how often the predicted class was the true one over time, beside the probability that it was given.
+
+    Bars are 95 % intervals, over groups where there are groups. Where the line of probabilities leaves the bars, the
+    probabilities of that time were too sure, or not sure enough.
+
+    Parameters
+    ----------
+    result, periods
+        As for `running_score`.
+    model : str, optional
+        Model to draw; default: the one of the least log loss.
+    """
+    ax = axes(ax)
+    name = result.best_first()[0] if model is None else model
+    table = over_time(result, name, periods)
+    middle = _middle(table)
+    ax.vlines(middle, table["lower"], table["upper"], color=BLUE, linewidth=1.5, alpha=0.6)
+    ax.plot(middle, table["frequency"], "o", color=BLUE, markersize=5, label="how often the predicted class is true")
+    ax.plot(middle, table["probability"], color=VERMILION, marker="_", label="its probability, on average")
+    ax.set(ylabel=name, ylim=(min(0.45, table["lower"].min() - 0.05), 1.03))
+    return _in_time(ax, result)
+
+
+def _middle(table) -> np.ndarray:
+    """Return the middle of each period."""
+    return (table["begin"] + (table["end"] - table["begin"]) / 2).to_numpy()
+
+
+def _in_time(ax: "Axes", result) -> "Axes":
+    """Finish a picture over time."""
+    ax.set(xlabel="time")
+    if result.time.dtype.kind == "M":
+        date_ticks(ax.xaxis)
     legend(ax)
     return ax
 
@@ -229,14 +283,8 @@ def _log_odds(ax, axis: str):
     ticks = {1e-8: "1e-8", 1e-4: "1e-4", 0.5: "0.5", 1 - 1e-4: "0.9999", 1 - 1e-8: "1-1e-8"}
     ax.set(**{f"{axis}scale": "logit", f"{axis}lim": (_FLOOR / 2, 1 - _FLOOR / 2)})
     ax.set(**{f"{axis}ticks": list(ticks), f"{axis}ticklabels": list(ticks.values())})
-    getattr(ax, f"{axis}axis").set_minor_locator(_nothing())
+    getattr(ax, f"{axis}axis").minorticks_off()
     ax.tick_params(labelsize=8)
-
-
-def _nothing():
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
 
 
 def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" = None) -> "Axes":
@@ -253,8 +301,6 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
         Result of `bayesgen.check_calibration`.
     level : float
         Probability, at most, that a correct posterior has a curve outside the band.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, points = axes(ax), np.arange(result.draws + 2) / (result.draws + 1)
     own = level / len(result.ranks)

@@ -4,18 +4,18 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
+from bayesgen.comparison import ModelComparison
 from bayesgen.core.errors import named
 from bayesgen.inspection.averaged import check_averaged
+from bayesgen.inspection.explain import RowEvidence
 from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
-    from bayesgen.comparison import ModelComparison
-    from bayesgen.inspection.explain import RowEvidence
 
 _DRAWN = 2000  # rows drawn from the predictive to find the range to show
 _MOST_BARS = 24  # more values make a curve
@@ -39,8 +39,6 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
         Classifier whose predictive is drawn.
     name : str
         A column of the fit; "x0", "x1", ... for an array.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Raises
     ------
@@ -70,7 +68,8 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
         for k, label in enumerate(classifier.classes_):
             beside = places + (k + 0.5) * width - 0.4
             ax.bar(beside, heights[:, k], width, color=COLOURS[k % 7], label=str(label))
-        texts = [f"{value:g}" if isinstance(value, float) else _shown(str(value)) for value in values]
+        texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+        texts = [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts]
         upright: dict[str, Any] = {"rotation": 90, "fontsize": 8} if sum(map(len, texts)) > _BESIDE else {}
         ax.set_xticks(places, texts, **upright)
     else:
@@ -82,10 +81,6 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_ylim(0, 1.3 * heights.max())  # room for the legend
     ax.legend(fontsize=8, ncols=3, loc="upper center")
     return ax
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _block(classifier, name: str):
@@ -114,8 +109,6 @@ def _typical(classifier, name: str) -> np.ndarray:
 
 def _within_classes(classifier, name: str, values) -> np.ndarray:
     """Return p(x_j | t = k) of each value and class: rows with all else missing, relative to an empty row."""
-    import pandas as pd
-
     columns = list(classifier.schema_.columns)
     rows = pd.DataFrame(np.nan, index=range(len(values) + 1), columns=columns).astype({name: object})
     rows[name] = pd.Series([*values, np.nan], dtype=object).infer_objects()
@@ -123,7 +116,7 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     return np.exp(joint[:-1] - joint[-1])
 
 
-def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the effect of each value of a row on the odds of a class: bars that add up to the probability in the title.
 
     Parameters
@@ -132,8 +125,6 @@ def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" 
         Result of ``explain(X, row)`` of a classifier.
     most : int, optional
         Number of columns to draw, the largest terms; the others share one bar. Default: all.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -146,7 +137,10 @@ def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" 
     ax = axes(ax)
     ranked = sorted(said.terms.items(), key=lambda item: -abs(item[1]))
     most = len(ranked) if most is None else most
-    bars = [("prior", said.prior), *((_valued(column, said.values[column]), term) for column, term in ranked[:most])]
+    bars = [("prior", said.prior)]
+    for column, term in ranked[:most]:
+        entry = said.values[column]
+        bars.append((f"{column}{'' if entry is None else ' ='} {style.value(entry)}", term))
     if ranked[most:]:
         bars.append((f"{len(ranked) - most} other columns", sum(term for _, term in ranked[most:])))
     values, places = np.array([term for _, term in bars]), np.arange(len(bars))
@@ -160,9 +154,9 @@ def evidence(said: "RowEvidence", *, most: int | None = None, ax: "Axes | None" 
     ax.set_yticks(places, [name for name, _ in bars])
     ax.set(xlim=_limits(ax, values, texts), ylim=(len(bars) - 0.5, -0.5))
     ax.set(xlabel=f"log odds of {said.label}; the bars add up")
-    ax.set_title(
-        f"P({said.label}) {_equal(said.probability)}, 90 % interval {style.interval(said.interval)}", fontsize=10
-    )
+    probability = style.probability(said.probability)
+    sign = "" if probability[0] in "<>" else "= "
+    ax.set_title(f"P({said.label}) {sign}{probability}, 90 % interval {style.interval(said.interval)}", fontsize=10)
     return ax
 
 
@@ -179,16 +173,7 @@ def _limits(ax, values, texts) -> tuple[float, float]:
     return low - shares[0] * span, high + shares[1] * span
 
 
-def _valued(column: str, entry) -> str:
-    return f"{column} {style.value(entry)}" if entry is None else f"{column} = {style.value(entry)}"
-
-
-def _equal(p: float) -> str:
-    text = style.probability(p)
-    return text if text[0] in "<>" else f"= {text}"
-
-
-def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
+def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the excess of each model's log loss over the best one, with two standard errors on either side.
 
     The differences are paired, row by row. Models run from best to worst, downwards; the numbers beside their names are
@@ -199,8 +184,6 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
     ----------
     result : ModelComparison
         Result of `bayesgen.compare_models`.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, table = axes(ax), result.table
     table: Any = table[np.isfinite(table["difference"])]
@@ -210,25 +193,24 @@ def models(result: "ModelComparison", *, ax: "Axes | None" = None) -> "Axes":
     if base is not None and worst > base:
         ax.axvline(base, color=QUIET, linestyle="--", linewidth=1)
         ax.annotate("base rate", (base, 1), xycoords=("data", "axes fraction"), fontsize=8, ha="center", va="bottom")
-    places = np.arange(len(table))
-    best = table["difference"].to_numpy() == 0
-    ax.axvline(0, color=QUIET, linewidth=0.8)
-    for own, colour in ((best, VERMILION), (~best, BLUE)):
-        ax.errorbar(
-            table["difference"][own],
-            places[own],
-            xerr=2 * table["difference_error"][own],
-            fmt="o",
-            color=colour,
-            capsize=3,
-        )
     names = [f"{name}  {loss:.3f}" for name, loss in table["log_loss"].items()]
-    ax.set_yticks(places, names)
-    ax.set(ylim=(len(table) - 0.5, -0.5), xlabel="log loss above the best, ± 2 standard errors")
+    _below_each_other(ax, names, table["difference"], table["difference_error"], table["difference"] == 0)
+    ax.set(xlabel="log loss above the best, ± 2 standard errors")
     return ax
 
 
-def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
+def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
+    """Draw means with two standard errors on either side, a line for each, where ``red`` in another colour."""
+    mean, error, red = np.asarray(mean), np.asarray(error), np.asarray(red)
+    places = np.arange(len(names))
+    ax.axvline(0, color=QUIET, linewidth=0.8)
+    for own, colour in ((~red, BLUE), (red, VERMILION)):
+        ax.errorbar(mean[own], places[own], xerr=2 * error[own], fmt="o", color=colour, capsize=3)
+    ax.set_yticks(places, names)
+    ax.set(ylim=(len(names) - 0.5, -0.5))
+
+
+def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
     """Draw the importance of each column: the mean growth of the log loss without it, with two standard errors.
 
     Parameters
@@ -237,20 +219,11 @@ def importance(worse: "pd.DataFrame", *, most: int = 20, ax: "Axes | None" = Non
         Result of `bayesgen.inspection.importance`.
     most : int
         Number of columns to draw, the most important ones.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, mean, error = axes(ax), worse.mean(), worse.sem()
     names = mean.sort_values(ascending=False).index[:most]
-    places = np.arange(len(names))
-    ax.axvline(0, color=QUIET, linewidth=0.8)
-    helps = np.asarray(mean[names]) > 0
-    for own, colour in ((helps, BLUE), (~helps, VERMILION)):
-        ax.errorbar(mean[names][own], places[own], xerr=2 * error[names][own], fmt="o", color=colour, capsize=3)
-    ax.set_yticks(places, [str(name) for name in names])
-    ax.set(
-        ylim=(len(names) - 0.5, -0.5), xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]"
-    )
+    _below_each_other(ax, [str(name) for name in names], mean[names], error[names], ~(mean[names] > 0))
+    ax.set(xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]")
     return ax
 
 
@@ -267,8 +240,6 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
         Classifier whose members are drawn.
     most : int, default 12
         Number of families to draw, the heaviest; families without weight are left out.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
 
     Examples
     --------

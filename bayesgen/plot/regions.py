@@ -37,8 +37,6 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
         Estimator of one column.
     x : array_like, shape (n,)
         Values to draw at.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, x = axes(ax), np.asarray(x, float)
     rows, names = rows_for(classifier, x[:, None]), classifier.classes_
@@ -91,8 +89,6 @@ def decision_regions(
         Source of randomness for the draws.
     steps : int
         Points of the grid in each direction.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax = axes(ax)
     first, second, rows = grid(ax, numbers(classifier, X), steps)
@@ -109,9 +105,7 @@ def decision_regions(
         ax.fill([], [], color="0.3", alpha=0.25, label=f"{mass:.0%} of boundaries")
     _boundaries(ax, first, second, probability, colors="0.1", linewidths=1.2)
     scatter(ax, classifier, X, y)
-    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return _within(ax, first, second)
 
 
 def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> np.ndarray:
@@ -150,17 +144,12 @@ def class_probabilities(
     ----------
     classifier : fitted generative estimator
         Estimator of two columns, or of more if it takes gaps.
-    X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits. A DataFrame may hold two of the fitted columns; the others are
-        then integrated out.
+    X, y, steps
+        As for `decision_regions`.
     point : array_like, shape (2,), optional
         A new row; its class probabilities are written beside it.
     levels : tuple of float
         Probabilities of the contours, in increasing order.
-    steps : int
-        Points of the grid in each direction.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax = axes(ax)
     points = numbers(classifier, X)
@@ -185,9 +174,7 @@ def class_probabilities(
         ax.annotate(
             text, (point[0], point[1]), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5
         )
-    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return _within(ax, first, second)
 
 
 def boundaries(
@@ -199,12 +186,8 @@ def boundaries(
     ----------
     classifiers : mapping from label to fitted estimator
         Anything with ``predict_proba`` and ``classes_``.
-    X, y : array_like, shapes (n, 2) and (n,)
-        Rows to draw, which also set the limits; a DataFrame as in `decision_regions`.
-    steps : int
-        Points of the grid in each direction.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    X, y, steps
+        As for `decision_regions`.
     """
     ax, any_of_them = axes(ax), next(iter(classifiers.values()))
     first, second, rows = grid(ax, numbers(any_of_them, X), steps)
@@ -214,9 +197,7 @@ def boundaries(
         colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the first ones mark the classes
         _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
         ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)
-    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return _within(ax, first, second)
 
 
 def along_line(
@@ -233,15 +214,13 @@ def along_line(
     Parameters
     ----------
     classifiers : mapping from label to fitted estimator
-        Anything with ``predict_proba`` and ``classes_``.
+        As for `boundaries`.
     start, stop : array_like, shape (D,)
         Ends of the line.
     X : array_like, shape (n, D), optional
         Rows whose orthogonal projections on the line are drawn as ticks.
     class_index : int
         Index of the class in ``classes_``.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
     """
     ax, start, stop = axes(ax), np.asarray(start, float), np.asarray(stop, float)
     length = float(np.linalg.norm(stop - start))
@@ -255,6 +234,13 @@ def along_line(
         ax.plot(seen, np.full(len(seen), -0.03), "|", color="0.2", markersize=8, label="rows seen")
     name = next(iter(classifiers.values())).classes_[class_index]
     ax.set(xlim=(0, length), ylim=(-0.06, 1.03), xlabel="distance along the line", ylabel=f"P({name} | x)")
+    legend(ax)
+    return ax
+
+
+def _within(ax: "Axes", first, second) -> "Axes":
+    """Finish a picture whose limits are the ends of a grid."""
+    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
     legend(ax)
     return ax
 

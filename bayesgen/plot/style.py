@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.tables.columns import to_float
 from bayesgen.tables.dates import days
@@ -65,8 +66,6 @@ def rows_for(estimator, values, like=None):
     values = np.asarray(values, float)
     if names is None:
         return values
-    import pandas as pd
-
     given = columns_of(estimator, values.shape[1], like)
     if len(given) != values.shape[1]:
         raise ValueError(
@@ -106,14 +105,8 @@ def scatter(ax: "Axes", estimator, X, y):
     x, y = numbers(estimator, X), np.asarray(y)
     for k, name in enumerate(estimator.classes_):
         own = x[y == name]
-        style = {
-            "c": COLOURS[k % 7],
-            "marker": MARKS[(k + k // 7) % 7],
-            "s": 16,
-            "linewidth": 0.4,
-            "edgecolor": "white",
-        }
-        ax.scatter(own[:, 0], own[:, 1], label=str(name), zorder=3, **style)
+        style = {"c": COLOURS[k % 7], "marker": MARKS[(k + k // 7) % 7], "s": 16}
+        ax.scatter(own[:, 0], own[:, 1], label=str(name), linewidth=0.4, edgecolor="white", zorder=3, **style)
     first, second = columns_of(estimator, 2, X)
     ax.set(xlabel=first, ylabel=second)
     dated(ax.xaxis, estimator, first)
@@ -122,11 +115,16 @@ def scatter(ax: "Axes", estimator, X, y):
 
 def dated(axis, estimator, column: str):
     """Label an axis with dates where its column holds days since 1970-01-01, as the dates of Matplotlib do."""
+    if column in _dates(estimator):
+        date_ticks(axis)
+
+
+def date_ticks(axis):
+    """Label an axis with dates."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    if column in _dates(estimator):
-        axis.set_major_locator(locator := AutoDateLocator())
-        axis.set_major_formatter(ConciseDateFormatter(locator))
+    axis.set_major_locator(locator := AutoDateLocator())
+    axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def _dates(estimator) -> tuple[str, ...]:

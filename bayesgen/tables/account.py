@@ -4,16 +4,14 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import counted
 from bayesgen.tables import files
 from bayesgen.tables.cleaning import Prepared, Roles, prepare, split
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _READ_AS = {"categorical": "category", "id": "text", "date": "text", "count": "number", "log": "number"}
 
@@ -38,7 +36,7 @@ class Account:
 
     source: str
     rows: np.ndarray
-    ids: "pd.DataFrame"
+    ids: pd.DataFrame
     features: dict[str, str]
     notes: tuple[str, ...]
 
@@ -62,7 +60,7 @@ def read_table(
     decimal: str = ".",
     thousands: str = "",
     limits: bool = False,
-) -> "tuple[pd.DataFrame, Account]":
+) -> tuple[pd.DataFrame, Account]:
     r"""Read a CSV or Parquet file as the command line does, with its options and its account of the columns.
 
     Columns of text that name the rows, row numbers, constants and dates that are not asked for are left out, and all
@@ -150,16 +148,7 @@ def cleaned(
 ) -> tuple[files.TableFile, Prepared]:
     """Return a file as it was read, and the columns and classes that a model takes.
 
-    Parameters
-    ----------
-    name : str
-        The file.
-    target, model
-        See `prepare`.
-    roles : mapping from role to columns
-        See `Roles.said`.
-    missing, content, **csv
-        See `files.read`.
+    ``target`` and ``model`` are as in `prepare`, ``roles`` as in `Roles.said`, all else as in `files.read`.
     """
     parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}

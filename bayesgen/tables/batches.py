@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from bayesgen.core.errors import Informed, InputError, InputTypeError, listed, named
 from bayesgen.tables.survey import Survey, kind_of_type
 
@@ -31,45 +33,21 @@ def located(place: str):
         raise kind(f"{place}: ", *parts, **facts) from error
 
 
-def _unmarked() -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class Job:
-    """A part of a source.
+    """A part of a source."""
 
-    Attributes
-    ----------
-    place : str
-        Its name in messages: "a.parquet, row group 3".
-    read : callable () -> iterator of batches
-        Reads it.
-    mark : callable () -> str
-        Returns a digest of the part, which changes with it, where the identity of the source does not tell.
-    """
-
-    place: str
-    read: Callable[[], Iterator[Any]]
-    mark: Callable[[], str] = _unmarked
+    place: str  # its name in messages: "a.parquet, row group 3"
+    read: Callable[[], Iterator[Any]]  # reads it, batch by batch
+    mark: Callable[[], str] = str  # a digest, which changes with the part; "" where the identity of the source tells
 
 
 class Source(abc.ABC):
-    """A source of rows in batches: files, a stream, or an iterator.
+    """A source of rows in batches: files, a stream, or an iterator."""
 
-    Attributes
-    ----------
-    again : bool
-        True if it can be read more than once.
-    rows : int or None
-        Number of rows, where it is known before they are read.
-    paths : sequence of str
-        The files of this machine that it reads.
-    """
-
-    again: bool = True
-    rows: int | None = None
-    paths: Sequence[str] = ()
+    again: bool = True  # it can be read more than once
+    rows: int | None = None  # number of rows, where it is known before they are read
+    paths: Sequence[str] = ()  # the files of this machine that it reads
 
     @abc.abstractmethod
     def jobs(self, columns: Sequence[str] | None = None) -> Iterator[Job]:
@@ -186,7 +164,6 @@ class Tables(Source):
 def _mark(batch) -> str:
     """Return the digest of the content of a batch."""
     import joblib
-    import pyarrow as pa
 
     if isinstance(batch, tuple):
         return "-".join(map(_mark, batch))
@@ -234,19 +211,12 @@ class DaskParts(Source):
         values: list[Any] = [delayed(_worked)(work, i, part) for i, part in enumerate(self.parts)]
         while len(values) > 1:
             groups = [values[i : i + _BRANCHES] for i in range(0, len(values), _BRANCHES)]
-            values = [delayed(_added)(add, group) for group in groups]
+            values = [delayed(functools.reduce)(add, group) for group in groups]
         return compute(values[0])[0]
 
 
 def _worked(work, number: int, part):
     return work(Job(f"partition {number}", lambda: iter((part,))))
-
-
-def _added(add, values):
-    total = values[0]
-    for value in values[1:]:
-        total = add(total, value)
-    return total
 
 
 def parts_of(data: Any) -> DaskParts | None:

@@ -6,9 +6,10 @@ An account of what was done to the table comes with them.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
@@ -16,9 +17,6 @@ from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import copies
 from bayesgen.tables.numerals import Unread, unread
 from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str]:
@@ -29,42 +27,21 @@ def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns by their roles.
+    """Columns by their roles."""
 
-    Attributes
-    ----------
-    drop : tuple of str
-        Columns that are left out.
-    id : tuple of str
-        Columns that name the rows: left out of the model, and carried into the predictions.
-    categorical, count, bernoulli, log, date : tuple of str
-        Numbers that are categories; counts (Poisson); 0 or 1; positive and skewed numbers, described by their
-        logarithm; dates to be used as numbers of days.
-    """
-
-    drop: tuple[str, ...] = ()
-    id: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    count: tuple[str, ...] = ()
-    bernoulli: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
-    date: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()  # left out
+    id: tuple[str, ...] = ()  # they name the rows: left out of the model, and carried into the predictions
+    categorical: tuple[str, ...] = ()  # numbers that are categories
+    count: tuple[str, ...] = ()  # counts, which get a Poisson model
+    bernoulli: tuple[str, ...] = ()  # 0 and 1
+    log: tuple[str, ...] = ()  # positive and skewed numbers, described by their logarithm
+    date: tuple[str, ...] = ()  # dates to be used as numbers of days
 
     @classmethod
     def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
         """Check the roles that a user gave: column names, with commas between where there are several.
 
-        Parameters
-        ----------
-        columns : iterable of str
-            Columns of the table.
-        given : mapping from role to iterable of str, or None
-            A value that is the name of a column is that one, commas and all.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or one is named twice.
+        A value that is the name of a column is that one, commas and all.
         """
         columns, taken = list(columns), {}
         result: dict[str, tuple[str, ...]] = {field.name: () for field in fields(cls)}
@@ -86,63 +63,33 @@ _UNUSABLE = {
     "names": "an identifier, it seems: {distinct} distinct values in {seen} rows",
     "counts": "a row number, it seems: it counts the rows",
 }
-_SKEWED = 2.0  # third standardised moment, that of an exponential distribution
+_SKEWED = 2.0  # third standardised moment of an exponential distribution
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Columns and classes that a classifier takes, and what was done to the table.
+    """Columns and classes that a classifier takes, and what was done to the table."""
 
-    Attributes
-    ----------
-    X, y, rows
-        Columns (DataFrame), class labels (None without a target), and the position in the table of every row that is
-        left.
-    notes : tuple of str
-        Omissions and ambiguities.
-    names : DataFrame
-        The columns that name the rows, with no column where there are none.
-    features : dict from column to str
-        Families of the columns whose type does not tell them, as naive Bayes takes them.
-    dates : tuple of str
-        Columns of numbers that are days since 1970-01-01.
-    """
-
-    X: Any
-    y: Any
-    rows: np.ndarray
-    notes: tuple[str, ...]
-    names: Any
-    features: dict[str, str]
-    dates: tuple[str, ...]
+    X: Any  # a DataFrame
+    y: Any  # class labels; None without a target
+    rows: np.ndarray  # position in the table of every row that is left
+    notes: tuple[str, ...]  # omissions and ambiguities
+    names: Any  # a DataFrame of the columns that name the rows, with no column where there are none
+    features: dict[str, str]  # families of the columns whose type does not tell them, as naive Bayes takes them
+    dates: tuple[str, ...]  # columns of numbers that are days since 1970-01-01
 
 
 def prepare(
-    table: "pd.DataFrame",
+    table: pd.DataFrame,
     target: str | None = None,
     model: str = "nb",
-    gaps: "Mapping[str, pd.Series] | None" = None,
+    gaps: Mapping[str, pd.Series] | None = None,
     roles: Roles | None = None,
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Raw rows.
-    target : str, optional
-        Column of the classes; rows without one are left out.
-    model : {"averaged", "nb", "gda", "logistic"}
-        "gda" takes columns of numbers only, and rows without gaps only.
-    gaps : mapping from column to Series, optional
-        Spelling of missing entries in a file, by row, by which they are counted.
-    roles : Roles, optional
-        Roles of the columns that the user gave.
-
-    Raises
-    ------
-    ValueError
-        If the target is no column, or holds no two classes, or nothing is left to learn from.
+    Rows without a class are left out; the model "gda" takes columns of numbers only, and rows without gaps only. By
+    ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these are counted.
     """
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
@@ -155,9 +102,8 @@ def prepare(
     notes, told = [], defaultdict(list)
     X, y, rows = table, None, np.arange(len(table))
     if target is not None:
-        rows = np.flatnonzero(table[target].notna())
-        if len(rows) < len(table):
-            lost = np.flatnonzero(table[target].isna())
+        rows, lost = (np.flatnonzero(known) for known in (table[target].notna(), table[target].isna()))
+        if len(lost):
             left_out = counted(len(lost), "row")
             notes.append(f"{left_out} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
         X, y = table.iloc[rows].drop(columns=target), _labels(target, table[target].iloc[rows])
@@ -184,13 +130,12 @@ def prepare(
     if copies:
         notes.append(f"{named(copies)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
     missing = X.isna().to_numpy()
+    spelled = _spellings(gaps, X.columns, rows)
     if missing.any() and model != "gda":
-        spelled = _spellings(gaps, X.columns, rows)
         done = "filled with the means of their columns" if model == "logistic" else "integrated out"
         notes.append(f"{counted(missing.sum(), 'missing value')} {done}{spelled}")
-    if missing.any() and model == "gda":
+    elif missing.any():
         whole = ~missing.any(1)
-        spelled = _spellings(gaps, X.columns, rows)
         notes.append(f"{counted((~whole).sum(), 'row')} left out: gda compares on rows without gaps{spelled}")
         X, rows, names = X[whole], rows[whole], names[whole]
         if y is not None:
@@ -215,8 +160,6 @@ def _labels(target: str, column) -> np.ndarray:
 
 def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
     """Return a column in the role that the user gave it, and its family where the type does not tell it."""
-    import pandas as pd
-
     if column in roles.date:
         return pd.Series(dates.days(values.to_numpy(dtype=object), column), values.index), ""
     if column in roles.categorical:
@@ -248,8 +191,6 @@ def _skewed(values) -> bool:
 
 def _is_copy(column, y) -> bool:
     """Return True if each class has one value of its own in a column, and the column no gap."""
-    import pandas as pd
-
     values, _ = pd.factorize(column)
     codes, classes = pd.factorize(y)
     return bool((values >= 0).all()) and bool(copies(values[:, None], codes, len(classes)))
@@ -294,19 +235,12 @@ def how_read(found: Unread | None) -> str:
     """Return an entry that is a number as offices write it, and the options that read it."""
     if found is None:
         return ""
-    but = "" if found.word is None else f", but for {found.word!r}"
-    ways = (" ".join(f"--{a.name}{_value(a.value)}" for a in way) for way in found.cures())
-    return f", such as {found.entry!r}{but}; {' or '.join(ways)} reads them"
-
-
-def _value(value) -> str:
-    return "" if value is True else f" {value!r}"
+    ways = (" ".join(f"--{a.name}" + ("" if a.value is True else f" {a.value!r}") for a in w) for w in found.cures())
+    return f", such as {found.example()}; {' or '.join(ways)} reads them"
 
 
 def _of_one_type(column) -> tuple[Any, str]:
     """Return a usable column of one type, and a doubt about the type, "" for none."""
-    import pandas as pd
-
     values = column.dropna()
     if hasattr(column, "cat"):  # declared: its levels stay, those without a row too
         return column, ""
@@ -351,8 +285,6 @@ def _spellings(gaps, columns, rows) -> str:
 
 def _doubts_of_classes(target, y):
     """Yield doubts about classes that are text."""
-    import pandas as pd
-
     if y.dtype.kind != "U":
         return
     if doubt := _gap_words(pd.Series(y, dtype=object)):

@@ -8,12 +8,13 @@ import decimal
 import functools
 import itertools
 import numbers
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_array
 
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
@@ -36,8 +37,6 @@ def frame_of(X):
         return None
     if hasattr(X, "to_pandas") and hasattr(X, "dims"):  # an xarray DataArray; its last coordinate names the columns
         X = X.to_pandas() if X.ndim == 2 else X.to_numpy()
-    import narwhals as nw
-
     try:
         frame = nw.from_native(X, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -65,10 +64,15 @@ def check_distinct(names) -> None:
         raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
 
 
+def check_present(names, there) -> None:
+    """Raise an error if some columns are not there."""
+    if absent := [name for name in names if name not in there]:
+        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(there)}")
+
+
 def block_of(X) -> np.ndarray | None:
     """Return the rows of a pandas DataFrame of NumPy numbers of one type, mostly as a view; else None."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(X, pandas.DataFrame) or not X.size or not X.columns.is_unique:
+    if not isinstance(X, pd.DataFrame) or not X.size or not X.columns.is_unique:
         return None
     first, *others = set(X.dtypes.array)
     same = not others and isinstance(first, np.dtype) and first.kind in "biuf"
@@ -112,8 +116,6 @@ def refuse(column, kind) -> NoReturn:
 
 def _observed(values) -> np.ndarray:
     """Return the values of an array of objects that are not missing."""
-    import pandas as pd
-
     return values[~pd.isna(values)]
 
 
@@ -130,8 +132,6 @@ def object_kind(values) -> str:
 
 def to_float(values, column) -> np.ndarray:
     """Convert an array of objects to floats; raise an error where one is no number."""
-    import pandas as pd
-
     missing = pd.isna(values)
     result = np.full(len(values), np.nan)
     text = a_word(values[~missing])
@@ -155,10 +155,11 @@ def a_word(values) -> Any:
     """Return the first text among values that is no number, else the first text; None where there is none."""
     texts = (v for v in values if isinstance(v, str | bytes))
     some = next(texts, None)
-    return some if some is None or not _is_number(some) else next((v for v in texts if not _is_number(v)), some)
+    return some if some is None or not is_number(some) else next((v for v in texts if not is_number(v)), some)
 
 
-def _is_number(text) -> bool:
+def is_number(text) -> bool:
+    """Return True if Python reads some text as a float."""
     try:
         float(text)
     except ValueError:
@@ -181,20 +182,15 @@ def declared_levels(series) -> tuple | None:
     native = series.to_native()
     if series.implementation.is_pandas() and hasattr(native, "cat"):
         return tuple(native.cat.categories.tolist())
-    arrow = native if series.implementation.is_pyarrow() else _arrow_of(native)
+    arrow: Any = native
+    if hasattr(getattr(native, "dtype", None), "pyarrow_dtype"):  # a pandas Series of an Arrow type
+        arrow = native.array.__arrow_array__()
     if not hasattr(getattr(arrow, "type", None), "index_type"):  # that of a dictionary
         return None
     found: tuple = ()
     for chunk in arrow.chunks:
         found = joined_levels(found, tuple(v for v in chunk.dictionary.to_pylist() if v is not None))
     return found
-
-
-def _arrow_of(series) -> Any:
-    """Return the Arrow array of a pandas Series of an Arrow type, else None."""
-    if not hasattr(getattr(series, "dtype", None), "pyarrow_dtype"):
-        return None
-    return series.array.__arrow_array__()
 
 
 def sorted_levels(levels) -> tuple:
@@ -207,8 +203,6 @@ def sorted_levels(levels) -> tuple:
 
 def factorize(values, column) -> tuple[np.ndarray, list]:
     """Return the code of each value, -1 where missing, and the distinct values in the order of their codes."""
-    import pandas as pd
-
     try:
         codes, found = pd.factorize(values)
     except TypeError as error:
@@ -274,13 +268,10 @@ class Levels:
         low = int(self.low[place])  # one of Python, for the sum may lie beyond 2^63
         return tuple(low + cell for cell in np.flatnonzero(own).tolist())
 
-    def _within(self, places, top: int) -> bool:
-        """Return True if all values of some columns lie in 0, ..., top - 1."""
-        return bool((self.low[places] >= 0).all() and (self.low[places] + self.width[places] <= top).all())
-
     def codes(self, places, categories) -> np.ndarray | None:
         """Return the code of each value, (n, columns), in few bytes; None where some value is no category."""
-        if categories == tuple(range(len(categories))) and self._within(places, len(categories)):
+        within = (self.low[places] >= 0) & (self.low[places] + self.width[places] <= len(categories))
+        if categories == tuple(range(len(categories))) and within.all():
             return self.values if len(places) == self.values.shape[1] else self.values[:, places]
         table = np.full(int(self.width.sum()), len(categories), np.min_scalar_type(len(categories)))
         for place in places:

@@ -21,22 +21,12 @@ _NAMES = 0.9  # share of distinct values from which labels name the rows
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding on a column.
-
-    Attributes
-    ----------
-    kind : {"dates", "numbers", "names", "counts"}
-        Dates as text; numbers as text; text with hardly a value twice; whole numbers that count the rows.
-    distinct, seen : int
-        Number of distinct values of text, and of rows that have one.
-    unread : Unread or None
-        How the numbers would be read.
-    """
+    """A finding on a column: dates or numbers as text; text with hardly a value twice; or it counts the rows."""
 
     kind: Literal["dates", "numbers", "names", "counts"]
-    distinct: int = 0
-    seen: int = 0
-    unread: Unread | None = field(default=None, repr=False)
+    distinct: int = 0  # number of distinct values of text
+    seen: int = 0  # and of rows that have one
+    unread: Unread | None = field(default=None, repr=False)  # how the numbers would be read
 
     @property
     def hardly_twice(self) -> bool:
@@ -45,21 +35,11 @@ class Verdict:
 
 
 class Columns(abc.ABC):
-    """The columns that a schema is learned from: of a table in memory, or of a source that is read piece by piece.
+    """The columns that a schema is learned from: of a table in memory, or of a source that is read piece by piece."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Their names, in order.
-    sparse : bool
-        True if the rows are a sparse matrix.
-    library : str
-        The library of the DataFrame, "pandas", "polars" or "pyarrow".
-    """
-
-    columns: tuple[str, ...]
-    sparse: bool = False
-    library: str = "pandas"
+    columns: tuple[str, ...]  # their names, in order
+    sparse: bool = False  # the rows are a sparse matrix
+    library: str = "pandas"  # of the DataFrame: "pandas", "polars" or "pyarrow"
 
     @abc.abstractmethod
     def kind(self, column: str) -> str:
@@ -100,17 +80,8 @@ class Columns(abc.ABC):
 
 
 def of_labels(distinct: Any, seen: int) -> Verdict | None:
-    """Return the verdict on a column of labels, None if they are categories.
+    """Return the verdict on a column by its distinct labels and the number of rows that have one; None for categories.
 
-    Parameters
-    ----------
-    distinct : sequence
-        Distinct values of the column, text or other labels.
-    seen : int
-        Number of rows that have a value.
-
-    Examples
-    --------
     >>> of_labels(["2024-01-31", "2024-02-01"], 40)
     Verdict(kind='dates', distinct=2, seen=40)
     >>> of_labels(["red", "blue"], 40)
@@ -127,8 +98,6 @@ def of_labels(distinct: Any, seen: int) -> Verdict | None:
 def of_whole(values: np.ndarray, rows: np.ndarray | None = None) -> Verdict | None:
     """Return the verdict on whole numbers (n,) at some rows (n,), by default all; None if they do not count the rows.
 
-    Examples
-    --------
     >>> of_whole(np.array([7, 8, 9]))
     Verdict(kind='counts', distinct=0, seen=0)
     """

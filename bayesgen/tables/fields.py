@@ -1,43 +1,169 @@
-"""The fields of CSV files as text: the one reader, for tables in memory and for batches.
+"""Files of tables: known by their first bytes, and the fields of CSV as text, for tables in memory and for batches.
 
-Arrow reads what it can, block by block and eight times as fast as pandas, which reads the rest as a stream: rows that
-are too short, a row longer than a block, a single column (where a blank line is a gap), and files with faults.
+A file is Parquet, or text in UTF-8 or UTF-16, compressed or not; its name says nothing that its content does not say
+better. A file that cannot be read is named, with a way to make a table of it. A file that can be read once, such as a
+named pipe, is read once. Arrow reads CSV block by block, eight times as fast as pandas, which reads the rest as a
+stream: rows that are too short, a row longer than a block, a single column (where a blank line is a gap), and files
+with faults.
 """
 
 import contextlib
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import lzma
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from bayesgen.tables.opening import Opened, damaged
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from bayesgen.core.errors import listed
 
 _BYTES = 1 << 23  # of a block
 _ROWS = 1 << 16  # of a piece of the stream
+_HEAD = 1 << 12  # bytes that tell what a file is
+PARQUET_HEAD = b"PAR1\x15"  # of files with a footer in the clear; a header of CSV may begin with PAR1
+_STREAMS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # decompressed while they are read
+_STREAMS |= {b"BZh%d1AY&SY" % size: "bz2" for size in range(1, 10)}
+_WHOLE = {b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}  # decompressed at once
+ENDINGS = {"gzip": ".gz", "bz2": ".bz2", "zstd": ".zst", "xz": ".xz", "zip": ".zip"}  # of names, by compression
+_MARKS = {b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_EXCEL = "open it there and save it as 'CSV UTF-8', or pandas.read_excel(path).to_csv(...)"
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": ("an old Excel file (xls)", _EXCEL),
+    b"ARROW1\x00": ("a Feather file", "pandas.read_feather(path).to_parquet('table.parquet')"),
+    b"SQLite format 3\x00": ("a SQLite database", "sqlite3 -header -csv FILE 'select * from TABLE' > table.csv"),
+    b"\x89HDF": ("an HDF5 or netCDF file", "where it is a saved model, name the table beside it; else export a CSV"),
+    b"Obj\x01": ("an Avro file", "export it as CSV or Parquet"),
+    b"%PDF-": ("a PDF document", "ask for the table itself, as CSV"),
+    b"$FL2@(#)": ("an SPSS file", "pandas.read_spss(path).to_csv('table.csv', index=False)"),
+    b"7z\xbc\xaf": ("a 7-zip archive", "unpack it"),
+    b"Rar!\x1a": ("a RAR archive", "unpack it"),
+}
+_OFFICE = {"xl/": ("an Excel file (xlsx)", _EXCEL), "content.xml": ("an OpenDocument file (ods)", _EXCEL)}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file that can be read from its beginning as often as one likes."""
+
+    parquet: bool  # else text
+    open: Callable[[], Any]  # begins to read it: Parquet as it is, text decompressed and in UTF-8
+    compressed: str = ""  # by what, "" where it is not
+
+
+def opened(path: str | Path, content: bytes | None = None) -> Opened:
+    """Tell what a file is by its first bytes, and how to read it; ``content`` are its bytes if they were read.
+
+    Raise ValueError if it is a folder or a kind of file that is not read, or is compressed and damaged.
+    """
+    if content is None and not stat.S_ISREG((found := os.stat(path)).st_mode):
+        if stat.S_ISDIR(found.st_mode):
+            raise ValueError("this is a folder, where a file is expected")
+        content = Path(path).read_bytes()  # a pipe gives its bytes once
+    with open(path, "rb") if content is None else io.BytesIO(content) as file:
+        head = file.read(_HEAD)
+
+    def raw() -> Any:
+        return pa.OSFile(os.fspath(path)) if content is None else pa.BufferReader(content)
+
+    if head.startswith(PARQUET_HEAD):
+        return Opened(True, raw)
+    if foreign := _sign(head, _FOREIGN):
+        raise _refusal(*foreign)
+    if how := _sign(head, _STREAMS):
+        with _damage(how), pa.CompressedInputStream(raw(), how) as stream:
+            head = stream.read(_HEAD)
+        return _text(head, lambda: pa.CompressedInputStream(raw(), how), how)
+    if how := _sign(head, _WHOLE):
+
+        def whole() -> Any:  # anew each time: of a folder of files at most one is in memory
+            with raw() as file:
+                return pa.BufferReader(_unpacked(file, how))
+
+        with whole() as file:
+            head = file.read(_HEAD)
+        return _text(head, whole, how)
+    return _text(head, raw)
+
+
+def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
+    """Return text in UTF-8 as it is, and text with the mark of another encoding decoded by it."""
+    if code := _sign(head, _MARKS):
+
+        def decoded() -> Any:
+            with _damage(compressed), raw() as file:
+                content = file.read()
+            try:
+                return pa.BufferReader(content.decode(code).encode())
+            except UnicodeDecodeError as error:
+                text = f"it begins as text in {code.upper()} does, and byte {error.start} is none"
+                raise ValueError(text) from None
+
+        return Opened(False, decoded, compressed)
+    if foreign := _sign(head, _FOREIGN | {PARQUET_HEAD: ("a compressed Parquet file", "unpack it")}):
+        raise _refusal(*foreign)
+    if b"\x00" in head:
+        raise ValueError(
+            "it is no text, or text in UTF-16 without the mark that says so: iconv -f utf-16le -t utf-8 converts that"
+        )
+    return Opened(False, raw, compressed)
+
+
+def _unpacked(file, how: str) -> bytes:
+    """Return the content of a file that is decompressed at once."""
+    with _damage(how):
+        if how == "xz":
+            return lzma.decompress(file.read())
+        with zipfile.ZipFile(io.BytesIO(file.read())) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+            for beginning, foreign in _OFFICE.items():
+                if any(name.startswith(beginning) for name in names):
+                    raise _refusal(*foreign)
+            if len(names) != 1:
+                raise ValueError(f"a zip archive of {len(names)} files, {listed(names)}: unpack it, and name one")
+            return archive.read(names[0])
+
+
+@contextlib.contextmanager
+def _damage(how: str) -> Iterator[None]:
+    """Turn whatever a decompressor raises over damaged bytes into one error; ValueErrors are errors already."""
+    broken = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
+    try:
+        yield
+    except broken as error:  # RuntimeError: a password, or a method of compression that Python has not
+        if not how:
+            raise
+        raise ValueError(damaged(how, error)) from error
+
+
+def damaged(how: str, error) -> str:
+    """Return the message on a file that cannot be decompressed."""
+    return f"compressed by {how}, and damaged, or cut off before its end: {error}"
+
+
+def _refusal(what: str, cure: str) -> ValueError:
+    return ValueError(f"this is {what} by its first bytes, neither CSV nor Parquet: {cure}")
+
+
+def _sign(head: bytes, signs: dict[bytes, Any]) -> Any:
+    return next((value for sign, value in signs.items() if head.startswith(sign)), None)
 
 
 class Fields:
-    """The fields of one file, all of them text.
+    """The fields of one file, all of them text; ``names`` is its header, with names for columns that have none.
 
-    Parameters
-    ----------
-    file : Opened
-        Text.
-    sep : str
-        What separates the fields of a line.
-
-    Attributes
-    ----------
-    names : list of str
-        The header, with names for columns that have none.
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, is no text in UTF-8, or seems to have another separator.
+    Raise ValueError if the file is empty, is no text in UTF-8, or seems to have another separator.
     """
 
-    def __init__(self, file: Opened, sep: str = ","):
+    def __init__(self, file: Opened, sep: str):
         if len(sep) != 1:
             raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
         self._file, self._sep = file, sep
@@ -49,12 +175,10 @@ class Fields:
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Yield record batches of the rows below the header, of all columns or of some."""
-        import pyarrow as pa
-
         names = self.names if columns is None else list(columns)
         places = list(range(len(names))) if columns is None else [self.names.index(name) for name in names]
         header = 1
-        with self._told():
+        with self._named_faults():
             for part in self._rows(places):
                 if len(part) > header:
                     yield pa.RecordBatch.from_arrays(part[header:].columns, names)
@@ -62,7 +186,7 @@ class Fields:
 
     def _header(self) -> tuple[int, list[str]]:
         """Return the number of blank lines at the beginning, and the fields of the line below them."""
-        with self._told(), self._file.open() as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        with self._named_faults(), self._file.open() as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
             try:
                 for above, row in enumerate(csv.reader(text, delimiter=self._sep)):
                     if len(row) > 1 or (row and row[0].strip()):
@@ -73,8 +197,6 @@ class Fields:
 
     def _rows(self, places: list[int]) -> Iterator[Any]:
         """Yield record batches of some columns, the header among the rows."""
-        import pyarrow as pa
-
         read = 0
         if len(self.names) > 1:
             with contextlib.suppress(pa.ArrowInvalid):  # a block that cannot be cut: the stream goes on behind it
@@ -87,15 +209,12 @@ class Fields:
             read = max(read - len(part), 0)
 
     def _by_arrow(self, places: list[int]) -> Iterator[Any]:
-        import pyarrow as pa
-        from pyarrow import csv
-
         names = [str(place) for place in range(len(self.names))]
-        reading = csv.open_csv(
+        reading = arrow_csv.open_csv(
             self._file.open(),
-            csv.ReadOptions(block_size=_BYTES, column_names=names),
-            csv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
-            csv.ConvertOptions(
+            arrow_csv.ReadOptions(block_size=_BYTES, column_names=names),
+            arrow_csv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), include_columns=[names[place] for place in places]
             ),
         )
@@ -104,9 +223,6 @@ class Fields:
 
     def _by_pandas(self, places: list[int]) -> Iterator[Any]:
         """Yield pieces of a stream; the header is a row, since pandas would rename a name that is there twice."""
-        import pandas as pd
-        import pyarrow as pa
-
         how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": self._sep}
         if len(self.names) == 1:  # where a blank line is a row
             how |= {"skip_blank_lines": False, "skiprows": self._above}
@@ -121,8 +237,8 @@ class Fields:
                     yield pa.RecordBatch.from_arrays([text.fill_null("") for text in texts], list(map(str, places)))
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say what is wrong with a file in place of what a decoder or a decompressor says."""
+    def _named_faults(self) -> Iterator[None]:
+        """Name the fault of a file in place of the words of a decoder or a decompressor."""
         try:
             yield
         except UnicodeDecodeError as error:

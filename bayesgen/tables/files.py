@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
+from bayesgen import data
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.batches import located
-from bayesgen.tables.fields import Fields
+from bayesgen.tables.columns import is_number
+from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.numerals import Column, Numerals, read_column
-from bayesgen.tables.opening import ENDINGS, Opened, opened
 from bayesgen.tables.text import column_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -29,27 +28,12 @@ _TELLS = "_limit"  # ends the name of a column that tells which entries of anoth
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table, and an account of how it was read.
+    """A table, and an account of how it was read."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        Its columns: numbers, bools, text as objects, declared categories.
-    source : str
-        Its name in messages.
-    path : Path
-        The file.
-    gaps : dict
-        Spelling of each missing entry, by column: a Series by row.
-    notes : tuple of str
-        Losses, such as categories that Parquet does not keep.
-    """
-
-    table: "pd.DataFrame"
-    source: str
-    path: Path
-    gaps: dict
-    notes: tuple[str, ...] = ()
+    table: pd.DataFrame  # numbers, bools, text as objects, declared categories
+    source: str  # its name in messages
+    gaps: dict  # spelling of each missing entry, by column: a Series by row
+    notes: tuple[str, ...] = ()  # such as categories that Parquet does not keep
 
 
 def read(
@@ -69,30 +53,17 @@ def read(
 
     Parameters
     ----------
-    name : str
-        A CSV or Parquet file, or a built-in data set.
-    missing : collection of str
-        Words for a gap, beside an empty field.
     kinds : mapping from column to kind, optional
         "text"; "number"; "label": text unless a Parquet file declares its type; "category": the same, with numbers of
-        a Parquet file made categories. Of columns left out the fields, or the Parquet types, tell.
-    sep : str, default ","
-        Separator of the fields in a line of CSV.
-    decimal, thousands
-        Signs before the fraction and between the thousands of a number in CSV, see `Numerals`.
+        a Parquet file made categories. Columns left out are of the kind that their fields, or Parquet types, show.
+    sep, decimal, thousands : str
+        Of CSV: the separator of its fields, and the signs in its numbers, see `Numerals`.
     limits : bool or collection of str
         True to read <0.5 in columns of numbers of CSV, or the columns in which to; see `Numerals`. Another column, of
         the same name with "_limit", tells which entries are limits.
     content : bytes, optional
         Content of the file, where it is read already; of the standard input where the name is "-".
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, or it cannot be read, or a column is there twice.
     """
-    from bayesgen import data
-
     how = Numerals(decimal, thousands, bool(limits))
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
@@ -108,11 +79,10 @@ def read(
             table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, sep)), {})
         except (ValueError, OSError) as error:
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
-        twice = [column for column, count in Counter(column for column, _ in table).items() if count > 1]
-        if twice:
-            raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
+        check_once([column for column, _ in table])
     if file.parquet:
-        columns, gaps = _of_types(table, declared, set(missing), kinds or {})
+        own = {name: _parquet_column(v, name in declared, set(missing), (kinds or {}).get(name)) for name, v in table}
+        columns, gaps = ({name: found[place] for name, found in own.items()} for place in (0, 1))
         notes = list(_lost_levels(columns, declared))
         if how != Numerals():
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
@@ -120,7 +90,13 @@ def read(
         columns, gaps, notes = _of_fields(dict(table), set(missing), kinds or {}, how, limits)
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
-    return TableFile(_frame(columns, rows), source, path, gaps, tuple(notes))
+    return TableFile(pd.DataFrame(columns, index=pd.RangeIndex(rows)), source, gaps, tuple(notes))
+
+
+def check_once(columns: list[str]) -> None:
+    """Raise an error if the header of a file has a column twice."""
+    if twice := [column for column, count in Counter(columns).items() if count > 1]:
+        raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
 
 
 def limit_of(column: str) -> str:
@@ -133,10 +109,8 @@ def limited(columns: Iterable[str]) -> list[str]:
     return [column.removesuffix(_TELLS) for column in columns if column.endswith(_TELLS)]
 
 
-def _csv(fields: Fields) -> "list[tuple[str, pa.Array]]":
+def _csv(fields: Fields) -> list[tuple[str, pa.Array]]:
     """Return the name and the fields of each column."""
-    import pyarrow as pa
-
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
@@ -144,8 +118,6 @@ def _csv(fields: Fields) -> "list[tuple[str, pa.Array]]":
 
 def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits) -> tuple[dict, dict, list[str]]:
     """Return the columns that text stands for, the spelling of their gaps, and what there is to tell."""
-    import pandas as pd
-
     columns, gaps, notes, percent = {}, {}, [], {}
     for name, fields in table.items():
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
@@ -187,16 +159,8 @@ def _misnamed(path: Path, file: Opened) -> Iterator[str]:
         yield f"compressed by {file.compressed}, which its name does not say"
 
 
-def _frame(columns, rows):
-    import pandas as pd
-
-    return pd.DataFrame(columns, index=pd.RangeIndex(rows))
-
-
-def _parquet(path) -> tuple["list[tuple[str, pd.Series]]", dict[str, int | None]]:
+def _parquet(path) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
     """Return the typed columns, and the columns declared as categories with their number where the file has it."""
-    import pandas as pd
-    import pyarrow as pa
     from pyarrow import parquet
 
     whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}
@@ -216,8 +180,6 @@ def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int
 
     Parquet itself has dictionaries of text alone: a category of whole numbers is a column of whole numbers.
     """
-    import pyarrow as pa
-
     metadata, declared = metadata or {}, dict[str, int | None]()
     if b"ARROW:schema" in metadata:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[b"ARROW:schema"])))
@@ -231,16 +193,8 @@ def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int
 _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")  # that keep 2^53 + 1 beside a gap
 
 
-def _of_types(table, declared, missing: set, kinds: Mapping) -> tuple[dict, dict]:
-    """Return the columns of a Parquet file, and the spelling of their gaps."""
-    found = {name: _parquet_column(own, name in declared, missing, kinds.get(name)) for name, own in table}
-    return {name: own for name, (own, _) in found.items()}, {name: spelled for name, (_, spelled) in found.items()}
-
-
-def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple["pd.Series", "pd.Series"]:
+def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple[pd.Series, pd.Series]:
     """Return a column of a Parquet file, and the spelling of its gaps."""
-    import pandas as pd
-
     categories = isinstance(column.dtype, pd.CategoricalDtype)
     gone = column.isna().to_numpy(dtype=bool)
     if kind == "text":
@@ -260,19 +214,11 @@ def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> 
     return column, spelled
 
 
-def named_gaps(column: "pd.Series", missing: Collection[str]) -> np.ndarray:
+def named_gaps(column: pd.Series, missing: Collection[str]) -> np.ndarray:
     """Return the mask of the entries of a typed column that words for a gap name; numbers are compared as numbers."""
     if column.dtype.kind in "iuf":
-        return column.isin([float(word) for word in missing if _is_number(word)]).to_numpy(dtype=bool)
+        return column.isin([float(word) for word in missing if is_number(word)]).to_numpy(dtype=bool)
     return column.astype(object).map(str).isin(missing).to_numpy()
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _lost_levels(columns, declared):

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import listed, warn
 from bayesgen.tables.labels import unwrapped
@@ -17,19 +18,10 @@ _SHUFFLES, _Z = 20, 5.0
 def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     """Return the group of each row whose weight is not 0 as whole numbers; a row without a group is one by itself.
 
-    Parameters
-    ----------
-    groups : array, shape (n,), or None
-        Labels of groups as the user gave them: patients, batches, days; NaN, None or NA where a row stands alone.
-    rows : int
-        n.
-    weight : array, shape (n,), optional
-        Row weights, checked by `existing`.
+    Groups are the labels that the user gave, NaN, None or NA where a row stands alone; weights come from `existing`.
     """
     if groups is None:
         return None
-    import pandas as pd
-
     groups = np.asarray(unwrapped(groups))
     if groups.ndim != 1 or len(groups) != rows:
         raise ValueError(f"groups must hold one label for each of the {rows} rows; it has shape {groups.shape}")
@@ -78,16 +70,8 @@ def naming(name: str, values, codes) -> int:
 
     The classes are shuffled to see how often two rows of one value agree by chance. In a column of numbers rows of one
     value must also agree more often than rows of neighbouring values: an age tells the class as well as the next age
-    does, the number of a patient does not.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    values : array, shape (n,)
-        Whole numbers, NaN where missing; or the codes of categories, -1 where missing.
-    codes : int array, shape (n,)
-        Classes.
+    does, the number of a patient does not. Values are whole numbers, NaN where missing, or codes of categories, -1
+    where missing; ``codes`` are the classes.
     """
     labels = values.dtype.kind in "iu"
     seen = values >= 0 if labels else ~np.isnan(values)

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -10,21 +11,10 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.numerics.checks import check_weight
-from bayesgen.tables.table import Table
 
 
-def existing(table: Table, y, weight):
-    """Select the rows whose weight is not 0; the values of all others are never read.
-
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    y : array, shape (n,)
-        Their target.
-    weight : array, shape (n,), or None
-        Row weights as the user gave them.
-    """
+def existing(table, y, weight):
+    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read."""
     if len(y) != len(table):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
@@ -50,8 +40,6 @@ def class_labels(y, name: str = "y") -> np.ndarray:
     y = _array(y)
     if not masked and y.dtype.kind in "biuU":
         return y
-    import pandas as pd
-
     if not masked and y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) == "string":
         return y
     if masked or pd.isna(y).any():
@@ -70,16 +58,7 @@ def class_labels(y, name: str = "y") -> np.ndarray:
 def warn_of_labels(classes, codes, schema, blocks) -> None:
     """Warn of labels of one class, and of columns that look like copies of the labels.
 
-    Parameters
-    ----------
-    classes : array, shape (K,)
-        Class labels.
-    codes : int array, shape (n,)
-        Class of each row.
-    schema : Schema
-        Its blocks name the columns.
-    blocks : dict from block to array, shape (n, columns) or (n,)
-        The rows, as the schema reads them; sparse ones are not looked at.
+    ``blocks`` are the rows, as the schema reads them, and ``codes`` (n,) their classes; sparse ones are not looked at.
     """
     if len(classes) == 1:
         warn(f"y holds one class only, {listed(classes)}: every row will get it with certainty")
@@ -112,19 +91,12 @@ def copies(values, codes, count: int) -> list[int]:
 def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the labels that are known, and each row's place among them, -1 for no label; None where all have one.
 
-    Parameters
-    ----------
-    y : array, shape (n,)
-        Labels as the user gave them.
-    marker : str or number
-        "error": every row must have a label. "missing": NaN, None and NA are none. Any other value stands for none.
+    The marker "error" asks every row for a label; with "missing" NaN, None and NA are none; else its value is none.
     """
     if isinstance(marker, str) and marker == "error":
         return class_labels(y), None
     if not np.isscalar(marker):
         raise ValueError(f"unlabelled must be 'error', 'missing' or the value that stands for no label, got {marker!r}")
-    import pandas as pd
-
     y = _array(y)
     known = ~pd.isna(y) if isinstance(marker, str) and marker == "missing" else np.asarray(y != marker)
     if not known.any():
@@ -209,8 +181,6 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
         return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
     if y.dtype.kind == "U":
         return _distinct_words(y)
-    import pandas as pd
-
     codes, found = pd.factorize(y)
     order = np.argsort(found, kind="stable")
     rank = np.empty(len(found), np.intp)
@@ -222,8 +192,6 @@ def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
     """Do `_distinct` for text of fixed width, whose letters are whole numbers: faster than as objects."""
     if not len(y):
         return y, np.empty(0, np.intp)
-    import pandas as pd
-
     width = y.dtype.itemsize
     letters = np.ascontiguousarray(y).view(np.uint64 if width % 8 == 0 else np.uint32).reshape(len(y), -1)
     codes, count = np.zeros(len(y), np.intp), 1

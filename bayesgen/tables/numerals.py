@@ -4,17 +4,14 @@ import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from bayesgen.core.errors import Argument
 from bayesgen.tables.columns import first_texts
-from bayesgen.tables.text import GAP_WORDS, Kind, among, column_of, functions, is_gap_word
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+from bayesgen.tables.text import GAP_WORDS, Kind, column_of, compute, gaps_among_numbers, matches, some_places
 
 _BLANK = "[ \t\u00a0\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 _APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _BLANK}  # between thousands
@@ -22,26 +19,15 @@ _PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
 _LIKELY = re.compile(f"{_BLANK}*[<>\u2264\u2265=]*{_BLANK}*[-+]?[.,]?[0-9][-+0-9eE.,'\u2019 \u00a0\u2009\u202f]*%?$")
 _LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
 _FEW = 10  # texts that may well be categories, such as <18, 18 and 19
-_LOOK = 64  # fields looked at first, from all over the column
 
 
 @dataclass(frozen=True)
 class Numerals:
-    """The way in which the numbers of a file are written.
+    """The way in which the numbers of a file are written."""
 
-    Attributes
-    ----------
-    decimal : {".", ","}
-        Sign before the fraction.
-    thousands : {"", ".", ",", "'", " "}
-        Sign between thousands.
-    limits : bool
-        True if <0.5 stands for half of 0.5, below a limit of detection, and >9 for 9, above another.
-    """
-
-    decimal: str = "."
-    thousands: str = ""
-    limits: bool = False
+    decimal: str = "."  # before the fraction
+    thousands: str = ""  # between thousands: "", or one of . , ' and a blank
+    limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, and >9 for 9, above another
 
     def __post_init__(self):
         if self.decimal not in (".", ","):
@@ -66,14 +52,14 @@ class Numerals:
         number = f"[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
         return f"^{_BLANK}*{limit}{number}{_BLANK}*%?{_BLANK}*$"
 
-    def plain(self, fields: "pa.Array") -> "pa.Array":
+    def plain(self, fields: pa.Array) -> pa.Array:
         """Return fields without percent signs, limits and signs between thousands, and with a point; words stay."""
-        bare = functions().replace_substring_regex(fields, f"[^-+0-9eE{self.decimal}]", "")
-        bare = functions().replace_substring(bare, ",", ".")
-        return functions().if_else(functions().match_substring_regex(fields, self.pattern), bare, fields)
+        bare = compute.replace_substring_regex(fields, f"[^-+0-9eE{self.decimal}]", "")
+        bare = compute.replace_substring(bare, ",", ".")
+        return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
 
     def given(self) -> tuple[Argument, ...]:
-        """Return the arguments that are not those of plain numbers."""
+        """Return the arguments that differ from the way of plain numbers."""
         plain = Numerals()
         names = ("decimal", "thousands", "limits")
         return tuple(Argument(name, own) for name in names if (own := getattr(self, name)) != getattr(plain, name))
@@ -81,25 +67,14 @@ class Numerals:
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it was read.
+    """A column as it was read, with an entry of each unusual kind, "" where there is none."""
 
-    Attributes
-    ----------
-    values, gaps : Series
-        The values, and the spelling of each gap.
-    limited : array of bool, shape (n,), or None
-        The rows that hold a limit; None where limits are not read, or there are none.
-    percent, limit, apart : str
-        An entry whose percent sign was dropped; one that is a limit; one that was read with a point before its
-        fraction, where the comma stands there, so that the point may stand between thousands. "" for none.
-    """
-
-    values: "pd.Series"
-    gaps: "pd.Series"
-    limited: np.ndarray | None = None
-    percent: str = ""
+    values: pd.Series
+    gaps: pd.Series  # the spelling of each gap
+    limited: np.ndarray | None = None  # mask of the rows that hold a limit; None where there are none, or none is read
+    percent: str = ""  # its percent sign was dropped
     limit: str = ""
-    apart: str = ""
+    apart: str = ""  # its point, read as the decimal comma would be, may stand between thousands
 
     @property
     def tells(self) -> np.ndarray:
@@ -107,20 +82,8 @@ class Column:
         return np.zeros(len(self.values), bool) if self.limited is None else self.limited
 
 
-def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
-    """Convert a column of text to its kind, as `column_of` does, where numbers may be written as offices do.
-
-    Parameters
-    ----------
-    fields : Array of str of pyarrow
-        The fields as they stand in the file.
-    missing : collection of str
-        Words for a gap, beside an empty field.
-    kind : {"text", "number"}, optional
-        Kind of the column, by default what the fields tell.
-    how : Numerals, optional
-        The way in which numbers are written.
-    """
+def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
+    """Convert a column of text, an Arrow array, to its kind, as `column_of` does, with numbers written in a way."""
     how = how or Numerals()
     if how.thousands != ".":  # else 1.898 would be a plain number
         plain = Column(*column_of(fields, missing, kind))
@@ -133,75 +96,60 @@ def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: N
     return Column(*column_of(fields, missing, kind))
 
 
-def _thousands_apart(fields: "pa.Array") -> str:
+def _thousands_apart(fields: pa.Array) -> str:
     """Return a field of a column of numbers whose points may all stand between thousands, else ""."""
     texts = [text for text in first_texts(fields.unique().to_pylist()) if "." in text]
     apart = re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$")
     return texts[0] if texts and all(map(apart.match, texts)) else ""
 
 
-def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | None:
+def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | None:
     """Return a column of which every entry is a number as offices write it, as `read_column` does, else None."""
-    import pandas as pd
-    import pyarrow as pa
-
-    few = np.unique(np.linspace(0, max(len(fields) - 1, 0), _LOOK).astype(np.intp))[: len(fields)]
-    if _numbers_and_gaps(fields.take(pa.array(few)), missing, how) is None:
+    if _numbers_and_gaps(fields.take(pa.array(some_places(len(fields)))), missing, how) is None:
         return None
     encoded = fields.dictionary_encode()
     distinct, rows = encoded.dictionary, encoded.indices
     if (gaps := _numbers_and_gaps(distinct, missing, how)) is None or gaps.all():
         return None
-    plain = functions().if_else(pa.array(gaps), distinct, how.plain(distinct))
+    plain = compute.if_else(pa.array(gaps), distinct, how.plain(distinct))
     values, spelled = column_of(plain.take(rows), missing, kind)
     if values.dtype.kind not in "iuf":
         return None
-
-    def entries(pattern):
-        return functions().match_substring_regex(distinct, pattern).to_numpy(zero_copy_only=False) & ~gaps
-
-    percent, limits = entries("%"), entries(_LIMIT)
+    percent, limits, below = (matches(distinct, pattern) & ~gaps for pattern in ("%", _LIMIT, _BELOW))
     limited = None
     if limits.any():
         limited = limits[rows.to_numpy()]
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        values = pd.Series(np.where(entries(_BELOW)[rows.to_numpy()], numbers / 2, numbers))
+        values = pd.Series(np.where(below[rows.to_numpy()], numbers / 2, numbers))
     first = [distinct[int(found.argmax())].as_py().strip() if found.any() else "" for found in (percent, limits)]
     return Column(values, spelled, limited, *first)
 
 
-def limits_in(fields: "pa.ChunkedArray", how: Numerals) -> np.ndarray:
+def limits_in(fields: pa.ChunkedArray, how: Numerals) -> np.ndarray:
     """Return the mask of the texts that are limits of detection, such as <0.5."""
     fields = fields.cast("string")  # of gaps alone the type is another
     patterns = (replace(how, limits=True).pattern, _LIMIT)
-    numbers, limits = (functions().match_substring_regex(fields, pattern) for pattern in patterns)
-    return functions().and_(numbers, limits).fill_null(False).to_numpy()
+    numbers, limits = (compute.match_substring_regex(fields, pattern) for pattern in patterns)
+    return compute.and_(numbers, limits).fill_null(False).to_numpy()
 
 
-def _numbers_and_gaps(fields: "pa.Array", missing, how: Numerals) -> np.ndarray | None:
+def _numbers_and_gaps(fields: pa.Array, missing, how: Numerals) -> np.ndarray | None:
     """Return the mask of the gaps where all else is numbers, else None."""
-    gaps = among(fields, {"", *missing}) | is_gap_word(fields)
-    numbers = functions().match_substring_regex(fields, how.pattern).to_numpy(zero_copy_only=False)
-    return gaps if (gaps | numbers).all() else None
+    gaps = gaps_among_numbers(fields, missing)
+    return gaps if (gaps | matches(fields, how.pattern)).all() else None
 
 
 @dataclass(frozen=True)
 class Unread:
-    """Numbers in a column of text, which another way of reading would find.
+    """Numbers in a column of text, which another way of reading would find."""
 
-    Attributes
-    ----------
-    how : tuple of Numerals
-        The ways that read them: two where 1,898 may be 1898 or 1.898.
-    entry : str
-        One that needs it.
-    word : str or None
-        One that is no number in any way; None where all are.
-    """
+    how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898
+    entry: str  # one that needs them
+    word: str | None = None  # one that is no number in any way; None where all are
 
-    how: tuple[Numerals, ...]
-    entry: str
-    word: str | None = None
+    def example(self) -> str:
+        """Return the entry, and the word that is none."""
+        return repr(self.entry) + ("" if self.word is None else f", but for {self.word!r}")
 
     def cures(self) -> list[list[Argument]]:
         """Return the arguments by which the column would be numbers, for each way."""
@@ -219,13 +167,8 @@ _WAYS = [
 def unread(texts: Iterable[str]) -> Unread | None:
     """Return how a column of text would be numbers, mostly; None where it would not, or all are plain numbers.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        The distinct values of a column; the first thousand are looked at.
+    Of the distinct values of the column the first thousand are looked at.
 
-    Examples
-    --------
     >>> unread(["10,6", "-3", "0,5"]).cures()
     [[Argument(name='decimal', value=',', words='')]]
     >>> unread(["10.6", "3"]), unread(["1,5 kg"])

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from bayesgen.core.errors import listed, quoted
+from bayesgen.core.errors import quoted
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import scratch
 from bayesgen.numerics.sums import Grouping
-from bayesgen.tables.columns import frame_of
+from bayesgen.tables.columns import check_present, frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table, numbered
@@ -130,8 +131,6 @@ def nothing(schema: RowSchema) -> ClassStatistics:
 
 def arrow_of(batch) -> Any:
     """Convert a record batch or a mapping of columns to a pyarrow Table; None for anything else."""
-    import pyarrow as pa
-
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
     if isinstance(batch, dict):
@@ -147,63 +146,46 @@ def arrow_of(batch) -> Any:
 def split(batch, target: str | None, weight: str | None, columns=None):
     """Divide a batch into X, labels and weights (None: all 1); rows of weight 0 are left out, unread.
 
-    Parameters
-    ----------
-    batch : table or tuple
-        See `RowSchema.sum`.
-    target, weight : str or None
-        Columns of the classes and weights.
-    columns : sequence of str, optional
-        Columns of X; default: all others.
+    X has the ``columns``, by default all but the classes (``target``) and the weights.
     """
     if target is None:
         if not isinstance(batch, tuple) or not 2 <= len(batch) <= 3:
             raise TypeError(f"name the column of the classes, target=; got a {type(batch).__name__} and no target")
         X, y, *rest = batch
-        return _existing(X, np.asarray(y) if isinstance(y, list | tuple) else y, rest[0] if rest else None)
-    table = arrow_of(batch)
-    frame: Any = frame_of(batch) if table is None else None
-    if table is None and frame is None:
+        y = np.asarray(y) if isinstance(y, list | tuple) else y
+        if not rest or rest[0] is None:
+            return X, y, None
+        w = _weights(rest[0], len(y), "sample_weight")
+        return (X, y, w) if (w > 0).all() else (Table(X).rows(w > 0).native, y[w > 0], w[w > 0])
+    frame: Any = _frame(batch)
+    if frame is None:
         raise TypeError(
             f"a batch is a table with the column {target!r}, such as a pandas, polars or pyarrow one, got a "
             f"{type(batch).__name__}; give arrays as tuples (X, y), and no target"
         )
-    own = {str(name): name for name in (frame.columns if table is None else table.column_names)}
+    own = {str(name): name for name in frame.columns}
     wanted = [name for name in own if name not in (target, weight)] if columns is None else list(columns)
-    absent = [name for name in (target, weight, *wanted) if name is not None and name not in own]
-    if absent:
-        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(own)}")
-    if table is not None:
-        w = None if weight is None else _weights(table.column(weight).to_numpy(), len(table), weight)
-        if w is not None and not (w > 0).all():
-            table, w = table.filter(w > 0), w[w > 0]
-        return table.select(wanted), table.column(target), w
+    check_present([name for name in (target, weight, *wanted) if name is not None], own)
     w = None if weight is None else _weights(frame.get_column(own[weight]).to_numpy(), len(frame), weight)
     if w is not None and not (w > 0).all():
         frame, w = frame[np.flatnonzero(w > 0)], w[w > 0]
     return frame.select([own[name] for name in wanted]).to_native(), frame.get_column(own[target]).to_native(), w
 
 
+def _frame(batch) -> Any:
+    """Return a batch as a narwhals DataFrame, None if it is no table."""
+    table = arrow_of(batch)
+    return frame_of(batch if table is None else table)
+
+
 def columns_of(batch, columns, named: bool) -> Any:
     """Select columns of a batch: as a table, or as an array where the fit had no names; arrays stay as they are."""
-    table = arrow_of(batch)
-    frame = frame_of(batch if table is None else table)
-    if frame is None:
+    if (frame := _frame(batch)) is None:
         return batch
     own = {str(name): name for name in frame.columns}
-    if absent := [name for name in columns if name not in own]:
-        raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(own)}")
+    check_present(columns, own)
     chosen = frame.select([own[name] for name in columns])
     return chosen.to_native() if named else Table(chosen.to_native()).numbers(columns)
-
-
-def _existing(X, y, weight):
-    """Select the rows of a tuple whose weight is not 0."""
-    if weight is None:
-        return X, y, None
-    weight = _weights(weight, len(y), "sample_weight")
-    seen = weight > 0
-    return (X, y, weight) if seen.all() else (Table(X).rows(seen).native, y[seen], weight[seen])
 
 
 def _weights(values, count: int, name: str) -> np.ndarray:
@@ -214,8 +196,6 @@ def _weights(values, count: int, name: str) -> np.ndarray:
 
 def all_numbers(X) -> bool:
     """Return True for a pyarrow Table whose numbers one type of float or integer holds exactly."""
-    import pyarrow as pa
-
     if not isinstance(X, pa.Table) or not X.num_columns:
         return False
     kinds = set(X.schema.types)
@@ -242,12 +222,8 @@ def in_order(X, order) -> np.ndarray:
 
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, checked, and the place of each row's label; text of pyarrow is never unpacked."""
-    import pyarrow as pa
-
     if not isinstance(labels, pa.ChunkedArray | pa.Array) or labels.null_count:
-        labels = class_labels(labels)
-        distinct, places = class_codes(labels)
-        return distinct, places
+        return class_codes(class_labels(labels))
     if isinstance(labels, pa.ChunkedArray):
         labels = labels.combine_chunks()
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):

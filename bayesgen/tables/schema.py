@@ -93,17 +93,12 @@ class Schema:
 
     @classmethod
     def learn(cls, table: Columns, features) -> "Schema":
-        """Divide the columns into blocks.
+        """Divide the columns of a table, or of a survey, into blocks.
 
-        Parameters
-        ----------
-        table : Columns
-            A table with the rows of fit, or a survey of them. Where levels of a column are still to be looked up, the
-            categories of its block are None.
-        features : "auto", a family's name, or a mapping
-            A mapping goes from column (or tuple of columns: one block) to a leaf or a family's name; columns it does
-            not name are "auto", and of "drop" are left out. "multinomial" is one bag of words: all columns, or those
-            of a tuple.
+        ``features`` is "auto", a family's name, or a mapping from column (or tuple of columns: one block) to a leaf or
+        a family's name; columns that it does not name are "auto", and "drop" leaves columns out. "multinomial" is one
+        bag of words: all columns, or the columns of a tuple. Where levels of a column are still to be looked up, the
+        categories of its block are None.
         """
         chosen: dict[tuple[str, ...], Any] = {}
         if isinstance(features, Mapping):
@@ -160,7 +155,8 @@ class Schema:
             if block.categories is not None:
                 rows: Any = table.codes(block.columns, block.categories, new)
             elif self.dates and not {*self.dates}.isdisjoint(block.columns):
-                rows = np.column_stack([self._number(table, column) for column in block.columns])
+                plain = {c: table.numbers((c,))[:, 0] for c in block.columns if c not in self.dates}
+                rows = np.column_stack([plain[c] if c in plain else days(table.labels(c), c) for c in block.columns])
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
@@ -169,9 +165,6 @@ class Schema:
         if new:
             _warn_of_unseen(new)
         return result
-
-    def _number(self, table: Table, column: str) -> np.ndarray:
-        return days(table.labels(column), column) if column in self.dates else table.numbers((column,))[:, 0]
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.
@@ -212,13 +205,11 @@ def side_by_side(columns) -> np.ndarray:
 
 
 def _warn_of_unseen(new: dict[str, dict]) -> None:
-    columns = [f"column {column!r}: {_times(values)}" for column, values in new.items()]
-    total = sum(sum(values.values()) for values in new.values())
-    text = f"{counted(total, 'value')} taken as missing, of categories that were not there at fit: "
-    warning = InputWarning(
-        text + f"{several(columns, '; ')}. ", Argument("unseen", "error"), " refuses them", value=new
-    )
-    warn(warning)
+    counts = {column: sum(values.values()) for column, values in new.items()}
+    columns = [f"column {c!r}: {listed(values)} in {counted(counts[c], 'row')}" for c, values in new.items()]
+    text = f"{counted(sum(counts.values()), 'value')} taken as missing, of categories that were not there at fit: "
+    text += f"{several(columns, '; ')}. "
+    warn(InputWarning(text, Argument("unseen", "error"), " refuses them", value=new))
 
 
 def warn_of_doubt(table: Columns, column: str) -> None:
@@ -236,14 +227,8 @@ def _cure(doubt: Verdict) -> str:
     """Return an entry that is a number as offices write it, and how to read the file."""
     if (found := doubt.unread) is None:
         return ""
-    but = "" if found.word is None else f", but for {found.word!r}"
-    ways = (", ".join(["path", *map(str, arguments)]) for arguments in found.cures())
-    return f", such as {found.entry!r}{but}: {' or '.join(f'bayesgen.read_table({way})' for way in ways)} reads them"
-
-
-def _times(values: dict) -> str:
-    """Return labels with the number of their rows: ``['u', 'v'] in 3 rows``."""
-    return f"{listed(values)} in {counted(sum(values.values()), 'row')}"
+    ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
+    return f", such as {found.example()}: {' or '.join(ways)} reads them"
 
 
 def _check_sparse(chosen, features):

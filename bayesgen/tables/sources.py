@@ -9,13 +9,14 @@ import glob
 import hashlib
 import os
 import struct
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from bayesgen.core.errors import InputWarning, listed, named, warn
 from bayesgen.tables.batches import (
@@ -32,10 +33,10 @@ from bayesgen.tables.batches import (
     parts_of,
     without_index,
 )
-from bayesgen.tables.fields import Fields
-from bayesgen.tables.files import CSV, PARQUET, declared_categories, limit_of
+from bayesgen.tables.columns import check_present
+from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
+from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories, limit_of
 from bayesgen.tables.numerals import Numerals, office_column, read_column
-from bayesgen.tables.opening import PARQUET_HEAD, opened
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import kind_of
 
@@ -46,22 +47,15 @@ class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
     def __init__(
-        self,
-        paths: Sequence[str],
-        missing: Sequence[str] = (),
-        sep: str = ",",
-        how: Numerals | None = None,
-        limits: Collection[str] = (),
+        self, paths: list[str], missing: Collection[str], sep: str, how: Numerals | None, limits: Collection[str]
     ):
-        self.paths, self.missing = list(paths), set(missing)
+        self.paths, self.missing = paths, set(missing)
         self._files: list[Fields] = []
         for path in self.paths:
             with located(path):
                 self._files.append(Fields(opened(path), sep))
                 names = self._files[-1].names
-                twice = [name for name in names if names.count(name) > 1]
-                if twice:
-                    raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
+                check_once(names)
                 check_columns(names, self.paths[0], self._files[0].names)
         fields = self._files[0].names
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
@@ -111,8 +105,6 @@ class CsvFiles(Source):
             yield replace(job, read=functools.partial(self._typed, job, names))
 
     def _typed(self, job, names: list[str]):
-        import pandas as pd
-
         for batch in job.read():
             columns = {}
             for name in batch.schema.names:
@@ -128,8 +120,6 @@ class CsvFiles(Source):
             yield pd.DataFrame({name: columns[name] for name in names})
 
     def _is_text(self, field: str, name: str) -> bool:
-        import pyarrow as pa
-
         values = read_column(pa.array([field]), self.missing, "number", self._how[name]).values
         return values.dtype.kind == "O" and bool(values.notna().any())
 
@@ -203,14 +193,11 @@ class ParquetFiles(Source):
                     yield Job(place, functools.partial(self._read, fragment, group.id, names))
 
     def _read(self, fragment, group, names):
-        import pyarrow as pa
         from pyarrow import dataset, parquet
 
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
         own = [name for name in names if name not in keys]
-        absent = [name for name in own if name not in fragment.physical_schema.names]
-        if absent:
-            raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(fragment.physical_schema.names)}")
+        check_present(own, fragment.physical_schema.names)
         with fragment.filesystem.open_input_file(fragment.path) as opened:
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
             how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
@@ -231,8 +218,6 @@ class ParquetFiles(Source):
 
 def _category(batch, name: str) -> tuple[int, str, Any]:
     """Return the place, the name and the values of a column as a category, whose levels are sorted where we make it."""
-    import pyarrow as pa
-
     place = batch.schema.get_field_index(name)
     values = batch.column(place)
     if not pa.types.is_dictionary(values.type):
@@ -274,25 +259,9 @@ def _readable(file, group, column) -> bool:
 def source_of(
     data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None, limits: Collection[str] = ()
 ) -> Source:
-    """Return the source of batches for the data that a user gave.
+    """Return the source of batches for the data that a user gave, of a kind that `fit_batches` names.
 
-    Parameters
-    ----------
-    data : path, glob, folder, or list of paths; object with ``__arrow_c_stream__``; polars LazyFrame; iterable
-        See `fit_batches`.
-    missing : sequence of str
-        Words for a gap in a CSV file, beside an empty field.
-    sep : str, default ","
-        What separates the fields in a line of a CSV file.
-    how : Numerals, optional
-        The way in which the numbers of a CSV file are written.
-    limits : collection of str
-        Columns of a CSV file in which limits of detection are read; another column tells each, as in `files.read`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is nothing of that kind; if files have different columns, or one cannot be read.
+    The other arguments are of CSV files, as in `files.read`; ``limits`` are the columns in which limits are read.
     """
     if isinstance(data, Source):
         return data
@@ -303,7 +272,6 @@ def source_of(
         return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
         return _files([os.fspath(one) for one in data], missing, sep, how, limits)
-    import pyarrow as pa
     from pyarrow import dataset
 
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
@@ -314,7 +282,7 @@ def source_of(
         return Stream(lambda: data, False)
     if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars
         return Stream(functools.partial(_of_lazy, data), True)
-    if (pandas := sys.modules.get("pandas")) is not None and isinstance(data, pandas.DataFrame):
+    if isinstance(data, pd.DataFrame):
         try:
             table = pa.Table.from_pandas(data)
         except pa.ArrowException:  # a column holds values of several types, which Arrow has not
@@ -333,8 +301,6 @@ def source_of(
 
 def _of_lazy(frame):
     """Return the batches of a LazyFrame as a reader of record batches."""
-    import pyarrow as pa
-
     schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
     parts = frame.collect_batches(chunk_size=TABLES, maintain_order=True)
     batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())

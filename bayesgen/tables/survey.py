@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pandas as pd
+import pyarrow as pa
+
 from bayesgen.core.errors import InputError, listed
 from bayesgen.tables.columns import a_word, joined_levels
 from bayesgen.tables.description import Columns
@@ -17,27 +20,15 @@ _KINDS = {"b": "True and False", "f": "numbers", "O": "text or categories"}
 class Survey(Columns):
     """Types, levels and classes found in some rows; ``a + b`` is the survey of both.
 
-    Attributes
-    ----------
-    kinds : dict
-        Kind of each column: "b" bools, "f" numbers, "O" labels, "" where nothing was observed; else the name of its
-        type, which no model takes.
-    levels : dict
-        Distinct values of the columns in which they were looked up; declared ones, unused ones among them, where a
-        type declares them.
-    labels : set
-        Classes found.
-    sparse : bool
-        True if the rows are a sparse matrix.
-    words : dict
-        A text of each column that holds some, one that is no number if there is one.
+    Levels are the distinct values of the columns in which they were looked up, or those that a type declares, unused
+    ones among them.
     """
 
-    kinds: dict[str, str]
+    kinds: dict[str, str]  # of each column, as `Columns.kind` has it
     levels: dict[str, tuple] = field(default_factory=dict)
-    labels: frozenset = frozenset()
+    labels: frozenset = frozenset()  # classes found
     sparse: bool = False
-    words: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)  # a text of each column that holds some, best one no number
 
     def __post_init__(self):
         self.columns = tuple(self.kinds)
@@ -94,7 +85,7 @@ class Survey(Columns):
         return declared_classes(list(self.labels))
 
     def kind(self, column: str) -> str:
-        """Return what a column holds, as in `kinds`."""
+        """Return the kind of a column, as in `kinds`."""
         return self.kinds[column]
 
     def categories(self, column: str) -> tuple | None:
@@ -105,19 +96,11 @@ class Survey(Columns):
 def _observed_kind(table: Table, column: str) -> str:
     """Return the kind of a column of one batch, "" where nothing is observed: gaps may be of any kind."""
     kind = table.kind(column)
-    return "" if kind == "O" and not _some(table, column) else kind
-
-
-def _some(table: Table, column: str) -> bool:
-    import pandas as pd
-
-    return bool((~pd.isna(table.labels(column))).any())
+    return "" if kind == "O" and pd.isna(table.labels(column)).all() else kind
 
 
 def kind_of_type(kind) -> str:
     """Return the kind of a column of a type of pyarrow, as in `Survey.kinds`."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_boolean(kind):
         return "b"

@@ -4,6 +4,7 @@ import copy
 import functools
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
@@ -31,20 +32,10 @@ _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 class Table(Columns):
     """Rows as users bring them, their columns by name; nothing is converted before it is asked for.
 
-    Parameters
-    ----------
-    X : table
-        A DataFrame of pandas, polars or pyarrow (by narwhals), an array or what NumPy makes one of, a masked array
-        (masked is missing), a 2-D xarray DataArray, or a SciPy sparse matrix.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Names of the columns; x0, x1, ... where they have none.
-    names : list or None
-        A DataFrame's own, which need not be strings.
-    native : DataFrame, array or csr_array
-        The rows.
+    They may be a DataFrame of pandas, polars or pyarrow (by narwhals), an array or what NumPy makes one of, a masked
+    array (masked is missing), a 2-D xarray DataArray, or a SciPy sparse matrix. ``native`` are the rows as a DataFrame,
+    an array or a csr_array; ``names`` a DataFrame's own names of its columns, which need not be strings, else None, and
+    the columns are called x0, x1, ....
     """
 
     def __init__(self, X):
@@ -119,8 +110,6 @@ class Table(Columns):
     def _look(self, column: str) -> str:
         if self._frame is None:
             return object_kind(self.labels(column))
-        import narwhals as nw
-
         series = self._series(column)
         dtype = series.dtype
         if dtype == nw.Boolean or dtype.is_numeric():
@@ -184,8 +173,6 @@ class Table(Columns):
 
     def _number(self, column) -> np.ndarray:
         if self._taken(column) != "O" and self._frame is not None:
-            import narwhals as nw
-
             series = self._series(column)
             if series.dtype != nw.Object:
                 return (series if series.dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
@@ -216,8 +203,6 @@ class Table(Columns):
     def _coded(self, column: str) -> Any:
         """Return the values of a column in the form that is coded fastest: text and categories as pandas has them."""
         if self._frame is not None and self._frame.implementation.is_pandas():
-            import narwhals as nw
-
             series = self._series(column)
             if series.dtype in (nw.String, nw.Categorical, nw.Enum):
                 return series.to_native()
@@ -288,6 +273,4 @@ def _is_csr(X) -> bool:
 
 def _nothing(series) -> bool:
     """Return True if a column is of a type that holds nothing but nulls."""
-    import narwhals as nw
-
     return series.dtype == nw.Unknown and series.null_count() == len(series)

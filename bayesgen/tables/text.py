@@ -1,16 +1,16 @@
 """Kinds of the text in a file: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
 
 from bayesgen.core.errors import MOST
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
+compute: Any = pyarrow.compute  # its functions are made while it is imported: no type checker knows them
 Kind = Literal["text", "number"]
 
 GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
@@ -20,37 +20,31 @@ _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
-def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Series", "pd.Series"]:
-    """Convert a column of text to its kind, and return it with the spelling of each gap.
+def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Series, pd.Series]:
+    """Convert the fields of a column, a Series or an Arrow array, to its kind; return it with the spelling of each gap.
 
-    Parameters
-    ----------
-    fields : Series of str, or Arrow array of strings
-        The fields as they stand in the file.
-    missing : collection of str
-        Words for a gap, beside an empty field.
-    kind : {"text", "number"}, optional
-        Kind of the column; by default numbers (or bools) where all fields are, and text where one is not. Beside
-        numbers NA, NaN, null and the like are gaps. Leading zeros tell a code, unless ``kind`` is "number".
+    By default a column holds numbers (or bools) where all fields do, and text where one does not. An empty field is a
+    gap, and so is what ``missing`` names; beside numbers also NA, NaN, null and the like. Leading zeros mark a code,
+    unless ``kind`` is "number".
     """
-    import pyarrow as pa
-
     whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
     gone = among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
-    few = np.unique(np.linspace(0, max(len(whole) - 1, 0), _LOOK).astype(np.intp))[: len(whole)]
-    some, word = _observed(whole.take(pa.array(few, pa.int64())), gone[few])
+    few = some_places(len(whole))
+    look = whole.take(pa.array(few, pa.int64()))
+    word = _is_gap_word(look)
+    some = compute.utf8_trim_whitespace(look).filter(pa.array(~(gone[few] | word)))
     parsed = _parsed(some, padded=True)
     if kind == "text" or (kind is None and len(some) and parsed is None):
         return _texts(whole, gone), _gap_spellings(whole, gone)
-    if parsed is not None and parsed.dtype.kind in "if" and not word:
+    if parsed is not None and parsed.dtype.kind in "if" and not word.any():
         plain = _fast_numbers(whole, gone, kind == "number", parsed.dtype.kind == "i")
         if plain is not None:
             return _numbers(plain, gone), _gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
-    gaps = among(distinct, {"", *missing}) | is_gap_word(distinct)
-    parsed = _parsed(functions().utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
+    gaps = gaps_among_numbers(distinct, missing)
+    parsed = _parsed(compute.utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
     if parsed is None:
         return _texts(whole, gone), _gap_spellings(whole, gone)
     values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
@@ -58,69 +52,50 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple["pd.Se
     return _numbers(values.take(codes), gaps[codes]), _gap_spellings(whole, gaps[codes])
 
 
-_LOOK = 64  # fields looked at first, from all over the column: where one of them is text, the column is
+def some_places(count: int) -> np.ndarray:
+    """Return the places of 64 fields from all over a column, to be looked at first: mostly they tell its kind."""
+    return np.unique(np.linspace(0, max(count - 1, 0), 64).astype(np.intp))[:count]
 
 
-def _gap_spellings(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+def _gap_spellings(fields: pa.Array, gone: np.ndarray) -> pd.Series:
     """Return the spelling of gaps, by row."""
-    import pandas as pd
-    import pyarrow as pa
-
     lost = np.flatnonzero(gone)
     return pd.Series(fields.take(pa.array(lost)).to_numpy(zero_copy_only=False), index=lost, dtype=object)
 
 
 def kind_of(fields, missing=()) -> str:
-    """Return the kind of some fields of a column: "b" bools, "f" numbers, "O" text; "" where all may be gaps.
-
-    Parameters
-    ----------
-    fields : Array of str of pyarrow
-        As they stand in the file.
-    missing : collection of str
-        Words for a gap, beside an empty field.
-    """
-    import pyarrow as pa
-
-    compute = functions()
+    """Return the kind of some fields, an Arrow array: "b" bools, "f" numbers, "O" text; "" where all may be gaps."""
     distinct = compute.utf8_trim_whitespace(compute.unique(fields).cast(pa.large_string()))
-    gaps = among(distinct, {"", *missing}) | among(compute.utf8_lower(distinct), GAP_WORDS)
+    gaps = gaps_among_numbers(distinct, missing)
     parsed = _parsed(distinct.filter(pa.array(~gaps)), padded=False)
     if gaps.all():
         return ""
     return "O" if parsed is None else "b" if parsed.dtype.kind == "b" else "f"
 
 
-def _texts(fields: "pa.Array", gone: np.ndarray) -> "pd.Series":
+def _texts(fields: pa.Array, gone: np.ndarray) -> pd.Series:
     """Return text, None where ``gone``, of the type that this pandas has for it."""
-    import pandas as pd
-    import pyarrow as pa
-
     if gone.all():
         return pd.Series(np.full(len(gone), None))
-    return (functions().if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
+    return (compute.if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
 
 
-def _numbers(values: np.ndarray, gone: np.ndarray) -> "pd.Series":
+def _numbers(values: np.ndarray, gone: np.ndarray) -> pd.Series:
     """Return numbers or bools, missing where ``gone``; whole ones stay whole beside a gap."""
-    import pandas as pd
-
     if gone.any() and values.dtype.kind != "f":
         nullable: Any = pd.arrays.BooleanArray if values.dtype.kind == "b" else pd.arrays.IntegerArray
         return pd.Series(nullable(values, gone))
     return pd.Series(values)
 
 
-def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: bool) -> np.ndarray | None:
+def _fast_numbers(fields: pa.Array, gone: np.ndarray, padded: bool, whole: bool) -> np.ndarray | None:
     """Return the fields that are not ``gone`` as integers, if ``whole``, or as floats with some fraction; else None.
 
     It is the fast way, for fields that seem to be such: a cast that fails takes longer than all the rest.
     """
-    import pyarrow as pa
-
     if gone.all() or _begins_with_zero(fields, b"xX" if padded else b"0123456789xX"):  # 0x10 is a number to Arrow
         return None
-    known = functions().if_else(pa.array(gone), "0", fields) if gone.any() else fields
+    known = compute.if_else(pa.array(gone), "0", fields) if gone.any() else fields
     if whole:
         try:
             return known.cast(pa.int64()).to_numpy()
@@ -135,13 +110,13 @@ def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool, whole: boo
     return np.where(gone, np.nan, values) if gone.any() else values
 
 
-def _ends(fields: "pa.Array") -> np.ndarray:
+def _ends(fields: pa.Array) -> np.ndarray:
     """Return the bounds of the fields in Arrow's buffer of letters, (n + 1,)."""
     ends = np.frombuffer(fields.buffers()[1], np.int64 if str(fields.type)[:5] == "large" else np.int32)
     return ends[fields.offset : fields.offset + len(fields) + 1].astype(np.intp)  # else each look-up would convert them
 
 
-def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
+def _begins_with_zero(fields: pa.Array, followers: bytes) -> bool:
     """Return True if some field is a 0, behind a sign or not, and then one of some letters."""
     follows = np.zeros(256, bool)
     follows[list(followers)] = True
@@ -154,23 +129,17 @@ def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
     return bool(follows[letters[start[zero] + 1]].any())
 
 
-def _observed(fields: "pa.Array", gone: np.ndarray) -> tuple["pa.Array", bool]:
-    """Return the trimmed fields that are neither ``gone`` nor a word for a gap, and True if there was such a word."""
-    import pyarrow as pa
-
-    word = is_gap_word(fields)
-    return functions().utf8_trim_whitespace(fields).filter(pa.array(~(gone | word))), bool(word.any())
+def gaps_among_numbers(fields: pa.Array, missing) -> np.ndarray:
+    """Return the mask of the fields that are gaps if the others are numbers: empty, ``missing``, or NA and the like."""
+    return among(fields, {"", *missing}) | _is_gap_word(fields)
 
 
-def is_gap_word(fields: "pa.Array") -> np.ndarray:
-    """Return the mask of the words for a gap among numbers."""
-    return among(functions().utf8_lower(functions().utf8_trim_whitespace(fields)), GAP_WORDS)
+def _is_gap_word(fields: pa.Array) -> np.ndarray:
+    return among(compute.utf8_lower(compute.utf8_trim_whitespace(fields)), GAP_WORDS)
 
 
 def numbers(fields: list[str]) -> list | None:
     """Return the bools or numbers that text stands for, leading zeros or not; None where some is neither."""
-    import pyarrow as pa
-
     parsed = _parsed(pa.array(fields, pa.large_string()), padded=True)
     return None if parsed is None else parsed.tolist()
 
@@ -183,40 +152,26 @@ def counts_of(spelled) -> str:
     return ", ".join([*shown, f"{rest} in other ways"] if rest else shown)
 
 
-def functions() -> Any:
-    """Return Arrow's functions of columns: made while it is imported, so that no type checker knows them."""
-    from pyarrow import compute
-
-    return compute
+def matches(fields, pattern: str) -> np.ndarray:
+    """Return the mask of the fields that match a regular expression."""
+    return compute.match_substring_regex(fields, pattern).to_numpy(zero_copy_only=False)
 
 
-def among(fields: "pa.Array", words) -> np.ndarray:
+def among(fields: pa.Array, words) -> np.ndarray:
     """Return the mask of the fields that are among some words."""
-    import pyarrow as pa
-
-    compute = functions()
-
     found = compute.is_in(fields, value_set=pa.array(sorted(words), fields.type))
     return found.to_numpy(zero_copy_only=False).astype(bool)
 
 
-def _parsed(fields: "pa.Array", padded: bool) -> np.ndarray | None:
+def _parsed(fields: pa.Array, padded: bool) -> np.ndarray | None:
     """Return bools, integers or floats, as near as their type comes; None where a field is text, or nothing tells."""
-    import pyarrow as pa
-
-    compute = functions()
-
     if not len(fields):
         return np.empty(0) if padded else None
     if among(fields, _BOOLS).all():
         return np.array([_BOOLS[field] for field in fields.to_pylist()])
-
-    def match(pattern):
-        return compute.match_substring_regex(fields, pattern).to_numpy(zero_copy_only=False)
-
-    if not match(_NUMBER).all() or (not padded and match(_PADDED).any()):
+    if not matches(fields, _NUMBER).all() or (not padded and matches(fields, _PADDED).any()):
         return None
-    for kind in (pa.int64(), pa.uint64()) if match(_WHOLE).all() else ():
+    for kind in (pa.int64(), pa.uint64()) if matches(fields, _WHOLE).all() else ():
         try:
             return compute.replace_substring_regex(fields, r"^\+", "").cast(kind).to_numpy()
         except pa.ArrowInvalid:  # beyond 64 bits

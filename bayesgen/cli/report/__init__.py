@@ -1,9 +1,8 @@
 """Output of the commands: lines and tables for the terminal, JSON, pictures, and a page of it all."""
 
-from bayesgen.cli.report.account import Account
-from bayesgen.cli.report.classes import ByClass
-from bayesgen.cli.report.files import FILES, write
-from bayesgen.cli.report.pictures import draw_evidence, save_figure
+from bayesgen.cli.report.account import Account, ByClass
+from bayesgen.cli.report.page import FILES, write
+from bayesgen.cli.report.pictures import GALLERY, Asked, draw_evidence, save_figure
 from bayesgen.cli.report.terminal import (
     consoles,
     escape,
@@ -20,7 +19,9 @@ from bayesgen.cli.report.terminal import (
 
 __all__ = [
     "FILES",
+    "GALLERY",
     "Account",
+    "Asked",
     "ByClass",
     "consoles",
     "draw_evidence",

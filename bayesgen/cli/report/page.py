@@ -1,16 +1,25 @@
-"""One page that holds a whole comparison: no other file, no script and no network is needed to read it."""
+"""The folder that `bayesgen compare` writes: one page that holds a whole comparison, and files to go on from.
+
+No other file, no script and no network is needed to read the page.
+"""
 
 import base64
 import html
 import platform
 from collections.abc import Iterable, Mapping
 from importlib import metadata
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
+from bayesgen.cli.formats import apart
 from bayesgen.cli.report import words
 from bayesgen.cli.report.account import Account
-from bayesgen.cli.report.classes import base_rate
-from bayesgen.cli.report.pictures import Picture
+from bayesgen.cli.report.pictures import Picture, pictures
+from bayesgen.cli.report.terminal import say
 from bayesgen.core.errors import named, quoted
+from bayesgen.files import disk
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
 # A telephone of 390 pixels scrolls wide tables sideways, and shows the panels of a picture below each other: their text
@@ -67,6 +76,46 @@ _READING = {
 }
 
 
+_PICTURES = ("calibration.png", "probabilities.png", "models.png", "columns.png", "time.png")
+FILES = ("report.html", *_PICTURES, "predictions.csv", "posterior.nc")
+
+
+def write(out, folder: Path, account: Account, whole) -> None:
+    """Write the page, its pictures, the predictions, and the posterior of all rows (of ``whole``): all or nothing.
+
+    Files of an earlier run that this one does not write are removed; where anything fails they all stay.
+    """
+    drawn = pictures(account.result, account.models, account.worth)
+    contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
+    contents["report.html"] = page(account, drawn).encode()
+    contents["predictions.csv"] = predictions(account).to_csv(index=False).encode()
+    try:
+        tree = whole.to_arviz()
+    except ValueError as error:
+        say(out, f"posterior.nc is left out: {error}")
+    else:  # made in memory: on a full disk HDF5 ends the whole process
+        contents["posterior.nc"] = bytes(tree.to_netcdf(engine="h5netcdf"))
+    disk.write_together({folder / name: contents.get(name) for name in FILES})
+    say(out, f"Written to {folder}: {', '.join(name for name in FILES if name in contents)}")
+
+
+def predictions(account: Account):
+    """Return a DataFrame with number, names, fold, truth and the predictions of each inference and model, by row."""
+    prepared, result = account.prepared, account.result
+    columns = {"row": prepared.rows, "fold": result.fold, "truth": prepared.y}
+    others = {} if account.models is None else account.models.probability  # of the same folds
+    for name, probability in (result.probability | others).items():
+        name, best = name.replace(" ", "_"), result.classes[probability.argmax(1)].astype(object)
+        best[~np.isfinite(probability.sum(1))] = None  # of a fold that could not be learned
+        columns[f"{name}_class"] = best
+        columns |= {f"{name}_p_{c}": p for c, p in zip(result.classes.tolist(), probability.T, strict=True)}
+    called = apart(prepared.names, columns)
+    found = pd.DataFrame(columns)
+    for place, (name, own) in enumerate(called.items(), 1):
+        found.insert(place, own, prepared.names[name].to_numpy())
+    return found
+
+
 class _Html(str):
     """Text that is HTML already; all other text is escaped where it is put into a tag."""
 
@@ -77,18 +126,10 @@ def _tag(name: str, *inside: str, **attributes: str) -> _Html:
     return _Html(f"<{name}{given}>{within}</{name}>")
 
 
-def page(account: Account, pictures: Mapping[str, Picture]) -> str:
-    """Return the page of a comparison, as HTML.
-
-    Parameters
-    ----------
-    account : Account
-        Results of the comparison.
-    pictures : mapping from name to Picture
-        Pictures of it, see `bayesgen.cli.report.pictures.pictures`.
-    """
+def page(account: Account, drawn: Mapping[str, Picture]) -> str:
+    """Return the page of a comparison and its pictures, as HTML."""
     result, models, prepared = account.result, account.models, account.prepared
-    model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in pictures.items()}
+    model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in drawn.items()}
     first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
     parts = [
         _tag("h1", f"{account.target}: class probabilities compared"),
@@ -147,26 +188,23 @@ def _table(first: str, rows: Mapping[str, Mapping[str, str]]) -> _Html:
     lines = [_tag("tr", *(_tag("th", head, scope="col") for head in heads))]
     for name, cells in rows.items():
         lines.append(_tag("tr", _tag("th", name, scope="row"), *(_tag("td", cell) for cell in cells.values())))
-    return _wide(_tag("table", *lines))
-
-
-def _wide(inside: _Html) -> _Html:
-    """Return what may be wider than the screen, which a finger or the keyboard then moves."""
-    return _tag("div", inside, **{"class": "wide", "tabindex": "0"})
+    # It may be wider than the screen: then a finger or the keyboard moves it.
+    return _tag("div", _tag("table", *lines), **{"class": "wide", "tabindex": "0"})
 
 
 def _figure(picture: Picture) -> _Html:
     """Return the panels of a picture, of which the first is described for all."""
-    sources = [f"data:image/png;base64,{base64.b64encode(part).decode()}" for part in picture.parts]
-    described = zip(sources, [picture.seen, *[""] * len(sources)], strict=False)
-    images = [_Html(f'<img src="{source}" alt="{html.escape(seen)}">') for source, seen in described]
+    images = []
+    for place, part in enumerate(picture.parts):
+        seen = html.escape(picture.seen) if place == 0 else ""
+        images.append(_Html(f'<img src="data:image/png;base64,{base64.b64encode(part).decode()}" alt="{seen}">'))
     return _tag("figure", _tag("div", *images, **{"class": "panels"}), _tag("figcaption", picture.caption))
 
 
 def _in_short(account: Account) -> list[str]:
     """Return sentences for a reader who reads nothing else."""
     result, models, worth = account.result, account.models, account.worth
-    target, said, base = quoted(account.target), [], base_rate(result)
+    target, said, base = quoted(account.target), [], words.base_rate(result)
     if models is not None:
         table, best = models.table, models.best
         top = table.loc[best]

@@ -1,31 +1,36 @@
-"""The pictures that the commands write, drawn without pyplot: no display, and no global state."""
+"""The pictures that the commands write, drawn without pyplot: no display, and no global state.
+
+Pictures of a comparison, with captions, are for the page of `bayesgen compare`; `bayesgen plot` draws those of a saved
+classifier, by name.
+"""
 
 import io
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayesgen import decision, inspection, plot
+from bayesgen.comparison import over_time
 from bayesgen.core.errors import several
 from bayesgen.numerics.pieces import taken
 
 _WIDTH = 4.8  # inches of a picture in a page: shrunk to a telephone its text can still be read
 _AROUND = 6  # pixels of paper around a panel
+_PANELS = 12  # columns that `bayesgen plot` draws at most
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as PNG, its caption, and a description for those who do not see it.
-
-    ``parts`` are its panels as PNGs, which a page shows beside or below each other as its width allows.
-    """
+    """A picture for the page and the folder of `bayesgen compare`."""
 
     png: bytes
     caption: str
-    seen: str
-    parts: tuple[bytes, ...]
+    seen: str  # a description for those who do not see it
+    parts: tuple[bytes, ...]  # its panels as PNGs, which a page shows beside or below each other as its width allows
 
 
 def pictures(result, models, worth) -> dict[str, Picture]:
@@ -42,9 +47,7 @@ def pictures(result, models, worth) -> dict[str, Picture]:
 
 def draw_evidence(told):
     """Draw the effect of each value of a row on the odds of a class."""
-    from bayesgen import plot
-
-    figure = make_figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
+    figure = _figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
     plot.evidence(told, ax=figure.subplots())
     return figure
 
@@ -54,7 +57,7 @@ def save_figure(figure, file, path: Path) -> None:
     figure.savefig(file, dpi=150, format=path.suffix[1:].lower() or "png")
 
 
-def make_figure(width: float, height: float):
+def _figure(width: float, height: float):
     """Return a figure of a width and height in inches, in no window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -84,10 +87,10 @@ def _picture(figure: Any, caption: str, seen: str) -> Picture:
     return Picture(png(whole), caption, seen, tuple(parts))
 
 
-def panels(count: int):
+def _panels(count: int):
     """Return a figure and ``count`` square panels, two in a row: they can be read on a telephone."""
     rows, columns = -(-count // 2), min(count, 2)
-    figure = make_figure(3.4 * columns + 0.4, 3.6 * rows)
+    figure = _figure(3.4 * columns + 0.4, 3.6 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[count:]:
         ax.remove()
@@ -100,12 +103,10 @@ def _title(result, name, rows) -> str:
 
 
 def _probabilities(result) -> Picture:
-    from bayesgen import plot
-
     names = [name for name in result.probability if result.learned(name).any()]
     reference = "exact" if "exact" in names and len(names) > 1 else None
     others = [name for name in names if name != reference]
-    figure, axes = panels(len(others))
+    figure, axes = _panels(len(others))
     for name, ax in zip(others, axes, strict=True):
         rows = result.learned(name) & (result.learned(reference) if reference else True)
         against = result.probability[reference][rows] if reference else None
@@ -125,10 +126,8 @@ def _probabilities(result) -> Picture:
 
 
 def _calibration(result) -> Picture:
-    from bayesgen import plot
-
     names = [name for name in result.probability if result.learned(name).any()]
-    figure, axes = panels(len(names))
+    figure, axes = _panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         rows = result.learned(name)
         plot.reliability(result.y_true[rows], result.probability[name][rows], groups=taken(result.group, rows), ax=ax)
@@ -147,9 +146,7 @@ def _calibration(result) -> Picture:
 
 
 def _models(models) -> Picture:
-    from bayesgen import plot
-
-    figure = make_figure(_WIDTH, 0.8 + 0.42 * len(models.probability))
+    figure = _figure(_WIDTH, 0.8 + 0.42 * len(models.probability))
     plot.models(models, ax=figure.subplots())
     above = models.table["difference"].drop(index=models.best).dropna()
     return _picture(
@@ -161,24 +158,23 @@ def _models(models) -> Picture:
 
 
 def _columns(worth) -> Picture:
-    from bayesgen import plot
-
-    figure = make_figure(_WIDTH, 1.0 + 0.32 * min(worth.shape[1], 20))
-    plot.importance(worth, ax=figure.subplots())
     mean = worth.mean().sort_values(ascending=False)
     return _picture(
-        figure,
+        _importance_figure(worth, _WIDTH),
         "By how much the log loss of held-out rows grows where a column is missing, with two standard errors on either "
         "side: to the right of 0 a column helps beside all the others.",
         f"Growth of the log loss where a column is missing: {_listed(mean.to_dict())}.",
     )
 
 
-def _times(result) -> Picture:
-    from bayesgen import plot
-    from bayesgen.comparison import over_time
+def _importance_figure(worth, width: float):
+    figure = _figure(width, 1.0 + 0.32 * min(worth.shape[1], 20))
+    plot.importance(worth, ax=figure.subplots())
+    return figure
 
-    figure = make_figure(6.8, 6.4)
+
+def _times(result) -> Picture:
+    figure = _figure(6.8, 6.4)
     above, below = figure.subplots(2, 1, sharex=True)
     plot.running_score(result, ax=above).set(xlabel="")
     plot.calibration_over_time(result, ax=below)
@@ -198,3 +194,78 @@ def _times(result) -> Picture:
 def _listed(values: Mapping) -> str:
     """Return names with their numbers, the first six."""
     return several(f"{name} {value:.4f}" for name, value in values.items())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Subject of a picture of `bayesgen plot`: a classifier, its columns, and rows with their classes, if any."""
+
+    classifier: Any
+    columns: Sequence[str]
+    X: Any = None
+    y: Any = None
+    loss: Any = None  # a DataFrame with the cost of each action under each class
+    reject_cost: float | None = None
+
+
+def _distributions(asked: Asked):
+    if not hasattr(asked.classifier, "sample"):
+        raise ValueError(f"a {type(asked.classifier).__name__} learns nothing of how its columns are distributed")
+    shown = asked.columns[:_PANELS]
+    if len(shown) < len(asked.columns):
+        warnings.warn(f"the first {_PANELS} of {len(asked.columns)} columns; --columns names others", stacklevel=2)
+    figure, axes = _panels(len(shown))
+    for name, ax in zip(shown, axes, strict=True):
+        plot.column(asked.classifier, name, ax=ax)
+    return figure
+
+
+def _members(asked: Asked):
+    if not hasattr(asked.classifier, "members_"):
+        raise ValueError(f"a {type(asked.classifier).__name__} is one model: averaged classifiers alone have members")
+    figure = _figure(6.4, 4.8)
+    plot.members(asked.classifier, ax=figure.subplots())
+    return figure
+
+
+def _of_truth(draw: Callable[..., Any]) -> Callable[[Asked], Any]:
+    """Return the function that draws the probabilities of rows against their classes."""
+
+    def drawn(asked: Asked):
+        figure, (ax,) = _panels(1)
+        draw(asked.y, asked.classifier.predict_proba(asked.X), labels=asked.classifier.classes_, ax=ax)
+        return figure
+
+    return drawn
+
+
+def _confusion(asked: Asked):
+    classes, loss, reject_cost = asked.classifier.classes_, asked.loss, asked.reject_cost
+    taken = decision.act(asked.classifier.predict_proba(asked.X), loss, classes, reject_cost=reject_cost)["action"]
+    figure = _figure(2.4 + 1.2 * (loss.shape[1] + (reject_cost is not None)), 1.6 + 0.7 * len(loss))
+    plot.confusion(asked.y, taken, loss, reject_cost=reject_cost, ax=figure.subplots())
+    return figure
+
+
+def _importance(asked: Asked):
+    return _importance_figure(inspection.importance(asked.classifier, asked.X, asked.y), 6.4)
+
+
+def _regions(asked: Asked):
+    if len(asked.columns) != 2:
+        raise ValueError("--of regions draws two columns: name them by --columns, with a comma between")
+    figure = _figure(6.4, 4.8)
+    plot.decision_regions(asked.classifier, asked.X[list(asked.columns)], asked.y, ax=figure.subplots())
+    return figure
+
+
+# The function that draws each, and True if it needs rows with their classes.
+GALLERY: dict[str, tuple[Callable[[Asked], Any], bool]] = {
+    "columns": (_distributions, False),
+    "members": (_members, False),
+    "reliability": (_of_truth(plot.reliability), True),
+    "probabilities": (_of_truth(plot.probabilities), True),
+    "confusion": (_confusion, True),
+    "importance": (_importance, True),
+    "regions": (_regions, True),
+}

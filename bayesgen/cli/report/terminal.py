@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Iterable
 
 from rich import box
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.text import Text
 from bayesgen.cli.report import words
 from bayesgen.core.errors import counted
 from bayesgen.plot import style as odds_words
+from bayesgen.tables.text import counts_of
 
 
 def escape() -> None:
@@ -31,13 +33,19 @@ _UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord(
 
 
 def visible(text: str) -> str:
-    """Return text whose control characters, those of a terminal and of the direction of writing, are escaped."""
+    """Escape the control characters in a text, for terminals and for the direction of writing."""
     return text.translate(_UNSEEN)
 
 
 def say(out: Console, text: str, indent: int = 0) -> None:
     """Print one line, unbroken."""
     out.print(Text(" " * indent + visible(text)), soft_wrap=True)
+
+
+def _fold(out: Console, lines: Iterable[str]) -> None:
+    """Print lines, each broken where the terminal ends."""
+    for line in lines:
+        out.print(Text(visible(line)), overflow="fold")
 
 
 def tell_table(out: Console, read, target, prepared, schema) -> None:
@@ -50,8 +58,6 @@ def tell_table(out: Console, read, target, prepared, schema) -> None:
 
 def tell_gaps(out: Console, read, columns) -> None:
     """Print the missing values in the columns that are used, counted by spelling."""
-    from bayesgen.tables.text import counts_of
-
     spelled = [word for column in columns for word in read.gaps[column]]
     if spelled:
         say(out, f"{counted(len(spelled), 'missing value')}: {counts_of(spelled)}", indent=2)
@@ -64,29 +70,26 @@ def tell_result(out: Console, result, folds) -> None:
         fewer = fewer if result.time is None else "blocks, not {}: there are no more times"
         say(out, f"{result.folds} {fewer.format(folds)}", indent=2)
     _print_rows(out, "inference", words.inference_cells(result))
-    for line in words.of_inferences(result):
-        out.print(Text(visible(line)), overflow="fold")
+    _fold(out, words.of_inferences(result))
 
 
 def tell_models(out: Console, models) -> None:
     """Print the scores of every model, the best first, and the remarks on them."""
     _print_rows(out, "model", words.model_cells(models))
-    for line in words.of_models(models):
-        out.print(Text(visible(line)), overflow="fold")
+    _fold(out, words.of_models(models))
 
 
 def tell_classes(out: Console, by_class) -> None:
-    """Print the scores by class of what predicts best, and what is done with its probabilities."""
+    """Print the scores of the best model by class, and the actions that its probabilities lead to."""
     say(out, f"By class, {by_class.name}:")
     _print_rows(out, "class", by_class.score_cells())
-    out.print(Text(visible(by_class.sentence())), overflow="fold")
+    _fold(out, [by_class.sentence()])
     _print_rows(out, "class", by_class.action_cells())
 
 
 def tell_importance(out: Console, worth, model: str) -> None:
     """Print the columns that help a model."""
-    for line in words.of_columns(worth, model):
-        out.print(Text(visible(line)), overflow="fold")
+    _fold(out, words.of_columns(worth, model))
 
 
 def tell_times(out: Console, account) -> None:

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesgen.cli.report.classes import base_rate
+from bayesgen.comparison import over_time
+from bayesgen.comparison.results import scores_of
 from bayesgen.core.errors import counted, named, quoted, several
-from bayesgen.tables.times import as_text
+from bayesgen.inspection.probabilities import FEWEST
+from bayesgen.tables.dates import as_text
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
 
@@ -45,8 +47,6 @@ def inference_cells(result) -> dict[str, dict[str, str]]:
 
 def of_inferences(result) -> Iterator[str]:
     """Yield remarks on the scores of the inferences."""
-    from bayesgen.inspection.probabilities import FEWEST
-
     yield from _notes(result)
     if {"nuts", "exact"} <= result.probability.keys() and (apart := result.difference("nuts", "exact")).size:
         mean, most = f"{apart.mean():.5f}", f"{apart.max():.5f}"
@@ -59,18 +59,16 @@ def of_inferences(result) -> Iterator[str]:
 
 def model_cells(models) -> dict[str, dict[str, str]]:
     """Return the scores of every model, the best first, by heading."""
+    headings = {"log\nloss": "log_loss", "std.\nerror": "standard_error"}
+    headings |= {"above\nbest": "difference", "error\nof it": "difference_error", "Brier\nscore": "brier_score"}
+    headings |= {"calib.\nerror": "calibration_error", "accuracy": "accuracy"}
     rows = {}
     for name, row in models.table.iterrows():
-        values = {
-            "log\nloss": f"{row['log_loss']:.4f}",
-            "std.\nerror": f"{row['standard_error']:.4f}",
-            "above\nbest": "-" if name == models.best else f"{row['difference']:.4f}",
-            "error\nof it": "-" if name == models.best else f"{row['difference_error']:.4f}",
-            "Brier\nscore": f"{row['brier_score']:.4f}",
-            "calib.\nerror": f"{row['calibration_error']:.4f}",
-            "accuracy": f"{row['accuracy']:.4f}",
-        }
-        values = values if row["folds"] else dict.fromkeys(values, "-")
+        values = {heading: f"{row[column]:.4f}" for heading, column in headings.items()}
+        if not row["folds"]:
+            values = dict.fromkeys(values, "-")
+        elif name == models.best:
+            values |= {"above\nbest": "-", "error\nof it": "-"}
         rows[str(name)] = values | {"seconds": f"{row['seconds']:.2f}"}
     return rows
 
@@ -100,7 +98,7 @@ def of_columns(worth, model: str) -> Iterator[str]:
 
 
 def of_times(account) -> str:
-    """Say what was predicted from what, where rows are in the order of time."""
+    """Describe the order of time in which rows were predicted."""
     result = account.result
     first = as_text(result.time[result.fold > 0].min())
     return (
@@ -111,8 +109,6 @@ def of_times(account) -> str:
 
 def time_cells(account) -> dict[str, dict[str, str]]:
     """Return the scores of what predicts best by the end of each period, and by heading."""
-    from bayesgen.comparison import over_time
-
     return {
         as_text(row["end"]): {
             "rows": str(row["rows"]),
@@ -147,6 +143,21 @@ def _scores(result, name) -> dict[str, str]:
         "seconds": f"{result.seconds[name]:.2f}",
         "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
     }
+
+
+def base_rate(result) -> dict[str, float]:
+    """Return the scores of the frequencies of the classes in the other folds, beside which others are to be read.
+
+    Where rows are in the order of time these are the rows that came before the fold.
+    """
+    own = np.eye(len(result.classes))[result.y_true]
+    p = np.empty(own.shape)
+    for fold in range(1, result.folds + 1):
+        held = result.fold == fold
+        p[held] = own[~held if result.time is None else result.time < result.time[held].min()].mean(0)
+    seen = result.fold > 0
+    truth, p = result.y_true[seen], p[seen]
+    return scores_of(truth, p)
 
 
 def from_exact(result, name) -> np.ndarray:
