@@ -122,10 +122,6 @@ def _invert(matrix, lower=False):
 class _ConjugateLine(NormalWeights, Conjugate):
     """The algebra of weights ~ N(mean, F F'), multiplied by the variance where it is unknown."""
 
-    def map(self, statistics):
-        """Return the mode of the posterior."""
-        return self.update(statistics).mode()
-
     def locate(self, x, noise: Any = 1.0):
         """Return the predictive's location z'm at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
         z = self.design(x)
