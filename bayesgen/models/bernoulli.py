@@ -29,7 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
@@ -54,17 +54,16 @@ class Successes(ExponentialFamily):
     def ml(self, statistics):
         """Return the share of successes, which may be 0 or 1; raise where there is no trial."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        empty = failures + successes == 0
-        if empty.any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
+        refuse_where(failures + successes == 0, "maximum likelihood does not exist: no observed value")
         return {"probability": successes / (failures + successes)}
 
 
+@dataclass(frozen=True, eq=False)
 class BetaPrior(Successes, ConjugateFamily):
     """Successes whose probability has a Beta(a, b) prior."""
 
-    a: Hyperparameter
-    b: Hyperparameter
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -79,8 +78,7 @@ class BetaPrior(Successes, ConjugateFamily):
         >>> BetaBernoulli.from_guess(0.2, rows=10)
         BetaBernoulli(a=2, b=8)
         """
-        made: Any = cls  # a subclass, which declares a and b
-        return made(a=probability * rows, b=(1 - probability) * rows)
+        return cls(a=probability * rows, b=(1 - probability) * rows)
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
@@ -92,8 +90,7 @@ class BetaPrior(Successes, ConjugateFamily):
         >>> BetaBernoulli.from_interval(0.1, 0.3)
         BetaBernoulli(a=7.72, b=32.65)
         """
-        made: Any = cls
-        return made(*beta_of_interval(low, high, mass))
+        return cls(*beta_of_interval(low, high, mass))
 
     def parameters(self):
         """Sample the probability of a success."""
@@ -120,11 +117,8 @@ class BetaPrior(Successes, ConjugateFamily):
 
     def mode(self):
         """Return (a - 1) / (a + b - 2), or 1/2 under the flat Beta(1, 1); raise where a or b is below 1."""
-        bad = (self.a < 1) | (self.b < 1)
-        if bad.any():
-            raise DataError(
-                "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1", **first(bad)
-            )
+        problem = "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1"
+        refuse_where((self.a < 1) | (self.b < 1), problem)
         flat = (self.a == 1) & (self.b == 1)
         return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
 
@@ -240,9 +234,6 @@ class BetaBernoulli(BetaPrior, Bernoulli):
     (0.6666666666666666, 0.75)
     """
 
-    a: Hyperparameter = hyperparameter(1.0, positive=True)
-    b: Hyperparameter = hyperparameter(1.0, positive=True)
-
     def predictive(self):
         """Return Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
@@ -290,8 +281,6 @@ class BetaBinomial(BetaPrior):
     0.643
     """
 
-    a: Hyperparameter = hyperparameter(1.0, positive=True)
-    b: Hyperparameter = hyperparameter(1.0, positive=True)
     trials: Any = static(default=None)
 
     def __post_init__(self):

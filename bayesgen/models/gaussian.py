@@ -27,7 +27,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import DataError, first, refuse_where
 from bayesgen.core.program import static
 from bayesgen.models.gaps import conditional_student, fill_student
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
@@ -135,8 +135,7 @@ class Gaussian(ExponentialFamily):
     def ml(self, statistics):
         """Return sample means, and variances with divisor n; raise where the values of a variance show no spread."""
         n, scatter = statistics.n, statistics.scatter
-        if (n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(n <= 0))
+        refuse_where(n <= 0, "maximum likelihood does not exist: no observed value")
         total, count, noise = self._tie(scatter), self._tie(n), self._tie(n * statistics.resolution())
         if (total <= noise).any():
             place = {key: v for key, v in first(total <= noise).items() if key not in self.tied}

@@ -25,7 +25,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import refuse_where
 from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
 from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily
@@ -121,12 +121,10 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     def ml(self, statistics):
         """Return the mean squared deviation from the known mean."""
-        if (statistics.n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
+        refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
         variance = 2 * self._squares(statistics) / statistics.n
-        if (variance <= statistics.resolution()).any():
-            none = variance <= statistics.resolution()
-            raise DataError("maximum likelihood does not exist: every value is the known mean", **first(none))
+        none = variance <= statistics.resolution()
+        refuse_where(none, "maximum likelihood does not exist: every value is the known mean")
         return self._with_mean(variance)
 
     def sample_parameters(self, rng, size=()):
@@ -222,8 +220,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def ml(self, statistics):
         """Return the sample mean."""
-        if (statistics.n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
+        refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
         return self._with_variance(statistics.mean)
 
     def sample_parameters(self, rng, size=()):

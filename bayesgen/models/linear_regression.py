@@ -53,11 +53,12 @@ from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namesp
 _GRID = 60  # points of the search for the mode of the semi-conjugate model
 
 
+@dataclass(frozen=True, eq=False)
 class NormalWeights(GaussianLine):
     """A line whose weights are N(mean, F F'), in units of the noise or of the target."""
 
-    mean: Hyperparameter
-    factor: Hyperparameter
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
 
     def __post_init__(self):
         check_flag(f"{type(self).__name__}: intercept", self.intercept)
@@ -83,13 +84,13 @@ class NormalWeights(GaussianLine):
         """Sample the intercept, then the coefficients given it, from N(mean, variance F F')."""
         numpyro, dist, mean, factor = program.numpyro, program.dist, self.mean, self.factor
         sd = variance**0.5
-        if not self.intercept:
+        if self.intercept:
+            intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
+            mean = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
+            factor = factor[1:, 1:]
+        else:
             intercept = numpyro.deterministic("intercept", program.jnp.zeros(()))
-            coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(mean, scale_tril=sd * factor))
-            return {"intercept": intercept, "coefficients": coefficients}
-        intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
-        location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
-        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
+        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(mean, scale_tril=sd * factor))
         return {"intercept": intercept, "coefficients": coefficients}
 
     def solve(self, statistics: LineStatistics, noise: Any = 1.0):
@@ -120,7 +121,7 @@ def _invert(matrix, lower=False):
 
 
 class _ConjugateLine(NormalWeights, Conjugate):
-    """The algebra of weights ~ N(mean, F F'), multiplied by the variance where it is unknown."""
+    """The algebra of weights ~ N(mean, F F'), in units of the noise where its variance is unknown."""
 
     def locate(self, x, noise: Any = 1.0):
         """Return the predictive's location z'm at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
@@ -160,8 +161,6 @@ class LinearRegression(_ConjugateLine):
     -8.06
     """
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
@@ -255,8 +254,6 @@ class LinearRegressionKnownVariance(_ConjugateLine):
     (array([1.05, 1.95]), array([0.091, 0.071]))
     """
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
     noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
     intercept: bool = static(default=True, kw_only=True)
@@ -349,8 +346,6 @@ class SemiConjugateLinearRegression(NormalWeights):
     (array([1.99]), 0.29)
     """
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import Argument, DataError, first
+from bayesgen.core.errors import Argument, DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.models.bernoulli import Bernoulli, BetaBernoulli
 from bayesgen.models.categorical import Categorical, DirichletCategorical, labels
@@ -92,8 +92,7 @@ class ReferencePrior(ConjugateFamily):
 
 def _require(possible, problem: str) -> None:
     """Raise, for the first class and column, where the posterior stays improper."""
-    if not np.all(possible):
-        raise DataError(f"the reference prior stays improper here: {problem}", **first(~np.asarray(possible)))
+    refuse_where(~np.asarray(possible), f"the reference prior stays improper here: {problem}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,10 +237,6 @@ class HaldaneCategorical(ReferencePrior, Categorical):
     def mean(self):
         """Undefined before any row: raises ValueError."""
         return self.parameters()
-
-    def ml(self, statistics):
-        """Return the shares of the categories."""
-        return DirichletCategorical(1.0, self.categories).ml(statistics)
 
     def update(self, statistics):
         """Return Dirichlet(n)."""
