@@ -73,7 +73,10 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with _lock:
-        _touch()
+        for package in ("jax", "numpyro"):
+            # ArviZ announces both as modules that load at the first look at an attribute. Where a module of NumPyro is
+            # imported before that, the package runs a second time in the midst of its first.
+            getattr(sys.modules.get(package), "__version__", None)
         globals()[name] = module = importlib.import_module(_MODULES[name])
         register()
     return module
@@ -91,15 +94,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _touch() -> None:
-    """Load JAX and NumPyro where ArviZ has announced them, as modules that load at the first look at an attribute.
-
-    Where a module of NumPyro is imported before that, the package runs a second time in the midst of its first.
-    """
-    for package in ("jax", "numpyro"):
-        getattr(sys.modules.get(package), "__version__", None)
 
 
 def register() -> None:

@@ -108,23 +108,6 @@ def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.R
     _settle(staged.target.parent)
 
 
-def write(path, parts: Iterable[bytes], private: bool = False) -> None:
-    """Put a file at a path, at once and as a whole, as `writing` does.
-
-    Parameters
-    ----------
-    path : str or Path
-        A regular file, or a name that is free.
-    parts : iterable of bytes
-        The content.
-    private : bool
-        True if a new file is for its owner only.
-    """
-    with writing(path, private=private) as file:
-        for part in parts:
-            file.write(part)
-
-
 def write_together(contents: Mapping[Path, bytes | None]) -> None:
     """Put several files in place together: each of them, or where anything fails none.
 

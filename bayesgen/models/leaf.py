@@ -406,10 +406,10 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         axes = tuple(range(-(x.ndim - 1 - self.event_dim), 0))
         return np.moveaxis(terms.sum(axes) if axes else terms, -1, 0)
 
-    def _beside(self, value, x, rank: int = 0):
-        """Give a hyperparameter (groups..., features..., rank) an axis for the rows, before the features of ``x``."""
+    def _beside(self, value, x):
+        """Give a hyperparameter (groups..., features...) an axis for the rows, before the features of ``x``."""
         features = x.ndim - 1 - self.event_dim
-        return np.expand_dims(value, value.ndim - rank - features) if value.ndim - rank > features else value
+        return np.expand_dims(value, value.ndim - features) if value.ndim > features else value
 
 
 def log_or_floor(p):

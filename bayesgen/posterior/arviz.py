@@ -114,9 +114,6 @@ def _stats(stats) -> dict[str, np.ndarray]:
     return {**stats, "tree_depth": depth, "reached_max_tree_depth": steps >= 2**DEEPEST - 1}
 
 
-DRAWS = 1000  # number of draws of the prior
-
-
 def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     """Return log p(site) of each sampled site, for each draw, (chains, draws), which ArviZ's `psense` scales.
 
@@ -152,10 +149,10 @@ def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     return {site: np.asarray(v).reshape(lead) for site, v in found.items()}
 
 
-def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size: int = DRAWS) -> Params:
-    """Draw the named sites of the prior as one chain: exactly, or by running the program forward."""
+def prior_samples(model: Model, rng: np.random.Generator, sites, data=None) -> Params:
+    """Draw the named sites of the prior a thousand times, as one chain: exactly, or by running the program forward."""
     if is_conjugate(model):
-        return model.sample_parameters(rng, (1, size))
+        return model.sample_parameters(rng, (1, 1000))
 
     def values(model, data, keys):
         def one(key):
@@ -165,7 +162,7 @@ def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size
         return program.jax.vmap(one)(keys)
 
     with program.x64():
-        keys = program.jax.random.split(program.jax.random.PRNGKey(int(rng.integers(2**31))), size)
+        keys = program.jax.random.split(program.jax.random.PRNGKey(int(rng.integers(2**31))), 1000)
     found = _run("prior", values, model, data, keys)
     return {site: np.asarray(v)[None] for site, v in found.items() if site in sites}
 
