@@ -14,7 +14,7 @@ from bayesgen.inference import Exact, Inference, named
 from bayesgen.inspection import prior_by_loo
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.models import GaussianDiscriminant, LabelNoise, SeparationPrior
-from bayesgen.models.hyperparameters import Hyperparameters
+from bayesgen.models.model import Hyperparameters
 from bayesgen.models.structures import structure
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.schema import Block, Schema

@@ -32,8 +32,8 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
 from bayesgen.numerics.checks import refuse_first, require
 from bayesgen.numerics.counts import distinct

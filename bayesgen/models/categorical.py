@@ -25,8 +25,8 @@ from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor
+from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.checks import refuse_first, require
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces

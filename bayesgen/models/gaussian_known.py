@@ -27,8 +27,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
 from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 
 

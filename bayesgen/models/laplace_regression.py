@@ -21,8 +21,8 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Rows
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.linear_model import GaussianLine, scores, target
+from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.special import namespace

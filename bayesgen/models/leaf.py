@@ -18,8 +18,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm, first
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics, SumStatistics, with_axes
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.model import Conjugate, Model, Params
+from bayesgen.models.model import Conjugate, Hyperparameter, Model, Params, hyperparameter
 from bayesgen.numerics.checks import dense_rows, require, sparse_rows
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace

@@ -44,9 +44,8 @@ from scipy.optimize import minimize_scalar
 from bayesgen.core import program
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.linear_model import GaussianLine, LineStatistics
-from bayesgen.models.model import Conjugate
+from bayesgen.models.model import Conjugate, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 

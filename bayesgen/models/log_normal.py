@@ -19,8 +19,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import Argument
 from bayesgen.core.program import static
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.special import namespace
 

@@ -31,8 +31,8 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, listed
 from bayesgen.core.program import is_abstract, static
 from bayesgen.core.statistics import Rows
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.linear_model import Discriminative, LineStatistics, scores
+from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap, check_rank, minimise
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_ndtr, namespace, softplus

@@ -21,8 +21,7 @@ from bayesgen.core.errors import Argument, DataError
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (

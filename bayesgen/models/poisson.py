@@ -21,8 +21,8 @@ from scipy.special import gammaln
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.counts import LogWays, filled, log_factorial, log_factorials, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.newton import gamma_of_interval

@@ -47,8 +47,8 @@ from bayesgen.core.errors import DataError, several
 from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.models.leaf import log_or_floor
+from bayesgen.models.model import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.numerics.pieces import count_rows, select_rows
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping
