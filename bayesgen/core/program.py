@@ -48,26 +48,6 @@ tracing = threading.RLock()  # hold it while tracing a program: all threads shar
 _records: list[type] = []
 registered: set[type] = set()  # those that JAX knows as pytrees
 
-__all__ = [
-    "Record",
-    "build",
-    "compiled",
-    "dist",
-    "handlers",
-    "is_abstract",
-    "jax",
-    "jnp",
-    "numpyro",
-    "register",
-    "registered",
-    "same",
-    "scope",
-    "static",
-    "subsampled",
-    "tracing",
-    "x64",
-]
-
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:

@@ -18,6 +18,7 @@ Where classes or features share one variance, alpha_n and beta_n sum over all th
 1 + (number of means tied to it)/2. Features that share it are a joint Student-t: integrating the variance couples them.
 """
 
+import abc
 import contextlib
 import functools
 import math
@@ -155,51 +156,18 @@ _SMALL = 4, 1 << 9  # groups, and entries of rows: the same, where the calls tak
 
 
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(Gaussian, ConjugateFamily):
-    """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
-
-    Parameters
-    ----------
-    mean : float or array, shape (features...)
-        Prior mean of the feature's mean, in the units of x.
-    kappa : float or array
-        Number of rows that the prior mean is worth, > 0.
-    alpha, beta : float or array
-        Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
-    tied : tuple of {"class", "feature"}, keyword
-        Axes that share one variance; a `GaussianDiscriminant` sets them. Posterior alpha and beta keep these axes, with
-        length 1.
-
-    Examples
-    --------
-    >>> prior = NormalInverseGamma(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
-    >>> posterior = prior.update(prior.statistics([1.0, 3.0]))
-    >>> round(float(posterior.beta), 3), float(posterior.alpha)
-    (4.333, 3.0)
-    """
+class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
+    """Features that are Gaussian, or whose logarithm is, with a normal-inverse-gamma prior on mean and variance."""
 
     mean: Hyperparameter = hyperparameter()
     kappa: Hyperparameter = hyperparameter(positive=True)
     alpha: Hyperparameter = hyperparameter(positive=True)
     beta: Hyperparameter = hyperparameter(positive=True)
-    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     @classmethod
-    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
-        """Return the prior of an expert who guesses mean and sd of the column, both worth ``rows`` > 0 rows.
-
-        The mean of the variance is sd².
-
-        >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
-        NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
-        """
-        return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
-
-    @classmethod
+    @abc.abstractmethod
     def weak(cls, statistics) -> Self:
-        """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
-        mean, variance, _ = statistics.pooled
-        return cls._unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
+        """Return the default prior, which follows the rows."""
 
     def parameters(self):
         """Sample the variance, and the mean given it."""
@@ -236,6 +204,76 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
         scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
         return self._tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+
+    def expected(self):
+        """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
+        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
+
+    def mode(self):
+        """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
+        means = self._tie(np.ones(self.batch_shape))
+        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
+
+    def marginal_mode(self):
+        """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
+        variance = np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)
+        return {**self.mode(), "variance": self._squeeze(variance)}
+
+    def sample_parameters(self, rng, size=()):
+        """Draw exactly: inverse gamma, then normal."""
+        shape, once = (*size, *self.batch_shape), list(self.batch_shape)
+        for axis, name in ((-2, "class"), (-1, "feature")):
+            if name in self.tied:
+                once[axis] = 1
+        variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
+        mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
+        return {"mean": mean, "variance": self._squeeze(variance)}
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(NormalInverseGammaPrior):
+    """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
+
+    Parameters
+    ----------
+    mean : float or array, shape (features...)
+        Prior mean of the feature's mean, in the units of x.
+    kappa : float or array
+        Number of rows that the prior mean is worth, > 0.
+    alpha, beta : float or array
+        Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
+    tied : tuple of {"class", "feature"}, keyword
+        Axes that share one variance; a `GaussianDiscriminant` sets them. Posterior alpha and beta keep these axes, with
+        length 1.
+
+    Examples
+    --------
+    >>> prior = NormalInverseGamma(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
+    >>> posterior = prior.update(prior.statistics([1.0, 3.0]))
+    >>> round(float(posterior.beta), 3), float(posterior.alpha)
+    (4.333, 3.0)
+    """
+
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
+
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """Return the prior of an expert who guesses mean and sd of the column, both worth ``rows`` > 0 rows.
+
+        The mean of the variance is sd².
+
+        >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
+        NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
+        """
+        return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
+
+    @classmethod
+    def weak(cls, statistics) -> Self:
+        """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
+        mean, variance, _ = statistics.pooled
+        return cls._unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
     def _untied(self):
         """Return the posterior with a variance for every class, all equal where the classes share it."""
@@ -362,34 +400,6 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             square = (z * z).sum(2)
         tail = student_tail(square, seen, dof[:, :1])
         return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
-
-    def expected(self):
-        """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
-        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
-
-    def mode(self):
-        """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
-        means = self._tie(np.ones(self.batch_shape))
-        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
-
-    def marginal_mode(self):
-        """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
-        return {
-            **self.mode(),
-            "variance": self._squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
-        }
-
-    def sample_parameters(self, rng, size=()):
-        """Draw exactly: inverse gamma, then normal."""
-        shape, once = (*size, *self.batch_shape), list(self.batch_shape)
-        for axis, name in ((-2, "class"), (-1, "feature")):
-            if name in self.tied:
-                once[axis] = 1
-        variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
-        mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
-        return {"mean": mean, "variance": self._squeeze(variance)}
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 
