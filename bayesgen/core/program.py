@@ -167,6 +167,17 @@ def subsampled(size: int, subsample_size: int | None):
         yield rows
 
 
+def traced(run) -> dict[str, Any]:
+    """Run a program once, while no other thread traces one, and return its sites by name."""
+    with tracing:
+        return sys.modules[__name__].handlers.trace(run).get_trace()
+
+
+def log_density(site):
+    """Return the log density of a traced site at its value, entry by entry, times the scale of its plates."""
+    return site["fn"].log_prob(site["value"]) * (1.0 if site["scale"] is None else site["scale"])
+
+
 def build(function, *arguments, once: bool = False):
     """Compile ``function`` for the shapes of ``arguments``; see `compiled`."""
     return compiled(sys.modules[__name__].jax.jit(function).lower(*arguments), once)

@@ -114,8 +114,7 @@ class GaussianVector(ExponentialFamily):
     def log_likelihood(self, params, statistics):
         """Return log p(all rows | params), the missing entries integrated out. NumPy or JAX.
 
-        All patterns are factorised at once: with the rows and columns of missing entries replaced by those of the
-        identity, Σ has the inverse and the determinant of the observed block.
+        All patterns are factorised at once, as by `bayesgen.numerics.student.Whitener.of_patterns`.
         """
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)

@@ -181,10 +181,9 @@ class LinearClassifier(Discriminative):
     def ml(self, statistics: Rows):
         """Find the maximum likelihood by Newton's method; raise ValueError where it does not exist.
 
-        It does not exist where a combination of columns separates the classes, wholly or up to ties (Albert and
-        Anderson 1984, *Biometrika* 71): the likelihood grows without end. A stationary point at which every row still
-        pulls proves that it exists. Where the search finds none, linear programming decides (Konis 2007): is there a
-        score that puts every row on its own class's side?
+        It does not exist where a combination of columns separates the classes: the likelihood grows without end. A
+        stationary point at which every row still pulls proves that it exists; where the search finds none,
+        `bayesgen.numerics.newton.check_overlap` decides.
         """
         count = statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
         absent = [label for label, own in zip(self.classes, count, strict=True) if not own]

@@ -141,8 +141,9 @@ def check_overlap(x, t, classes, columns) -> None:
     Notes
     -----
     Classes are separated if there are b_1..b_K, b_K = 0, with z_i'(b_t - b_k) >= 0 for every row i of class t and every
-    k != t, and > 0 for one of them (Albert and Anderson 1984). Linear programming maximises the sum of these margins
-    over -1 <= b <= 1 (Konis 2007); it is 0 if the classes overlap. An overlap within 1e-12 of the spread is a tie.
+    k != t, and > 0 for one of them (Albert and Anderson 1984, *Biometrika* 71). Linear programming maximises the sum of
+    these margins over -1 <= b <= 1 (Konis 2007); it is 0 if the classes overlap. An overlap within 1e-12 of the spread
+    is a tie.
     """
     count, z = len(classes), np.column_stack([np.ones(len(x)), x])
     blocks, rows = [], []
