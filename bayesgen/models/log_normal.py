@@ -86,7 +86,7 @@ class LogGaussian(Gaussian):
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormal(LogGaussian, NormalInverseGammaPrior):
+class LogNormal(NormalInverseGammaPrior, LogGaussian):
     """Positive, skewed feature: the logarithm of x + shift is Gaussian, with a normal-inverse-gamma prior.
 
     Parameters
