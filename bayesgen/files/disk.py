@@ -74,7 +74,7 @@ def destination(path, inputs: Iterable = ()) -> os.stat_result | None:
     """
     found = regular(path)
     for source in inputs:
-        with contextlib.suppress(OSError):  # what cannot be found is told where it is read
+        with contextlib.suppress(OSError):  # a file that is not there is an error where it is read
             if found and os.path.samestat(found, os.stat(source)):
                 raise ValueError(f"{path}: it is the file that is read, {source}; it would be lost: name another")
     folder = Path(os.path.realpath(path)).parent

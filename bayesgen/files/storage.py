@@ -50,10 +50,10 @@ def save(estimator, path) -> None:
 def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
     """Read an estimator that ``save`` wrote; no code of the file is run.
 
-    A checksum over the raw bytes, checked before anything reads them, tells damage by accident. It can be computed by
-    anyone, so of a crafted file every field is checked too: its type, its size, whether it fits the others. The numbers
-    are whatever the author chose. What HDF5 itself, a library in C, does with crafted bytes nobody can promise: files
-    of strangers are for ``untrusted=True``.
+    A checksum over the raw bytes, checked before anything reads them, shows accidental damage. Anyone can compute it,
+    so every field, which may be crafted, is checked too: its type, its size, whether it fits the others. The numbers
+    are whatever the author chose. Nobody can promise how HDF5 itself, a library in C, treats crafted bytes: open the
+    file of a stranger with ``untrusted=True``.
 
     Parameters
     ----------

@@ -254,7 +254,7 @@ class BetaBernoulli(BetaPrior, Bernoulli):
 
 
 def _ones(x) -> bool:
-    """Tell if every stored entry of sparse rows is 1."""
+    """Return True if every stored entry of sparse rows is 1."""
     return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1, rows=1 << 15))
 
 

@@ -81,8 +81,7 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     def expected(self):
         """Return the known mean, and the mean of the variance."""
-        parts = {"mean": self.mean, "variance": mean_variance(self.alpha, self.beta)}
-        return {site: np.broadcast_to(value, self.batch_shape) for site, value in parts.items()}
+        return self._with_mean(np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape))
 
     def update(self, statistics) -> Self:
         """Add half the rows to alpha, and half the squares to beta."""
@@ -178,8 +177,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def expected(self):
         """Return the mean of the mean, and the known variance."""
-        mean = np.broadcast_to(self.mean, self.batch_shape)
-        return {"mean": mean, "variance": np.broadcast_to(self.noise_sd**2, self.batch_shape)}
+        return self._with_variance(np.broadcast_to(self.mean, self.batch_shape))
 
     def update(self, statistics) -> Self:
         """Add precisions, and average the means by them, written as a step from the prior mean."""

@@ -387,7 +387,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
     def fill(self, x, group, rng, params=None):
         """Draw the missing entries of rows; without ``params`` under parameters that are drawn for each row.
 
-        That is exact where the parameters of a missing entry are independent of those of the observed ones.
+        That is exact where a missing entry and the observed ones have independent parameters.
         """
         if params is None:
             params, group = self.sample_parameters(rng, (len(x),)), (np.arange(len(x)), group)

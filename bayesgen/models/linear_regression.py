@@ -356,14 +356,12 @@ class SemiConjugateLinearRegression(NormalWeights):
         return self.weights(1.0) | {"variance": variance}
 
     def start_from(self, statistics):
-        """The posterior of `LinearRegression` whose prior is the same at the mode of the variance."""
-        factor = self.factor / self.noise_at_mode(statistics)
-        return LinearRegression(
-            self.mean, factor, self.alpha, self.beta, self.columns, intercept=self.intercept
-        ).update(statistics)
+        """Return the posterior of the `LinearRegression` whose prior is the same at the mode of the variance."""
+        factor, options = self.factor / self.noise_at_mode(statistics), {"intercept": self.intercept}
+        return LinearRegression(self.mean, factor, self.alpha, self.beta, self.columns, **options).update(statistics)
 
     def noise_at_mode(self, statistics) -> float:
-        """The standard deviation of the noise at the mode."""
+        """Return the standard deviation of the noise at the mode."""
         return float(self.map(statistics)["variance"]) ** 0.5
 
     def map(self, statistics):

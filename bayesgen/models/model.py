@@ -262,7 +262,7 @@ class Conjugate(Model):
         """
 
     def has_closed_form(self, statistics) -> bool:
-        """Tell if `update` takes these statistics: not with gaps under a full covariance, nor with unknown classes."""
+        """Return True if `update` takes these statistics: no gaps under a full covariance, no unknown classes."""
         return True
 
     def start_from(self, statistics) -> "Conjugate | None":
@@ -295,5 +295,5 @@ class Conjugate(Model):
 
 
 def is_conjugate(model: Model) -> TypeGuard[Conjugate]:
-    """Tell if a model has an exact posterior; a classifier has one where each of its leaves does."""
+    """Return True if a model has an exact posterior; a classifier has one where each of its leaves does."""
     return model.conjugate

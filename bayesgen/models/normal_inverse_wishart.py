@@ -158,7 +158,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return increments.sum(0, keepdims=True) if self.shared else increments
 
     def has_closed_form(self, statistics):
-        """Tell if the rows are complete."""
+        """Return True if the rows are complete."""
         return not isinstance(statistics, PatternMoments)
 
     def update(self, statistics) -> Self:

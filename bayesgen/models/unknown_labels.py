@@ -258,9 +258,9 @@ class PartlyLabelled(Statistics):
         except ValueError:
             return model.update(self.labelled)
         result = model.update(self.expected(model, labels))
-        return (
-            result if self.told is None else result._revised(confusion=model.confusion.update(self._confusions(labels)))
-        )
+        if self.told is None:
+            return result
+        return result._revised(confusion=model.confusion.update(self._confusions(labels)))
 
     def maximise(self, model, way: str):
         """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the method with the closed form."""

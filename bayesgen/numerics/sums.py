@@ -122,7 +122,7 @@ def by_label(labels, values) -> np.ndarray:
 
 
 def finite(x) -> bool:
-    """Return True if all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err to False."""
+    """Return True only if all is finite, in one read without a copy: a sum keeps NaN and infinity, or overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
 
