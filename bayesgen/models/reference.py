@@ -161,12 +161,8 @@ class ReferenceVector(GaussianVector, ReferencePrior):
         _require(n > 0, "no observed row")
         if self.shared:
             nu, scatter, noise = (a.sum(0, keepdims=True) for a in (nu, scatter, noise))
-        _require(
-            nu > dim - 1,
-            f"{dim} columns need more rows than {dim} in each class"
-            if not self.shared
-            else f"{dim} columns need as many rows beyond one in each class",
-        )
+        rows = "as many rows beyond one" if self.shared else f"more rows than {dim}"
+        _require(nu > dim - 1, f"{dim} columns need {rows} in each class")
         variance = np.diagonal(scatter, axis1=-2, axis2=-1)
         _require(variance > noise, "no two distinct values")
         correlation = scatter / np.sqrt(variance[..., :, None] * variance[..., None, :])
