@@ -389,7 +389,7 @@ class BetaBinomial(BetaPrior):
             return super().log_predictive(x)
         x = self.check(x)
         gone, (heads, tosses) = self.missing(x), self._tosses(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - heads.ndim + 1, 0)]
+        groups = self._groups(x)
         a, b = (over_rows(value, groups, heads) for value in (self.a, self.b))
         counts = (np.where(gone, 0.0, value).reshape(len(x), a.shape[1]).T for value in (heads, tosses))
         # Counts repeat, so each distinct count of a column is computed once.

@@ -244,8 +244,7 @@ class Categorical(Categories, ConjugateFamily):
         x = self._shaped(x)
         with np.errstate(divide="ignore"):
             table = np.log(self.mean)
-        entries, size = math.prod(x.shape[1:]), len(self.categories)
-        groups = table.shape[: max(table.ndim - x.ndim, 0)]
+        entries, size, groups = math.prod(x.shape[1:]), len(self.categories), self._groups(x)
         table = np.broadcast_to(table, (*groups, *x.shape[1:], size)).reshape(math.prod(groups), entries * size)
         table, ones = np.pad(table, [(0, 0), (0, 1)]), np.ones(entries)
         by_cell, result = np.ascontiguousarray(table.T), np.empty((len(table), len(x)))

@@ -323,7 +323,7 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             return super().log_predictive(x)
         x = self._shaped(x)
         if x.shape[1:] not in self._prepared:
-            groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+            groups = self._groups(x)
             normaliser, width = self._normaliser
             parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
             power = parts[1] + 0.5
@@ -389,7 +389,7 @@ class NormalInverseGamma(NormalInverseGammaPrior):
     def tail_probability(self, x):
         """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""
         x = self.check(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        groups = self._groups(x)
         rows = x.reshape(len(x), -1)
         if rows.shape[1] > 1 and "feature" not in self.tied:
             return super().tail_probability(x)

@@ -375,7 +375,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         x = np.asarray(self.check(x), float)
         missing = self.missing(x)
         features = x.ndim - 1 - self.event_dim
-        groups = self.batch_shape[: max(len(self.batch_shape) - features, 0)]
+        groups = self._groups(x)
         each = self.sum_rows(x, Grouping(np.arange(len(x)), len(x), None, (len(x),)))
         terms = self._untied().log_evidence_terms(with_axes(each, len(groups)))
         axes = tuple(range(-features, 0))
@@ -396,6 +396,10 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
     def _untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
+
+    def _groups(self, x) -> tuple[int, ...]:
+        """Return the axes of the hyperparameters in front of the features of rows ``x``."""
+        return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
 
     def _over_features(self, terms, x):
         """Sum predictive terms (groups..., n, features...) over the observed features: (n, groups...)."""

@@ -171,7 +171,7 @@ class DirichletMultinomial(DirichletPrior):
         counts = small(x.data) if sparse.issparse(x) else None
         if counts is None:
             x = self.check(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
+        groups = self._groups(x)
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # one bag, or several side by side

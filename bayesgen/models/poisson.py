@@ -197,7 +197,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        groups = self._groups(x)
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
