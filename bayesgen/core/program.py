@@ -43,6 +43,7 @@ _MODULES = {
     "dist": "numpyro.distributions",
     "handlers": "numpyro.handlers",
 }
+_this: Any = sys.modules[__name__]  # its attributes are imported on first use; its globals are not
 _lock = threading.RLock()
 tracing = threading.RLock()  # hold it while tracing a program: all threads share NumPyro's one stack of handlers
 _records: list[type] = []
@@ -130,7 +131,7 @@ def x64():
             "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before JAX first "
             "computes"
         )
-    jax = sys.modules[__name__].jax
+    jax = _this.jax
     with jax.enable_x64(True), jax.disable_jit(False), jax.numpy_rank_promotion("allow"):
         yield
 
@@ -142,7 +143,7 @@ def scope(prefix: str, **options):
 
 @functools.cache
 def _scope():
-    class Scope(sys.modules[__name__].handlers.scope):
+    class Scope(_this.handlers.scope):
         def process_message(self, msg):
             if id(self) not in msg.get("_scopes", ()):
                 msg["_scopes"] = (*msg.get("_scopes", ()), id(self))
@@ -160,17 +161,16 @@ def subsampled(size: int, subsample_size: int | None):
     if subsample_size is None or subsample_size == size:
         yield slice(None)
         return
-    module = sys.modules[__name__]
-    with module.numpyro.plate("obs", size, subsample_size=subsample_size) as rows:
+    with _this.numpyro.plate("obs", size, subsample_size=subsample_size) as rows:
         pass
-    with module.handlers.substitute(data={"obs": rows}):
+    with _this.handlers.substitute(data={"obs": rows}):
         yield rows
 
 
 def traced(run) -> dict[str, Any]:
     """Run a program once, while no other thread traces one, and return its sites by name."""
     with tracing:
-        return sys.modules[__name__].handlers.trace(run).get_trace()
+        return _this.handlers.trace(run).get_trace()
 
 
 def log_density(site):
@@ -180,7 +180,7 @@ def log_density(site):
 
 def build(function, *arguments, once: bool = False):
     """Compile ``function`` for the shapes of ``arguments``; see `compiled`."""
-    return compiled(sys.modules[__name__].jax.jit(function).lower(*arguments), once)
+    return compiled(_this.jax.jit(function).lower(*arguments), once)
 
 
 def compiled(lowered, once: bool = False):
@@ -197,7 +197,7 @@ def compiled(lowered, once: bool = False):
     while True:
         try:
             return lowered.compile(compiler_options=options)
-        except sys.modules[__name__].jax.errors.JaxRuntimeError as error:
+        except _this.jax.errors.JaxRuntimeError as error:
             known = {k: v for k, v in options.items() if f"No such compile option: '{k}'" not in str(error)}
             if len(known) == len(options):
                 raise
