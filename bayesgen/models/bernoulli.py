@@ -58,12 +58,11 @@ class Successes(ExponentialFamily):
         return {"probability": successes / (failures + successes)}
 
 
-@dataclass(frozen=True, eq=False)
 class BetaPrior(Successes, ConjugateFamily):
     """Successes whose probability has a Beta(a, b) prior."""
 
-    a: Hyperparameter = hyperparameter(1.0, positive=True)
-    b: Hyperparameter = hyperparameter(1.0, positive=True)
+    a: Hyperparameter
+    b: Hyperparameter
 
     def __post_init__(self):
         super().__post_init__()
@@ -78,7 +77,8 @@ class BetaPrior(Successes, ConjugateFamily):
         >>> BetaBernoulli.from_guess(0.2, rows=10)
         BetaBernoulli(a=2, b=8)
         """
-        return cls(a=probability * rows, b=(1 - probability) * rows)
+        made: Any = cls  # a subclass, which declares a and b
+        return made(a=probability * rows, b=(1 - probability) * rows)
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.9) -> Self:
@@ -90,7 +90,8 @@ class BetaPrior(Successes, ConjugateFamily):
         >>> BetaBernoulli.from_interval(0.1, 0.3)
         BetaBernoulli(a=7.72, b=32.65)
         """
-        return cls(*beta_of_interval(low, high, mass))
+        made: Any = cls
+        return made(*beta_of_interval(low, high, mass))
 
     def parameters(self):
         """Sample the probability of a success."""
@@ -234,6 +235,9 @@ class BetaBernoulli(BetaPrior, Bernoulli):
     (0.6666666666666666, 0.75)
     """
 
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
+
     def predictive(self):
         """Return Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
@@ -281,6 +285,8 @@ class BetaBinomial(BetaPrior):
     0.643
     """
 
+    a: Hyperparameter = hyperparameter(1.0, positive=True)
+    b: Hyperparameter = hyperparameter(1.0, positive=True)
     trials: Any = static(default=None)
 
     def __post_init__(self):

@@ -50,12 +50,11 @@ class Categories(ExponentialFamily):
         return {"probability": counts / total}
 
 
-@dataclass(frozen=True, eq=False)
 class DirichletPrior(Categories, ConjugateFamily):
     """Category probabilities with a Dirichlet(alpha) prior."""
 
-    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
-    categories: Any = static(default=None)
+    alpha: Hyperparameter
+    categories: Any
 
     def __post_init__(self):
         super().__post_init__()
@@ -84,7 +83,8 @@ class DirichletPrior(Categories, ConjugateFamily):
         guess = np.array(list(probability.values()), dtype=float)
         if not np.isclose(guess.sum(), 1):
             raise ValueError(f"{cls.__name__}: the guessed probabilities must add up to 1, not {guess.sum():g}")
-        return cls(alpha=guess * rows, categories=list(probability))
+        made: Any = cls  # a subclass, which declares alpha and categories
+        return made(alpha=guess * rows, categories=list(probability))
 
     @functools.cached_property
     def batch_shape(self):
@@ -277,6 +277,9 @@ class DirichletCategorical(DirichletPrior, Categorical):
     >>> die.update(die.statistics([0, 0, 2])).mean.round(3)
     array([0.5  , 0.167, 0.333])
     """
+
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    categories: Any = static(default=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -155,14 +155,13 @@ _MANY, _FEW = 16, 1 << 14  # groups, and entries of all of them, that are faster
 _SMALL = 4, 1 << 9  # groups, and entries of rows: the same, where the calls take longer than the work
 
 
-@dataclass(frozen=True, eq=False)
 class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
     """Features that are Gaussian, or whose logarithm is, with a normal-inverse-gamma prior on mean and variance."""
 
-    mean: Hyperparameter = hyperparameter()
-    kappa: Hyperparameter = hyperparameter(positive=True)
-    alpha: Hyperparameter = hyperparameter(positive=True)
-    beta: Hyperparameter = hyperparameter(positive=True)
+    mean: Hyperparameter
+    kappa: Hyperparameter
+    alpha: Hyperparameter
+    beta: Hyperparameter
 
     @classmethod
     @abc.abstractmethod
@@ -256,6 +255,10 @@ class NormalInverseGamma(NormalInverseGammaPrior):
     (4.333, 3.0)
     """
 
+    mean: Hyperparameter = hyperparameter()
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    alpha: Hyperparameter = hyperparameter(positive=True)
+    beta: Hyperparameter = hyperparameter(positive=True)
     tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
 
     @classmethod

@@ -52,12 +52,11 @@ from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namesp
 _GRID = 60  # points of the search for the mode of the semi-conjugate model
 
 
-@dataclass(frozen=True, eq=False)
 class NormalWeights(GaussianLine):
     """A line whose weights are N(mean, F F'), in units of the noise or of the target."""
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
+    mean: Hyperparameter
+    factor: Hyperparameter
 
     def __post_init__(self):
         check_flag(f"{type(self).__name__}: intercept", self.intercept)
@@ -160,6 +159,8 @@ class LinearRegression(_ConjugateLine):
     -8.06
     """
 
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
@@ -253,6 +254,8 @@ class LinearRegressionKnownVariance(_ConjugateLine):
     (array([1.05, 1.95]), array([0.091, 0.071]))
     """
 
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
     noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
     intercept: bool = static(default=True, kw_only=True)
@@ -345,6 +348,8 @@ class SemiConjugateLinearRegression(NormalWeights):
     (array([1.99]), 0.29)
     """
 
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())

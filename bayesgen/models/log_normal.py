@@ -19,6 +19,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import Argument
 from bayesgen.core.program import static
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma, NormalInverseGammaPrior
+from bayesgen.models.leaf import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.special import namespace
 
@@ -107,6 +108,11 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
     >>> round(float(posterior.beta), 3), float(posterior.alpha)
     (4.333, 3.0)
     """
+
+    mean: Hyperparameter = hyperparameter()
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    alpha: Hyperparameter = hyperparameter(positive=True)
+    beta: Hyperparameter = hyperparameter(positive=True)
 
     @functools.cached_property
     def of_logarithm(self) -> NormalInverseGamma:

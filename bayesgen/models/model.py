@@ -25,7 +25,10 @@ LARGEST_TOTAL = 1e300  # largest sum of counts: beyond it sums and log-gammas le
 if TYPE_CHECKING:
 
     class Hyperparameter:
-        """Type of a hyperparameter: read as an array, given to the constructor as anything array-like."""
+        """Type of a hyperparameter: read as an array, given to the constructor as anything array-like.
+
+        Each final class declares its own: mypy does not know what an inherited field of a dataclass gives.
+        """
 
         @overload
         def __get__(self, instance: None, owner: Any) -> Self: ...

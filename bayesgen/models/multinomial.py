@@ -13,6 +13,7 @@ cancel between classes. (Murphy 2012, sections 3.4 and 3.5.)
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,7 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletPrior
-from bayesgen.models.leaf import LOG_ZERO
+from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.counts import LogWays, filled, log_factorial, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.pieces import pieces, row_pieces
@@ -54,6 +55,8 @@ class DirichletMultinomial(DirichletPrior):
     array([0.222, 1.   ])
     """
 
+    alpha: Hyperparameter = hyperparameter(1.0, positive=True)
+    categories: Any = static(default=None)
     length: int = static(default=100)
 
     takes_sparse = True
