@@ -161,21 +161,25 @@ def unpack_apart(content: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     return specification, arrays
 
 
-def _main() -> None:
-    """Unpack what is read, under limits of memory and time for a file of its size."""
+def _limit(size: int) -> None:
+    """Limit this process for a file of a size."""
     import resource
 
-    import h5py  # noqa: F401  (before the limits, which are for the file)
-
-    content = sys.stdin.buffer.read()
     limits = {
-        resource.RLIMIT_AS: _MEMORY + 3 * len(content),
+        resource.RLIMIT_AS: _MEMORY + 3 * size,
         resource.RLIMIT_CPU: _SECONDS,
-        resource.RLIMIT_FSIZE: 2 * len(content) + (1 << 20),
+        resource.RLIMIT_FSIZE: 2 * size + (1 << 20),
         resource.RLIMIT_CORE: 0,
     }
     for kind, limit in limits.items():
         resource.setrlimit(kind, (limit, limit))
+
+
+def _main() -> None:
+    import h5py  # noqa: F401  (before the limits, which are for the file)
+
+    content = sys.stdin.buffer.read()
+    _limit(len(content))
     sys.tracebacklimit = 0
     text, _, arrays = _unpack(content)
     out = sys.stdout.buffer
