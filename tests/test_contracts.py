@@ -20,9 +20,8 @@ from bayesgen.core.statistics import Statistics
 from bayesgen.estimators.base import Estimator
 from bayesgen.inference.coordinates import LogOdds
 from bayesgen.models import BetaBernoulli
-from bayesgen.models.hyperparameters import Hyperparameters
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily
-from bayesgen.models.model import Conjugate, Model, Params, is_conjugate
+from bayesgen.models.model import Conjugate, Hyperparameters, Model, Params, is_conjugate
 from bayesgen.posterior import ParameterDraws, Posterior
 
 ROOT = Path(__file__).parent.parent

@@ -128,6 +128,12 @@ def first(bad) -> dict[str, int]:
     return place
 
 
+def refuse_where(bad, *problem: str | Argument) -> None:
+    """Raise a `DataError` for the first class and column where ``bad`` (groups, features...) is true."""
+    if np.any(bad):
+        raise DataError(*problem, **first(bad))
+
+
 MOST = 6
 _LONGEST = 60  # characters of one label
 

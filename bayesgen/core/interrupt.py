@@ -13,7 +13,7 @@ EXIT_CODE = 130  # what a shell expects of a command that Ctrl-C ended
 def ends_the_command():
     """Let Ctrl-C end the command line at once, with exit code 130 and no traceback; in other programs change nothing.
 
-    A KeyboardInterrupt cannot be caught around imports: within those of compiled modules it turns into other errors.
+    A KeyboardInterrupt cannot be caught around imports: while a compiled module is imported it turns into other errors.
     """
     before = signal.getsignal(signal.SIGINT)
     if not _is_command_line() or before is not signal.default_int_handler:

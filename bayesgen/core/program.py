@@ -43,37 +43,21 @@ _MODULES = {
     "dist": "numpyro.distributions",
     "handlers": "numpyro.handlers",
 }
+_this: Any = sys.modules[__name__]  # its attributes are imported on first use; its globals are not
 _lock = threading.RLock()
 tracing = threading.RLock()  # hold it while tracing a program: all threads share NumPyro's one stack of handlers
 _records: list[type] = []
 registered: set[type] = set()  # those that JAX knows as pytrees
-
-__all__ = [
-    "Record",
-    "build",
-    "compiled",
-    "dist",
-    "handlers",
-    "is_abstract",
-    "jax",
-    "jnp",
-    "numpyro",
-    "register",
-    "registered",
-    "same",
-    "scope",
-    "static",
-    "subsampled",
-    "tracing",
-    "x64",
-]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with _lock:
-        _touch()
+        for package in ("jax", "numpyro"):
+            # ArviZ announces both as modules that load at the first look at an attribute. Where a module of NumPyro is
+            # imported before that, the package runs a second time in the midst of its first.
+            getattr(sys.modules.get(package), "__version__", None)
         globals()[name] = module = importlib.import_module(_MODULES[name])
         register()
     return module
@@ -91,15 +75,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _touch() -> None:
-    """Load JAX and NumPyro where ArviZ has announced them, as modules that load at the first look at an attribute.
-
-    Where a module of NumPyro is imported before that, the package runs a second time in the midst of its first.
-    """
-    for package in ("jax", "numpyro"):
-        getattr(sys.modules.get(package), "__version__", None)
 
 
 def register() -> None:
@@ -156,7 +131,7 @@ def x64():
             "or 'forkserver', as multiprocessing.get_context('spawn') and joblib's 'loky' do, or fork before JAX first "
             "computes"
         )
-    jax = sys.modules[__name__].jax
+    jax = _this.jax
     with jax.enable_x64(True), jax.disable_jit(False), jax.numpy_rank_promotion("allow"):
         yield
 
@@ -168,7 +143,7 @@ def scope(prefix: str, **options):
 
 @functools.cache
 def _scope():
-    class Scope(sys.modules[__name__].handlers.scope):
+    class Scope(_this.handlers.scope):
         def process_message(self, msg):
             if id(self) not in msg.get("_scopes", ()):
                 msg["_scopes"] = (*msg.get("_scopes", ()), id(self))
@@ -186,16 +161,26 @@ def subsampled(size: int, subsample_size: int | None):
     if subsample_size is None or subsample_size == size:
         yield slice(None)
         return
-    module = sys.modules[__name__]
-    with module.numpyro.plate("obs", size, subsample_size=subsample_size) as rows:
+    with _this.numpyro.plate("obs", size, subsample_size=subsample_size) as rows:
         pass
-    with module.handlers.substitute(data={"obs": rows}):
+    with _this.handlers.substitute(data={"obs": rows}):
         yield rows
+
+
+def traced(run) -> dict[str, Any]:
+    """Run a program once, while no other thread traces one, and return its sites by name."""
+    with tracing:
+        return _this.handlers.trace(run).get_trace()
+
+
+def log_density(site):
+    """Return the log density of a traced site at its value, entry by entry, times the scale of its plates."""
+    return site["fn"].log_prob(site["value"]) * (1.0 if site["scale"] is None else site["scale"])
 
 
 def build(function, *arguments, once: bool = False):
     """Compile ``function`` for the shapes of ``arguments``; see `compiled`."""
-    return compiled(sys.modules[__name__].jax.jit(function).lower(*arguments), once)
+    return compiled(_this.jax.jit(function).lower(*arguments), once)
 
 
 def compiled(lowered, once: bool = False):
@@ -212,7 +197,7 @@ def compiled(lowered, once: bool = False):
     while True:
         try:
             return lowered.compile(compiler_options=options)
-        except sys.modules[__name__].jax.errors.JaxRuntimeError as error:
+        except _this.jax.errors.JaxRuntimeError as error:
             known = {k: v for k, v in options.items() if f"No such compile option: '{k}'" not in str(error)}
             if len(known) == len(options):
                 raise

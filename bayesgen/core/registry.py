@@ -28,7 +28,7 @@ def estimator(cls: _Class) -> _Class:
 
 
 def earlier(name: str):
-    """Register a function from the fields of a class in an earlier version to those of today; a decorator.
+    """Register a function from the fields of a class in an earlier version to today's; a decorator.
 
     An estimator has two fields, "parameters" and "fitted", which are mappings.
     """

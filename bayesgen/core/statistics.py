@@ -16,7 +16,7 @@ from bayesgen.core.program import Record, static
 
 NOT_THERE = "the rows to forget are not among those of the fit"
 ROUNDED = 64 * float(np.finfo(float).eps)  # part of a weight or sum that is only the rounding error of a subtraction
-_FEW = 64  # rows at a time whose others are summed for each; those of one row take almost as long
+_FEW = 64  # parts, for each of which the other rows are summed anew; to sum a single row takes almost as long
 
 
 class Statistics(Record):
@@ -49,7 +49,7 @@ class Statistics(Record):
         Raises
         ------
         ValueError
-            If the rows are seen not to be among these, or if the subtraction loses the digits of what is left.
+            If it shows that the rows are not among these, or if the subtraction loses the digits of what is left.
         """
         return self - part
 
@@ -92,7 +92,7 @@ class SumStatistics(Statistics):
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
 
     def without(self, part, signed=False):
-        """Return the sums without those of ``part``; a rounding error in place of 0 becomes 0."""
+        """Return the sums without the rows of ``part``; a rounding error in place of 0 becomes 0."""
         left = self - part
         sums = np.where(np.abs(left.sums) <= ROUNDED * np.abs(self.sums), 0.0, left.sums)
         if not signed and (sums < 0).any():
@@ -158,7 +158,7 @@ def departures(rows: int, group=None) -> list[np.ndarray]:
 
 
 def all_but_one(summed, parts, outside):
-    """Yield the statistics of all rows but those of one part, for each of ``parts``.
+    """Yield, for each of ``parts``, the statistics of all rows but its own.
 
     Each of n rows is summed log2 n times. To subtract a part from the sum of all would be as fast, and loses the whole
     answer if that part has most of the scatter.

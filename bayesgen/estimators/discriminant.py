@@ -18,7 +18,7 @@ from bayesgen.estimators.settings import class_prior
 from bayesgen.inference import Exact, Inference, named
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.models import GaussianDiscriminant, LabelNoise, SeparationPrior
-from bayesgen.models.hyperparameters import Hyperparameters
+from bayesgen.models.model import Hyperparameters
 from bayesgen.models.moments import grouped_moments
 from bayesgen.models.structures import structure
 from bayesgen.numerics.pieces import taken

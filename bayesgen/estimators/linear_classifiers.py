@@ -14,8 +14,7 @@ from bayesgen.core.statistics import Rows
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import row_groups
-from bayesgen.models.linear_classifier import LinearClassifier
-from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.models.logistic_regression import LinearClassifier, LogisticRegression, ProbitRegression
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes

@@ -74,7 +74,7 @@ def destination(path, inputs: Iterable = ()) -> os.stat_result | None:
     """
     found = regular(path)
     for source in inputs:
-        with contextlib.suppress(OSError):  # what cannot be found is told where it is read
+        with contextlib.suppress(OSError):  # a file that is not there is an error where it is read
             if found and os.path.samestat(found, os.stat(source)):
                 raise ValueError(f"{path}: it is the file that is read, {source}; it would be lost: name another")
     folder = Path(os.path.realpath(path)).parent
@@ -106,23 +106,6 @@ def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.R
         with _named(path):
             os.replace(staged.unfinished, staged.target)
     _settle(staged.target.parent)
-
-
-def write(path, parts: Iterable[bytes], private: bool = False) -> None:
-    """Put a file at a path, at once and as a whole, as `writing` does.
-
-    Parameters
-    ----------
-    path : str or Path
-        A regular file, or a name that is free.
-    parts : iterable of bytes
-        The content.
-    private : bool
-        True if a new file is for its owner only.
-    """
-    with writing(path, private=private) as file:
-        for part in parts:
-            file.write(part)
 
 
 def write_together(contents: Mapping[Path, bytes | None]) -> None:

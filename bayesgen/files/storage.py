@@ -43,16 +43,17 @@ def save(estimator, path) -> None:
     _check_names(estimator, fitted)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     attributes = {"format": "bayesgen", "format_version": disk.VERSION, "library_version": __version__}
-    _put(path, {"estimator": cls.__name__}, parts, attributes, _keeps_rows(fitted))
+    private = any(getattr(value, "keeps_rows", False) for value in fitted.values())
+    _put(path, {"estimator": cls.__name__}, parts, attributes, private)
 
 
 def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
     """Read an estimator that ``save`` wrote; no code of the file is run.
 
-    A checksum over the raw bytes, checked before anything reads them, tells damage by accident. It can be computed by
-    anyone, so of a crafted file every field is checked too: its type, its size, whether it fits the others. The numbers
-    are whatever the author chose. What HDF5 itself, a library in C, does with crafted bytes nobody can promise: files
-    of strangers are for ``untrusted=True``.
+    A checksum over the raw bytes, checked before anything reads them, shows accidental damage. Anyone can compute it,
+    so every field, which may be crafted, is checked too: its type, its size, whether it fits the others. The numbers
+    are whatever the author chose. Nobody can promise how HDF5 itself, a library in C, treats crafted bytes: open the
+    file of a stranger with ``untrusted=True``.
 
     Parameters
     ----------
@@ -120,18 +121,15 @@ def _check_names(estimator, names) -> None:
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
 
 
-def _keeps_rows(fitted) -> bool:
-    """Tell if the rows of the fit stand among the fitted attributes."""
-    return any(getattr(value, "keeps_rows", False) for value in fitted.values())
-
-
 def _put(path, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], attributes, private: bool) -> None:
     """Write a sealed file of named values in parts, behind the words of its head."""
     writer = Writer(registry.may_be_saved)
     written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
     text = json.dumps({**head, **written, "arrays": container.declared(writer.arrays)})
     content = container.pack(text, writer.arrays, attributes)
-    disk.write(path, (content, disk.seal(content)), private)
+    with disk.writing(path, private=private) as file:
+        file.write(content)
+        file.write(disk.seal(content))
 
 
 def write_checkpoint(path, values: dict[str, Any]) -> None:

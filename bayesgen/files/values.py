@@ -1,8 +1,8 @@
 """Values as JSON and back: numbers, strings, arrays and records; a class goes by its name alone.
 
 A name is looked up among classes that are handed over, and the object is made by its constructor, so hyperparameters
-are checked as ever. Nothing is imported, evaluated or unpickled. What a crafted text says is checked before anything
-is made of it: fields against the types that the class declares, sizes against limits.
+are checked as ever. Nothing is imported, evaluated or unpickled. A text may be crafted, so it is checked before
+anything is made of it: fields against the types that the class declares, sizes against limits.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of 
 
 
 class Writer:
-    """Writer of values as JSON; arrays are put aside under names that tell where they were.
+    """Writer of values as JSON; arrays are put aside, each named after its place.
 
     Parameters
     ----------

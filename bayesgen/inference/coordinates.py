@@ -49,8 +49,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
-from bayesgen.models.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
-from bayesgen.models.model import Params
+from bayesgen.models.model import Hyperparameter, Hyperparameters, Params, hyperparameter
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import triangular_inverse

@@ -29,11 +29,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
 from bayesgen.numerics.checks import refuse_first, require
 from bayesgen.numerics.counts import distinct
@@ -54,9 +54,7 @@ class Successes(ExponentialFamily):
     def ml(self, statistics):
         """Return the share of successes, which may be 0 or 1; raise where there is no trial."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        empty = failures + successes == 0
-        if empty.any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(empty))
+        refuse_where(failures + successes == 0, "maximum likelihood does not exist: no observed value")
         return {"probability": successes / (failures + successes)}
 
 
@@ -120,11 +118,8 @@ class BetaPrior(Successes, ConjugateFamily):
 
     def mode(self):
         """Return (a - 1) / (a + b - 2), or 1/2 under the flat Beta(1, 1); raise where a or b is below 1."""
-        bad = (self.a < 1) | (self.b < 1)
-        if bad.any():
-            raise DataError(
-                "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1", **first(bad)
-            )
+        problem = "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1"
+        refuse_where((self.a < 1) | (self.b < 1), problem)
         flat = (self.a == 1) & (self.b == 1)
         return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
 
@@ -263,7 +258,7 @@ class BetaBernoulli(BetaPrior, Bernoulli):
 
 
 def _ones(x) -> bool:
-    """Tell if every stored entry of sparse rows is 1."""
+    """Return True if every stored entry of sparse rows is 1."""
     return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1, rows=1 << 15))
 
 
@@ -400,7 +395,7 @@ class BetaBinomial(BetaPrior):
             return super().log_predictive(x)
         x = self.check(x)
         gone, (heads, tosses) = self.missing(x), self._tosses(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - heads.ndim + 1, 0)]
+        groups = self._groups(x)
         a, b = (over_rows(value, groups, heads) for value in (self.a, self.b))
         counts = (np.where(gone, 0.0, value).reshape(len(x), a.shape[1]).T for value in (heads, tosses))
         # Counts repeat, so each distinct count of a column is computed once.

@@ -22,21 +22,36 @@ from scipy import sparse
 from scipy.special import digamma
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, check_total, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily, log_or_floor
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor
+from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.checks import refuse_first, require
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace, xlogy
 
 
-class DirichletPrior(ConjugateFamily):
-    """A leaf whose parameter is the "probability" of each of V categories, Dirichlet(alpha); T counts them."""
+class Categories(ExponentialFamily):
+    """A leaf whose parameter is the "probability" of each of V categories, under any prior; T counts them."""
 
     site_dims = {"probability": ("category",)}
+
+    def natural_parameters(self, params, about=0.0):
+        """Return the log probability of each category."""
+        return log_or_floor(params["probability"])
+
+    def ml(self, statistics):
+        """Return the shares of the categories, which may be 0; raise where there is no row."""
+        counts = statistics.total()
+        total = counts.sum(-1, keepdims=True)
+        refuse_where(total[..., 0] == 0, "maximum likelihood does not exist: no observed value")
+        return {"probability": counts / total}
+
+
+class DirichletPrior(Categories, ConjugateFamily):
+    """Category probabilities with a Dirichlet(alpha) prior."""
 
     alpha: Hyperparameter
     categories: Any
@@ -99,10 +114,6 @@ class DirichletPrior(ConjugateFamily):
         """Sample the category probabilities."""
         return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
 
-    def natural_parameters(self, params, about=0.0):
-        """Return the log probability of each category."""
-        return log_or_floor(params["probability"])
-
     def update(self, statistics) -> Self:
         """Add the counts of the categories to alpha."""
         return self._revised(alpha=self.alpha + statistics.total())
@@ -115,24 +126,14 @@ class DirichletPrior(ConjugateFamily):
 
     def mode(self):
         """Return (alpha - 1) / (A - V), uniform under a flat prior; raise where an alpha is below 1."""
-        bad = (self.alpha < 1).any(-1)
-        if bad.any():
-            raise DataError(
-                "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1",
-                **first(bad),
-            )
+        problem = (
+            "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1"
+        )
+        refuse_where((self.alpha < 1).any(-1), problem)
         excess = self.alpha - 1
         total = excess.sum(-1, keepdims=True)
         flat = total == 0
         return {"probability": np.where(flat, 1 / len(self.categories), excess / np.where(flat, 1, total))}
-
-    def ml(self, statistics):
-        """Return the shares of the categories, which may be 0; raise where there is no row."""
-        counts = statistics.total()
-        total = counts.sum(-1, keepdims=True)
-        if (total == 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(total[..., 0] == 0))
-        return {"probability": counts / total}
 
     @np.errstate(under="ignore")
     def sample_parameters(self, rng, size=()):
@@ -159,10 +160,9 @@ def labels(owner: str, categories) -> tuple:
 _known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
 
 
-class Categorical(ConjugateFamily):
+class Categorical(Categories, ConjugateFamily):
     """Categorical features under any prior: codes 0..V-1 and their likelihood."""
 
-    site_dims = {"probability": ("category",)}
     density_kind = "probability"
     categories: Any
     mean: Any  # mean of the category probabilities, (..., V)
@@ -187,10 +187,6 @@ class Categorical(ConjugateFamily):
     def sufficient_statistic(self, x, about=0.0):
         """Return the one-hot code, whose entries sum to 1."""
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
-
-    def natural_parameters(self, params, about=0.0):
-        """Return the log probability of each category."""
-        return log_or_floor(params["probability"])
 
     def check(self, x):
         """Return rows of codes 0..V-1, or NaN where missing, or raise."""
@@ -248,8 +244,7 @@ class Categorical(ConjugateFamily):
         x = self._shaped(x)
         with np.errstate(divide="ignore"):
             table = np.log(self.mean)
-        entries, size = math.prod(x.shape[1:]), len(self.categories)
-        groups = table.shape[: max(table.ndim - x.ndim, 0)]
+        entries, size, groups = math.prod(x.shape[1:]), len(self.categories), self._groups(x)
         table = np.broadcast_to(table, (*groups, *x.shape[1:], size)).reshape(math.prod(groups), entries * size)
         table, ones = np.pad(table, [(0, 0), (0, 1)]), np.ones(entries)
         by_cell, result = np.ascontiguousarray(table.T), np.empty((len(table), len(x)))

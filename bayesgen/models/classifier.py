@@ -110,7 +110,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return result
 
     def has_closed_form(self, statistics: ClassStatistics | PartlyLabelled):
-        """Tell if every class is known, and every leaf has a posterior in closed form."""
+        """Return True if every class is known, and every leaf has a posterior in closed form."""
         if not self.conjugate or isinstance(statistics, PartlyLabelled):
             return False
         return all(leaf.has_closed_form(statistics.leaves[name]) for name, leaf in self.leaves.items())

@@ -86,7 +86,7 @@ class FunctionModel(Model):
             raise ValueError(f"{_name(function)} samples no latent: there is nothing to learn")
         if not any(site["type"] == "sample" and site["is_observed"] for site in trace.values()):
             raise ValueError(f"{_name(function)} observes nothing: pass the data, and give them to a site as obs=")
-        axes = tuple((name, _plates(site)) for name, site in latents.items())
+        axes = tuple((name, plates(site)) for name, site in latents.items())
         return cls(function, axes), arguments
 
     def __call__(self, *args, **kwargs):
@@ -108,9 +108,7 @@ class FunctionModel(Model):
     def log_likelihood(self, params, statistics):
         """Return the log density of the observed values, all sites together."""
         with program.x64():
-            trace = _trace(program.handlers.substitute(self.function, dict(params)), statistics)
-            seen = [s for s in trace.values() if s["type"] == "sample" and s["is_observed"]]
-            return sum((s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum() for s in seen)
+            return sum(program.log_density(site).sum() for site in self.observed(params, statistics).values())
 
     def check(self, x) -> Arguments:
         """Return new data as the function's arguments."""
@@ -120,14 +118,12 @@ class FunctionModel(Model):
         """Return log p(row | params) of the sites observed in the plate "obs", for every draw: (draws, n)."""
         jax, jnp = program.jax, program.jnp
         latents = {name: params[name] for name, _ in self.axes}
-        local = [name for name, plates in self.axes if "obs" in plates]
+        local = [name for name, around in self.axes if "obs" in around]
         if local:
             raise ValueError(f"the latents {local} belong to the rows of the fit (plate 'obs'); new rows have none")
 
         def density(draw):
-            trace = _trace(program.handlers.substitute(self.function, draw), x)
-            rows = [_by_row(site) for site in trace.values() if site["type"] == "sample" and site["is_observed"]]
-            rows = [r for r in rows if r is not None]
+            rows = [r for r in map(_by_row, self.observed(draw, x).values()) if r is not None]
             if not rows:
                 raise ValueError("log_predictive needs the new data observed in a plate named 'obs', one row each")
             return sum(rows)
@@ -136,11 +132,10 @@ class FunctionModel(Model):
             arrays = {name: jnp.asarray(np.array(v)) for name, v in latents.items()}
             return np.asarray(jax.vmap(density)(arrays))
 
-    def observed(self, params, x: Arguments):
-        """Return names, plates and traced sites of the observed values, given one draw of the latents. JAX."""
+    def observed(self, params, x: Arguments) -> dict[str, Any]:
+        """Return the traced sites of the observed values by name, given one draw of the latents. JAX."""
         trace = _trace(program.handlers.substitute(self.function, dict(params)), x)
-        seen = ((n, s) for n, s in trace.items() if s["type"] == "sample" and s["is_observed"])
-        return [(name, _plates(site), site) for name, site in seen]
+        return {name: site for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]}
 
     def dims(self, site: str) -> tuple[str, ...]:
         """Return the names of the leading axes of a site, after the axes of the draws: its plates."""
@@ -151,13 +146,11 @@ class FunctionModel(Model):
         return {}
 
 
-def _trace(function, arguments: Arguments) -> Mapping[str, Any]:
-    handlers = program.handlers
-    with program.tracing:
-        return handlers.trace(handlers.seed(lambda: arguments.call(function), 0)).get_trace()
+def _trace(function, arguments: Arguments) -> dict[str, Any]:
+    return program.traced(program.handlers.seed(lambda: arguments.call(function), 0))
 
 
-def _plates(site) -> tuple[str, ...]:
+def plates(site) -> tuple[str, ...]:
     """Return the names of a site's plates if these are all of its batch axes, else (), so that names and axes agree."""
     frames = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
     full = [frame.dim for frame in frames] == list(range(-len(site["fn"].batch_shape), 0))
@@ -169,8 +162,7 @@ def _by_row(site):
     frame = next((f for f in site["cond_indep_stack"] if f.name == "obs"), None)
     if frame is None:
         return None
-    density = site["fn"].log_prob(site["value"]) * (1.0 if site["scale"] is None else site["scale"])
-    rows = program.jnp.moveaxis(density, frame.dim, 0)
+    rows = program.jnp.moveaxis(program.log_density(site), frame.dim, 0)
     return rows.reshape(rows.shape[0], -1).sum(1)
 
 

@@ -22,6 +22,8 @@ from bayesgen.core.statistics import Statistics
 from bayesgen.models.moments import Moments, Pooled
 from bayesgen.numerics.pieces import patterns
 
+_LIMIT, _TOLERANCE = 20_000, 1e-11  # of expectation-maximisation: steps, and distance from the maximum
+
 
 def conditional_student(x, mean, scale, dof):
     """Return the Student-t of each missing entry, given the observed entries of its row.
@@ -129,25 +131,17 @@ class PatternMoments(Statistics):
         stacked = (np.stack([getattr(parts[p], a) for p in names]) for a in ("n", "mean", "scatter"))
         return cls(names, Moments(*stacked))
 
-    def __add__(self, other):
-        if isinstance(other, Moments) and other.vector:
-            other = PatternMoments.of({"1" * other.mean.shape[-1]: other})
-        if not isinstance(other, PatternMoments):
-            return super().__add__(other)
-        parts = self.by_pattern()
-        for pattern, part in other.by_pattern().items():
-            parts[pattern] = parts[pattern] + part if pattern in parts else part
-        return PatternMoments.of(parts)
-
     def __radd__(self, other):
         return self + other if isinstance(other, Moments) else super().__radd__(other)
 
-    def __sub__(self, other):
+    def _with(self, other, sign):
         if isinstance(other, Moments) and other.vector:
             other = PatternMoments.of({"1" * other.mean.shape[-1]: other})
         if not isinstance(other, PatternMoments):
-            return super().__sub__(other)
+            return super()._with(other, sign)
         parts, gone = self.by_pattern(), other.by_pattern()
+        if sign > 0:
+            return PatternMoments.of(gone | {p: part + gone[p] if p in gone else part for p, part in parts.items()})
         if strange := [p for p in gone if p not in parts and gone[p].n.any()]:
             raise ValueError(f"no row has the gaps of those to take out, such as {strange[0]} (1: seen, 0: missing)")
         left = {p: part - gone[p] if p in gone else part for p, part in parts.items()}
@@ -180,20 +174,20 @@ class PatternMoments(Statistics):
         return columns.pooled
 
 
-def em(leaf, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000):
+def em(leaf, statistics: PatternMoments, maximise):
     """Maximise over gaps by expectation-maximisation: ``maximise`` takes complete moments to parameters.
 
     The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
     μ_m + B(x̄_o - μ_o), scatter B S B' + n(Σ_mm - B Σ_om) and cross scatter B S. (Little and Rubin 2002,
     *Statistical Analysis with Missing Data*, section 11.2.) The search ends when the remaining distance,
-    extrapolated from the last steps, is below ``tolerance`` in every standardised parameter.
+    extrapolated from the last steps, is below 1e-11 in every standardised parameter.
     """
     columns = statistics.columns()
     mean, variance, _ = statistics.pooled
     start = np.where(columns.n > 0, columns.mean, mean)
     scale, last = np.sqrt(variance), np.inf
     params = leaf._expand({"mean": start, "covariance": np.diag(variance)})
-    for _ in range(limit):
+    for _ in range(_LIMIT):
         new = maximise(_complete(statistics, params))
         full = leaf._expand(new)
         if np.linalg.eigvalsh(full["covariance"] / np.outer(scale, scale)).min() < 1e-9:
@@ -207,7 +201,7 @@ def em(leaf, statistics: PatternMoments, maximise, tolerance=1e-11, limit=20_000
         step = max(float(np.abs(s).max()) for s in steps)
         params, rate, last = full, step / last, step
         # At a linear rate r a distance of about step r/(1 - r) remains.
-        if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < tolerance):
+        if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < _TOLERANCE):
             return new
     raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
 

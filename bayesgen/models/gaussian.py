@@ -18,6 +18,7 @@ Where classes or features share one variance, alpha_n and beta_n sum over all th
 1 + (number of means tied to it)/2. Features that share it are a joint Student-t: integrating the variance couples them.
 """
 
+import abc
 import contextlib
 import functools
 import math
@@ -27,11 +28,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import DataError, first, refuse_where
 from bayesgen.core.program import static
 from bayesgen.models.gaps import conditional_student, fill_student
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, over_rows
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparameter, hyperparameter, over_rows
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
@@ -135,8 +135,7 @@ class Gaussian(ExponentialFamily):
     def ml(self, statistics):
         """Return sample means, and variances with divisor n; raise where the values of a variance show no spread."""
         n, scatter = statistics.n, statistics.scatter
-        if (n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(n <= 0))
+        refuse_where(n <= 0, "maximum likelihood does not exist: no observed value")
         total, count, noise = self._tie(scatter), self._tie(n), self._tie(n * statistics.resolution())
         if (total <= noise).any():
             place = {key: v for key, v in first(total <= noise).items() if key not in self.tied}
@@ -156,8 +155,84 @@ _MANY, _FEW = 16, 1 << 14  # groups, and entries of all of them, that are faster
 _SMALL = 4, 1 << 9  # groups, and entries of rows: the same, where the calls take longer than the work
 
 
+class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
+    """Features that are Gaussian, or whose logarithm is, with a normal-inverse-gamma prior on mean and variance."""
+
+    mean: Hyperparameter
+    kappa: Hyperparameter
+    alpha: Hyperparameter
+    beta: Hyperparameter
+
+    @classmethod
+    @abc.abstractmethod
+    def weak(cls, statistics) -> Self:
+        """Return the default prior, which follows the rows."""
+
+    def parameters(self):
+        """Sample the variance, and the mean given it."""
+        variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
+        mean = program.numpyro.sample("mean", program.dist.Normal(self.mean, (variance / self.kappa) ** 0.5))
+        return {"mean": mean, "variance": variance}
+
+    @property
+    def squared_scale(self):
+        """Squared scale of the predictive Student-t."""
+        return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
+
+    def predictive(self):
+        """Return the Student-t with 2 alpha degrees of freedom."""
+        return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
+
+    def _steps(self, statistics):
+        """Return the steps of alpha, beta and mean from prior to posterior; as steps, nothing cancels."""
+        n, delta = statistics.n, statistics.mean - self.mean
+        share = n / (self.kappa + n)
+        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
+        return self._tie(n / 2), self._tie(squares), share * delta
+
+    def update(self, statistics) -> Self:
+        """Return NormalInverseGamma(m_n, kappa_n, alpha_n, beta_n)."""
+        rows, squares, move = self._steps(statistics)
+        kappa = self.kappa + statistics.n
+        return self._revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+
+    def log_evidence_terms(self, statistics):
+        """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
+        rows, squares, _ = self._steps(statistics)
+        xp = namespace(squares, self.alpha)
+        means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
+        scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
+        return self._tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+
+    def expected(self):
+        """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
+        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
+
+    def mode(self):
+        """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
+        means = self._tie(np.ones(self.batch_shape))
+        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
+
+    def marginal_mode(self):
+        """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
+        variance = np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)
+        return {**self.mode(), "variance": self._squeeze(variance)}
+
+    def sample_parameters(self, rng, size=()):
+        """Draw exactly: inverse gamma, then normal."""
+        shape, once = (*size, *self.batch_shape), list(self.batch_shape)
+        for axis, name in ((-2, "class"), (-1, "feature")):
+            if name in self.tied:
+                once[axis] = 1
+        variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
+        mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
+        return {"mean": mean, "variance": self._squeeze(variance)}
+
+
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(Gaussian, ConjugateFamily):
+class NormalInverseGamma(NormalInverseGammaPrior):
     """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
 
     Parameters
@@ -202,42 +277,6 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
         """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
         mean, variance, _ = statistics.pooled
         return cls._unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
-
-    def parameters(self):
-        """Sample the variance, and the mean given it."""
-        variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
-        mean = program.numpyro.sample("mean", program.dist.Normal(self.mean, (variance / self.kappa) ** 0.5))
-        return {"mean": mean, "variance": variance}
-
-    @property
-    def squared_scale(self):
-        """Squared scale of the predictive Student-t."""
-        return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
-
-    def predictive(self):
-        """Return the Student-t with 2 alpha degrees of freedom."""
-        return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
-
-    def _steps(self, statistics):
-        """Return the steps of alpha, beta and mean from prior to posterior; as steps, nothing cancels."""
-        n, delta = statistics.n, statistics.mean - self.mean
-        share = n / (self.kappa + n)
-        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
-        return self._tie(n / 2), self._tie(squares), share * delta
-
-    def update(self, statistics) -> Self:
-        """Return NormalInverseGamma(m_n, kappa_n, alpha_n, beta_n)."""
-        rows, squares, move = self._steps(statistics)
-        kappa = self.kappa + statistics.n
-        return self._revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
-
-    def log_evidence_terms(self, statistics):
-        """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
-        rows, squares, _ = self._steps(statistics)
-        xp = namespace(squares, self.alpha)
-        means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
-        scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
-        return self._tie(means) + log_gamma_ratio(self.alpha, rows) - scales
 
     def _untied(self):
         """Return the posterior with a variance for every class, all equal where the classes share it."""
@@ -287,7 +326,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             return super().log_predictive(x)
         x = self._shaped(x)
         if x.shape[1:] not in self._prepared:
-            groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+            groups = self._groups(x)
             normaliser, width = self._normaliser
             parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
             power = parts[1] + 0.5
@@ -353,7 +392,7 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
     def tail_probability(self, x):
         """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""
         x = self.check(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        groups = self._groups(x)
         rows = x.reshape(len(x), -1)
         if rows.shape[1] > 1 and "feature" not in self.tied:
             return super().tail_probability(x)
@@ -364,34 +403,6 @@ class NormalInverseGamma(Gaussian, ConjugateFamily):
             square = (z * z).sum(2)
         tail = student_tail(square, seen, dof[:, :1])
         return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
-
-    def expected(self):
-        """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
-        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
-
-    def mode(self):
-        """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
-        means = self._tie(np.ones(self.batch_shape))
-        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
-
-    def marginal_mode(self):
-        """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
-        return {
-            **self.mode(),
-            "variance": self._squeeze(np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)),
-        }
-
-    def sample_parameters(self, rng, size=()):
-        """Draw exactly: inverse gamma, then normal."""
-        shape, once = (*size, *self.batch_shape), list(self.batch_shape)
-        for axis, name in ((-2, "class"), (-1, "feature")):
-            if name in self.tied:
-                once[axis] = 1
-        variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
-        mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
-        return {"mean": mean, "variance": self._squeeze(variance)}
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 

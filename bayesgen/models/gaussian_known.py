@@ -25,10 +25,9 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import refuse_where
 from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 
 
@@ -82,8 +81,7 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     def expected(self):
         """Return the known mean, and the mean of the variance."""
-        parts = {"mean": self.mean, "variance": mean_variance(self.alpha, self.beta)}
-        return {site: np.broadcast_to(value, self.batch_shape) for site, value in parts.items()}
+        return self._with_mean(np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape))
 
     def update(self, statistics) -> Self:
         """Add half the rows to alpha, and half the squares to beta."""
@@ -121,12 +119,10 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     def ml(self, statistics):
         """Return the mean squared deviation from the known mean."""
-        if (statistics.n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
+        refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
         variance = 2 * self._squares(statistics) / statistics.n
-        if (variance <= statistics.resolution()).any():
-            none = variance <= statistics.resolution()
-            raise DataError("maximum likelihood does not exist: every value is the known mean", **first(none))
+        none = variance <= statistics.resolution()
+        refuse_where(none, "maximum likelihood does not exist: every value is the known mean")
         return self._with_mean(variance)
 
     def sample_parameters(self, rng, size=()):
@@ -181,8 +177,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def expected(self):
         """Return the mean of the mean, and the known variance."""
-        mean = np.broadcast_to(self.mean, self.batch_shape)
-        return {"mean": mean, "variance": np.broadcast_to(self.noise_sd**2, self.batch_shape)}
+        return self._with_variance(np.broadcast_to(self.mean, self.batch_shape))
 
     def update(self, statistics) -> Self:
         """Add precisions, and average the means by them, written as a step from the prior mean."""
@@ -222,8 +217,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def ml(self, statistics):
         """Return the sample mean."""
-        if (statistics.n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(statistics.n <= 0))
+        refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
         return self._with_variance(statistics.mean)
 
     def sample_parameters(self, rng, size=()):

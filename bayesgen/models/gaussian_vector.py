@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.leaf import ExponentialFamily
@@ -114,8 +114,7 @@ class GaussianVector(ExponentialFamily):
     def log_likelihood(self, params, statistics):
         """Return log p(all rows | params), the missing entries integrated out. NumPy or JAX.
 
-        All patterns are factorised at once: with the rows and columns of missing entries replaced by those of the
-        identity, Σ has the inverse and the determinant of the observed block.
+        All patterns are factorised at once, as by `bayesgen.numerics.student.Whitener.of_patterns`.
         """
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
@@ -174,8 +173,7 @@ class GaussianVector(ExponentialFamily):
         if isinstance(statistics, PatternMoments):
             return em(self, statistics, self.ml)
         n, dim = statistics.n, statistics.mean.shape[-1]
-        if (n <= 0).any():
-            raise DataError("maximum likelihood does not exist: no observed row", **first(np.atleast_1d(n) <= 0))
+        refuse_where(n <= 0, "maximum likelihood does not exist: no observed row")
         scatter, count, groups = statistics.scatter, n, n
         if self.shared:
             scatter, count, groups = scatter.sum(0), n.sum(), len(n)

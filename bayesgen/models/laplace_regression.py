@@ -21,8 +21,8 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Rows
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.linear_model import GaussianLine, scores, target
+from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.special import namespace
@@ -106,11 +106,10 @@ class LaplaceLinearRegression(GaussianLine):
         coefficients = numpyro.sample("coefficients", family(0.0, self.prior_scale * sd).to_event(1))
         return {"intercept": intercept, "coefficients": coefficients, "variance": variance}
 
-    def likelihood(self, location, variance):
-        """Return the distribution of the target about its location."""
-        if self.noise == "normal":
-            return super().likelihood(location, variance)
-        return program.dist.Laplace(location, (variance / 2) ** 0.5)
+    def likelihood(self, params, x):
+        """Return the distribution of the targets about the line."""
+        normal = super().likelihood(params, x)
+        return normal if self.noise == "normal" else program.dist.Laplace(normal.loc, (params["variance"] / 2) ** 0.5)
 
     # -- rows and densities ------------------------------------------------------------------------------------------
 

@@ -18,8 +18,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm, first
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics, SumStatistics, with_axes
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.model import Conjugate, Model, Params
+from bayesgen.models.model import Conjugate, Hyperparameter, Model, Params, hyperparameter
 from bayesgen.numerics.checks import dense_rows, require, sparse_rows
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
@@ -376,7 +375,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         x = np.asarray(self.check(x), float)
         missing = self.missing(x)
         features = x.ndim - 1 - self.event_dim
-        groups = self.batch_shape[: max(len(self.batch_shape) - features, 0)]
+        groups = self._groups(x)
         each = self.sum_rows(x, Grouping(np.arange(len(x)), len(x), None, (len(x),)))
         terms = self._untied().log_evidence_terms(with_axes(each, len(groups)))
         axes = tuple(range(-features, 0))
@@ -388,7 +387,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
     def fill(self, x, group, rng, params=None):
         """Draw the missing entries of rows; without ``params`` under parameters that are drawn for each row.
 
-        That is exact where the parameters of a missing entry are independent of those of the observed ones.
+        That is exact where a missing entry and the observed ones have independent parameters.
         """
         if params is None:
             params, group = self.sample_parameters(rng, (len(x),)), (np.arange(len(x)), group)
@@ -398,6 +397,10 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
 
+    def _groups(self, x) -> tuple[int, ...]:
+        """Return the axes of the hyperparameters in front of the features of rows ``x``."""
+        return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
+
     def _over_features(self, terms, x):
         """Sum predictive terms (groups..., n, features...) over the observed features: (n, groups...)."""
         missing = self.missing(x)
@@ -406,10 +409,10 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         axes = tuple(range(-(x.ndim - 1 - self.event_dim), 0))
         return np.moveaxis(terms.sum(axes) if axes else terms, -1, 0)
 
-    def _beside(self, value, x, rank: int = 0):
-        """Give a hyperparameter (groups..., features..., rank) an axis for the rows, before the features of ``x``."""
+    def _beside(self, value, x):
+        """Give a hyperparameter (groups..., features...) an axis for the rows, before the features of ``x``."""
         features = x.ndim - 1 - self.event_dim
-        return np.expand_dims(value, value.ndim - rank - features) if value.ndim - rank > features else value
+        return np.expand_dims(value, value.ndim - features) if value.ndim > features else value
 
 
 def log_or_floor(p):

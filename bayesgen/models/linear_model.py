@@ -75,6 +75,30 @@ class Discriminative(Model):
     def features(self) -> int:
         """Number of columns D."""
 
+    @abc.abstractmethod
+    def likelihood(self, params, x) -> Any:
+        """Return the NumPyro distribution of the targets of rows x (n, D), given one draw of the parameters."""
+
+    def __call__(self, x, t=None, *, subsample_size: int | None = None):
+        """Run the program row by row.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns.
+        t : array, shape (n,), optional
+            Observed targets, of a classifier codes in 0..K-1; None draws them.
+        subsample_size : int, optional
+            Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
+        """
+        model, x = self._traced(), program.jnp.asarray(x)
+        params = model.latents()
+        with program.subsampled(len(x), subsample_size) as rows:
+            likelihood = model.likelihood(params, x[rows])
+            with program.numpyro.plate("obs", len(x), subsample_size=subsample_size):
+                seen = None if t is None else program.jnp.asarray(t)[rows]
+                return program.numpyro.sample("t", likelihood, obs=seen)
+
     def check_columns(self, x, weight=None) -> np.ndarray:
         """Return the rows as floats (n, D), or raise."""
         x = np.asanyarray(x)  # masked entries stay masked
@@ -302,29 +326,9 @@ class GaussianLine(Discriminative):
 
     intercept: bool = True  # False: the line goes through 0
 
-    def __call__(self, x, t=None, *, subsample_size: int | None = None):
-        """Run the program row by row.
-
-        Parameters
-        ----------
-        x : array, shape (n, D)
-            Columns.
-        t : array, shape (n,), optional
-            Observed target; None draws it.
-        subsample_size : int, optional
-            Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
-        """
-        model, x = self._traced(), program.jnp.asarray(x)
-        params = model.latents()
-        with program.subsampled(len(x), subsample_size) as rows:
-            location = params["intercept"] + x[rows] @ params["coefficients"]
-            with program.numpyro.plate("obs", len(x), subsample_size=subsample_size):
-                seen = None if t is None else program.jnp.asarray(t)[rows]
-                return program.numpyro.sample("t", model.likelihood(location, params["variance"]), obs=seen)
-
-    def likelihood(self, location, variance):
-        """Return the distribution of the target about its location."""
-        return program.dist.Normal(location, variance**0.5)
+    def likelihood(self, params, x):
+        """Return the distribution of the targets about the line."""
+        return program.dist.Normal(params["intercept"] + x @ params["coefficients"], params["variance"] ** 0.5)
 
     def statistics(self, x, t, weight=None) -> Any:
         """Return the `LineStatistics` of (x, t): one pass, additive over pieces of the data, free of hyperparameters.

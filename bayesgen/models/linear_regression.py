@@ -44,9 +44,8 @@ from scipy.optimize import minimize_scalar
 from bayesgen.core import program
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.linear_model import GaussianLine, LineStatistics
-from bayesgen.models.model import Conjugate
+from bayesgen.models.model import Conjugate, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 
@@ -83,13 +82,13 @@ class NormalWeights(GaussianLine):
         """Sample the intercept, then the coefficients given it, from N(mean, variance F F')."""
         numpyro, dist, mean, factor = program.numpyro, program.dist, self.mean, self.factor
         sd = variance**0.5
-        if not self.intercept:
+        if self.intercept:
+            intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
+            mean = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
+            factor = factor[1:, 1:]
+        else:
             intercept = numpyro.deterministic("intercept", program.jnp.zeros(()))
-            coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(mean, scale_tril=sd * factor))
-            return {"intercept": intercept, "coefficients": coefficients}
-        intercept = numpyro.sample("intercept", dist.Normal(mean[0], sd * factor[0, 0]))
-        location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]
-        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(location, scale_tril=sd * factor[1:, 1:]))
+        coefficients = numpyro.sample("coefficients", dist.MultivariateNormal(mean, scale_tril=sd * factor))
         return {"intercept": intercept, "coefficients": coefficients}
 
     def solve(self, statistics: LineStatistics, noise: Any = 1.0):
@@ -120,11 +119,7 @@ def _invert(matrix, lower=False):
 
 
 class _ConjugateLine(NormalWeights, Conjugate):
-    """The algebra of weights ~ N(mean, F F'), multiplied by the variance where it is unknown."""
-
-    def map(self, statistics):
-        """Return the mode of the posterior."""
-        return self.update(statistics).mode()
+    """The algebra of weights ~ N(mean, F F'), in units of the noise where its variance is unknown."""
 
     def locate(self, x, noise: Any = 1.0):
         """Return the predictive's location z'm at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
@@ -366,14 +361,12 @@ class SemiConjugateLinearRegression(NormalWeights):
         return self.weights(1.0) | {"variance": variance}
 
     def start_from(self, statistics):
-        """The posterior of `LinearRegression` whose prior is the same at the mode of the variance."""
-        factor = self.factor / self.noise_at_mode(statistics)
-        return LinearRegression(
-            self.mean, factor, self.alpha, self.beta, self.columns, intercept=self.intercept
-        ).update(statistics)
+        """Return the posterior of the `LinearRegression` whose prior is the same at the mode of the variance."""
+        factor, options = self.factor / self.noise_at_mode(statistics), {"intercept": self.intercept}
+        return LinearRegression(self.mean, factor, self.alpha, self.beta, self.columns, **options).update(statistics)
 
     def noise_at_mode(self, statistics) -> float:
-        """The standard deviation of the noise at the mode."""
+        """Return the standard deviation of the noise at the mode."""
         return float(self.map(statistics)["variance"]) ** 0.5
 
     def map(self, statistics):

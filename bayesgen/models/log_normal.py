@@ -18,9 +18,8 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import Argument
 from bayesgen.core.program import static
-from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.gaussian import Gaussian, NormalInverseGamma, NormalInverseGammaPrior
+from bayesgen.models.leaf import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.special import namespace
 
@@ -88,7 +87,7 @@ class LogGaussian(Gaussian):
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormal(LogGaussian, ConjugateFamily):
+class LogNormal(NormalInverseGammaPrior, LogGaussian):
     """Positive, skewed feature: the logarithm of x + shift is Gaussian, with a normal-inverse-gamma prior.
 
     Parameters
@@ -133,27 +132,18 @@ class LogNormal(LogGaussian, ConjugateFamily):
         return cls(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
 
     @classmethod
-    def weak(cls, statistics, shift: float = 0.0) -> "LogNormal":
+    def weak(cls, statistics, shift: float = 0.0) -> Self:
         """Return the default prior: `NormalInverseGamma.weak` on the logarithms."""
         own = NormalInverseGamma.weak(statistics)
-        return LogNormal(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
-
-    def parameters(self):
-        """Sample the variance of the logarithm, and its mean given it."""
-        return self.of_logarithm.parameters()
+        return cls(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
 
     def predictive(self):
         """Return exp of the logarithm's Student-t, less the shift."""
-        return self._exponential(self.of_logarithm.predictive())
-
-    def update(self, statistics) -> Self:
-        """Update the model of the logarithm."""
-        own = self.of_logarithm.update(statistics)
-        return self._revised(mean=own.mean, kappa=own.kappa, alpha=own.alpha, beta=own.beta)
+        return self._exponential(super().predictive())
 
     def log_evidence_terms(self, statistics):
         """Return the evidence terms of the logarithms, less the sum of the logarithms."""
-        return self.of_logarithm.log_evidence_terms(statistics) - statistics.n * statistics.mean
+        return super().log_evidence_terms(statistics) - statistics.n * statistics.mean
 
     def log_predictive(self, x):
         """Return the log density of the logarithm's Student-t, less the logarithm."""
@@ -164,18 +154,6 @@ class LogNormal(LogGaussian, ConjugateFamily):
         jacobian = np.nansum(z.reshape(len(z), -1), axis=1)
         return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))
 
-    def expected(self):
-        """Return the means of mean and variance of the logarithm."""
-        return self.of_logarithm.expected()
-
     def student(self, x, params=None):
         """Return the Student-t (location, scale, degrees of freedom) of the logarithm of the next value."""
         return super().student(x, params) if params is not None else self.of_logarithm.student(x)
-
-    def mode(self):
-        """Return the joint mode of mean and variance of the logarithm."""
-        return self.of_logarithm.mode()
-
-    def sample_parameters(self, rng, size=()):
-        """Draw exactly: inverse gamma, then normal."""
-        return self.of_logarithm.sample_parameters(rng, size)

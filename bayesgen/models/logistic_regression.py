@@ -17,16 +17,285 @@ Newton's method. (Bishop 2006, sections 4.3.2-4.3.5. Gelman et al. 2008, *Annals
 scale 2.5, to a Cauchy and for columns of standard deviation 1/2.)
 """
 
-from dataclasses import dataclass
+import abc
+import functools
+import operator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
 from scipy.special import erfcx, expit, softmax
 
 from bayesgen.core import program
-from bayesgen.core.program import static
-from bayesgen.models.linear_classifier import LinearClassifier
+from bayesgen.core.errors import DataError, listed
+from bayesgen.core.program import is_abstract, static
+from bayesgen.core.statistics import Rows
+from bayesgen.models.linear_model import Discriminative, LineStatistics, scores
+from bayesgen.models.model import Hyperparameter, hyperparameter
+from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap, check_rank, minimise
+from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_ndtr, namespace, softplus
+
+_LARGEST = 1e150  # largest entry: sums of its squares stay within float64
+_SURE = 1e-12  # every row pulls harder than this at a stationary point: the data are not separable
+_EVERY, _FEW = 10, 20  # a search begins with every tenth row if these are twenty for each weight
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClassifier(Discriminative):
+    """Classes through scores a + x b with independent Normal priors; a subclass writes the link.
+
+    Axes are written draws, then scores C (1, K - 1 or K), then rows.
+    """
+
+    prior_scale: Hyperparameter = hyperparameter(rank=1, positive=True)
+    intercept_scale: Hyperparameter = hyperparameter(2.5, positive=True)
+    classes: tuple = static(default=(0, 1), kw_only=True)
+    columns: tuple[str, ...] = static(default=(), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if len(set(self.classes)) < max(len(self.classes), 2):
+            raise ValueError(f"{type(self).__name__}: classes must be two or more distinct labels, got {self.classes}")
+        for name in ("prior_scale", "intercept_scale"):
+            scale, least = getattr(self, name), 1 / _LARGEST
+            if not is_abstract(scale) and not (np.asarray(scale) >= least).all():
+                raise ValueError(f"{type(self).__name__}: {name} must be {least:g} at least, got {scale.min():g}")
+
+    @property
+    def features(self) -> int:
+        """Number of columns D."""
+        return self.prior_scale.shape[-1]
+
+    @property
+    def scored(self) -> tuple:
+        """The classes that have a score."""
+        return self.classes[1:]
+
+    # -- the link, which a subclass writes ---------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def log_probability(self, score) -> Any:
+        """Return log p(t = k) from scores (..., C, n): (..., K, n). NumPy or JAX."""
+
+    @abc.abstractmethod
+    def log_chosen(self, score, t) -> Any:
+        """Return log p(t = t_i) of each row from scores (C, n) and codes (n,): (n,). NumPy or JAX."""
+
+    @abc.abstractmethod
+    def derivatives(self, score, t) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient (C, n) and Hessian (C, C, n) of -log p(t = t_i) in the scores."""
+
+    # -- the program -------------------------------------------------------------------------------------------------
+
+    def latents(self):
+        """Sample intercepts and coefficients, in the plate "class" where there are several scores."""
+        if len(self.classes) == 2:
+            return self._sample("intercept", "coefficients")
+        with program.numpyro.plate("class", len(self.scored)):
+            return self._sample("intercept", "coefficients")
+
+    def _sample(self, *names):
+        numpyro, dist = program.numpyro, program.dist
+        intercept = numpyro.sample(names[0], dist.Normal(0.0, self.intercept_scale))
+        coefficients = numpyro.sample(names[1], dist.Normal(0.0, self.prior_scale).to_event(1))
+        return {"intercept": intercept, "coefficients": coefficients}
+
+    def likelihood(self, params, x):
+        """Return the distribution of the classes at rows x (n, D)."""
+        return program.dist.CategoricalLogits(self.log_probability(self.scores(params, x)).T)
+
+    def scores(self, params, x):
+        """Return the scores (C, n) of one draw; NumPy or JAX."""
+        intercept, coefficients = params["intercept"], params["coefficients"]
+        return (coefficients @ x.T + intercept[..., None]).reshape(-1, x.shape[0])
+
+    # -- rows and densities ------------------------------------------------------------------------------------------
+
+    def statistics(self, x, t, weight=None) -> Rows:
+        """Keep the rows, checked.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns; a missing value is an error.
+        t : int array, shape (n,)
+            Class codes in 0..K-1.
+        weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        """
+        x, t, w = self.check_rows(x, t, weight)
+        count = len(self.classes)
+        if t.dtype.kind not in "biuf" or not ((t >= 0) & (t < count) & (t == np.floor(t))).all():
+            raise ValueError(f"t must hold class codes 0..{count - 1}, got {listed(sorted(set(t.tolist()), key=str))}")
+        if x.size and max(x.max(), -x.min()) > _LARGEST:
+            problem, column = "squares of the rows are too large for float64; give it in larger units", np.abs(x).max(0)
+            raise DataError(problem, feature=int(column.argmax())).with_names((), self.columns)
+        return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
+
+    def log_likelihood(self, params, statistics: Rows):
+        """Return log p(t | x, params) of all rows. NumPy or JAX."""
+        rows = statistics.data
+        return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
+
+    def check(self, x) -> np.ndarray:
+        """Return the rows, or raise.
+
+        A row so far out that a sum of scores could overflow is moved in along its direction: its scores differ by so
+        much that its probabilities are 0 and 1 already.
+        """
+        x = self.check_columns(x)
+        far = np.abs(x).max(1, initial=0.0) > _LARGEST
+        if far.any():
+            x = x.copy()
+            x[far] *= _LARGEST / np.abs(x[far]).max(1, keepdims=True)
+        return x
+
+    def log_likelihood_rows(self, params, x) -> np.ndarray:
+        """Return log p(t = k | x_i, params) of rows that `check` returned; (draws, K, n)."""
+        score = scores(params, x)
+        return self.log_probability(score[:, None] if len(self.classes) == 2 else score)
+
+    def dims(self, site: str) -> tuple[str, ...]:
+        """Return the names of the axes of a site, after the axes of the draws."""
+        return ("class",) * (len(self.classes) > 2) + super().dims(site)
+
+    def coords(self) -> dict[str, list]:
+        """Return labels along the axes that `dims` names; "class" holds the classes that have a score."""
+        return super().coords() | ({"class": list(self.scored)} if len(self.classes) > 2 else {})
+
+    # -- point estimates ---------------------------------------------------------------------------------------------
+
+    def map(self, statistics: Rows):
+        """Find the posterior mode by Newton's method."""
+        precision = np.append(self.intercept_scale, self.prior_scale) ** -2.0
+        weights, decrement = self._newton(statistics, precision, tolerance=CLOSE)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the posterior mode did not converge; standardise the columns")
+        if len(self.scored) == len(self.classes):
+            weights -= weights.mean(0)  # 0 but for rounding: the likelihood ignores the mean, the prior pulls it to 0
+        return self._params(weights)
+
+    def ml(self, statistics: Rows):
+        """Find the maximum likelihood by Newton's method; raise ValueError where it does not exist.
+
+        It does not exist where a combination of columns separates the classes: the likelihood grows without end. A
+        stationary point at which every row still pulls proves that it exists; where the search finds none,
+        `bayesgen.numerics.newton.check_overlap` decides.
+        """
+        count = statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
+        absent = [label for label, own in zip(self.classes, count, strict=True) if not own]
+        if absent:
+            raise ValueError(f"maximum likelihood does not exist: classes {absent} have no rows; use 'map' or 'nuts'")
+        factor = statistics.over(
+            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
+        )
+        centre, root = factor.mean[:-1], factor.n**0.5
+        noise = 8 * np.finfo(float).eps * np.abs(centre) * root
+        scale = check_rank(factor.factor[:-1, :-1], noise, self.columns) / root
+
+        def scaled(rows):
+            return rows | {"x": (rows["x"] - centre) / scale}
+
+        weights, decrement = self._newton(statistics, np.zeros(1 + self.features), scaled)
+        params = self._params(weights)
+
+        def pull(rows):
+            rows = scaled(rows)
+            return np.abs(self.derivatives(self.scores(params, rows["x"]), rows["t"])[0]).max(0).min(initial=1.0)
+
+        if not decrement <= TOLERANCE or statistics.over(pull, min) < _SURE:
+            if not isinstance(statistics, Rows):
+                raise ValueError(
+                    "the search for the maximum likelihood did not end in a point that proves that it exists: the "
+                    "columns may separate the classes; use 'map'"
+                )
+            rows = scaled(statistics.data)
+            check_overlap(rows["x"], rows["t"], self.classes, self.columns)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
+        weights[:, 1:] /= scale
+        weights[:, 0] -= weights[:, 1:] @ centre
+        return self._params(weights)
+
+    def _params(self, weights):
+        """Return the parameters in weights (C, 1 + D)."""
+        weights = weights[0] if len(self.classes) == 2 else weights
+        return {"intercept": weights[..., 0], "coefficients": weights[..., 1:]}
+
+    def _newton(self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE):
+        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D).
+
+        Sums over rows are added over pieces. Where rows are slow to read, the derivatives are summed together with the
+        value, since the next step mostly needs them: then a step is one pass.
+        """
+        count, size = len(self.scored), len(precision)
+        ridge = np.diag(np.tile(precision, count))
+
+        def design(rows):
+            rows = prepared(rows)
+            return rows | {"columns": np.vstack([np.ones(len(rows["x"])), rows["x"].T])}
+
+        start = np.zeros(count * size)
+        if not statistics.dear:
+            statistics, design = Rows(design(statistics.data)), lambda rows: rows  # once for all steps
+            start = self._start(statistics.data, precision)
+
+        @functools.lru_cache(maxsize=1)
+        def sums(key, derivatives):
+            weights = np.frombuffer(key).reshape(count, size)
+            return statistics.over(lambda rows: self._sums(weights, design(rows), derivatives), _added)
+
+        def function(v, derivatives=False):
+            weights = v.reshape(count, size)
+            value, *found = sums(np.ascontiguousarray(v).tobytes(), derivatives or statistics.dear)
+            value = 0.5 * (precision * weights**2).sum() + value
+            if not derivatives:
+                return value
+            gradient, hessian = found
+            return value, gradient + (precision * weights).ravel(), hessian + ridge
+
+        v, decrement = minimise(function, start, tolerance=tolerance)
+        return v.reshape(count, size), decrement
+
+    def _start(self, rows, precision) -> np.ndarray:
+        """Return where the search begins: the mode of a few of the rows, found in a fraction of the time."""
+        count, size = len(self.scored), len(precision)
+        if not precision.all() or len(rows["t"]) < _FEW * _EVERY * count * size:
+            return np.zeros(count * size)
+        some = {name: a[::_EVERY] for name, a in rows.items() if name in ("x", "t")}
+        some = Rows(some | {"weight": rows["weight"][::_EVERY] * _EVERY})
+        return self._newton(some, precision, tolerance=0.01)[0].ravel()
+
+    def _sums(self, weights, rows, derivatives: bool) -> tuple:
+        """Return -log p(t | x, w) of rows; if ``derivatives``, also its gradient and Hessian in the weights.
+
+        The rows come as columns (1 + D, n), the first of ones, so that sums run along long vectors.
+        """
+        columns, (count, size), value, gradient = rows["columns"], weights.shape, 0.0, np.zeros(weights.shape)
+        hessian = np.zeros((count, size, count, size))
+        for piece in pieces(columns.shape[1], size * (count + 1), 1 << 16):  # pieces that stay in the cache
+            own, t, w = columns[:, piece], rows["t"][piece], rows["weight"][piece]
+            score = weights @ own
+            value -= w @ self.log_chosen(score, t)
+            if not derivatives:
+                continue
+            slope, curvature = self.derivatives(score, t)
+            gradient += (w * slope) @ own.T
+            weighed = scratch("weighed", own.shape)
+            for c in range(count):
+                for d in range(c + 1):
+                    block = np.multiply(own, w * curvature[c, d], out=weighed) @ own.T
+                    hessian[c, :, d] += block
+                    if d < c:
+                        hessian[d, :, c] += block
+        return (value, gradient.ravel(), hessian.reshape(count * size, -1)) if derivatives else (value,)
+
+
+def _added(one: tuple, other: tuple) -> tuple:
+    return tuple(map(operator.add, one, other))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +390,14 @@ class LogisticRegression(LinearClassifier):
         curvature[np.arange(count), np.arange(count)] += p
         return p - (t == codes), curvature
 
-    def _identified(self):
-        return LogisticRegression(
-            self.prior_scale, self.intercept_scale, classes=self.classes, columns=self.columns, symmetric=False
-        )
-
-    def _restore(self, weights):
+    def ml(self, statistics):
+        """Find the maximum likelihood, of the symmetric model the one at which weights sum to 0 over the classes."""
         if len(self.scored) < len(self.classes):
-            return weights
+            return super().ml(statistics)
+        pinned = replace(self, symmetric=False).ml(statistics)
+        weights = np.column_stack([pinned["intercept"], pinned["coefficients"]])
         weights = np.concatenate([weights, np.zeros_like(weights[:1])])
-        return weights - weights.mean(0)
+        return self._params(weights - weights.mean(0))
 
 
 @dataclass(frozen=True, eq=False)

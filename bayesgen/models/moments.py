@@ -154,7 +154,7 @@ class Moments(Statistics):
     def _apart(self, n):
         """Return the mean over the leading axis of groups, each group's distance from it, and the total weight.
 
-        The weights n (groups..., features...) are those of each entry of the mean.
+        ``n`` (groups..., features...) is the weight of each entry of the mean.
         """
         total, origin = n.sum(0), self.mean[0]  # between equal means the distances are exactly 0
         if not n[0].all():

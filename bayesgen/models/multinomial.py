@@ -24,8 +24,7 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletPrior
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import LOG_ZERO
+from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.counts import LogWays, filled, log_factorial, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.pieces import pieces, row_pieces
@@ -56,12 +55,11 @@ class DirichletMultinomial(DirichletPrior):
     array([0.222, 1.   ])
     """
 
-    takes_sparse = True
-
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     categories: Any = static(default=None)
     length: int = static(default=100)
 
+    takes_sparse = True
     event_dim = 1
     density_kind = "probability given the total"
 
@@ -176,7 +174,7 @@ class DirichletMultinomial(DirichletPrior):
         counts = small(x.data) if sparse.issparse(x) else None
         if counts is None:
             x = self.check(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 2, 0)]
+        groups = self._groups(x)
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # one bag, or several side by side

@@ -21,8 +21,7 @@ from bayesgen.core.errors import Argument, DataError
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
-from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (
@@ -159,7 +158,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return increments.sum(0, keepdims=True) if self.shared else increments
 
     def has_closed_form(self, statistics):
-        """Tell if the rows are complete."""
+        """Return True if the rows are complete."""
         return not isinstance(statistics, PatternMoments)
 
     def update(self, statistics) -> Self:

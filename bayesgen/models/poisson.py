@@ -19,10 +19,10 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import refuse_where
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, hyperparameter
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.counts import LogWays, filled, log_factorial, log_factorials, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.newton import gamma_of_interval
@@ -105,8 +105,7 @@ class Poisson(ExponentialFamily):
     def ml(self, statistics):
         """Return events per row, which may be 0; raise where there is no row."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
-        if (rows == 0).any():
-            raise DataError("maximum likelihood does not exist: no observed value", **first(rows == 0))
+        refuse_where(rows == 0, "maximum likelihood does not exist: no observed value")
         return {"mean": events / rows}
 
 
@@ -198,7 +197,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
-        groups = self.batch_shape[: max(len(self.batch_shape) - x.ndim + 1, 0)]
+        groups = self._groups(x)
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
@@ -214,12 +213,8 @@ class GammaPoisson(Poisson, ConjugateFamily):
 
     def mode(self):
         """Return (concentration - 1) / rate; raise where the concentration is below 1."""
-        bad = np.broadcast_to(self.concentration < 1, self.batch_shape)
-        if bad.any():
-            raise DataError(
-                "the Gamma density has no mode where its concentration is below 1; use exact or NUTS, or a prior >= 1",
-                **first(bad),
-            )
+        problem = "the Gamma density has no mode where its concentration is below 1; use exact or NUTS, or a prior >= 1"
+        refuse_where(np.broadcast_to(self.concentration < 1, self.batch_shape), problem)
         return {"mean": (self.concentration - 1) / self.rate}
 
     def sample_parameters(self, rng, size=()):

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import Argument, DataError, first
+from bayesgen.core.errors import Argument, DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.models.bernoulli import Bernoulli, BetaBernoulli
 from bayesgen.models.categorical import Categorical, DirichletCategorical, labels
@@ -92,8 +92,7 @@ class ReferencePrior(ConjugateFamily):
 
 def _require(possible, problem: str) -> None:
     """Raise, for the first class and column, where the posterior stays improper."""
-    if not np.all(possible):
-        raise DataError(f"the reference prior stays improper here: {problem}", **first(~np.asarray(possible)))
+    refuse_where(~np.asarray(possible), f"the reference prior stays improper here: {problem}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,12 +161,8 @@ class ReferenceVector(GaussianVector, ReferencePrior):
         _require(n > 0, "no observed row")
         if self.shared:
             nu, scatter, noise = (a.sum(0, keepdims=True) for a in (nu, scatter, noise))
-        _require(
-            nu > dim - 1,
-            f"{dim} columns need more rows than {dim} in each class"
-            if not self.shared
-            else f"{dim} columns need as many rows beyond one in each class",
-        )
+        rows = "as many rows beyond one" if self.shared else f"more rows than {dim}"
+        _require(nu > dim - 1, f"{dim} columns need {rows} in each class")
         variance = np.diagonal(scatter, axis1=-2, axis2=-1)
         _require(variance > noise, "no two distinct values")
         correlation = scatter / np.sqrt(variance[..., :, None] * variance[..., None, :])
@@ -238,10 +233,6 @@ class HaldaneCategorical(ReferencePrior, Categorical):
     def mean(self):
         """Undefined before any row: raises ValueError."""
         return self.parameters()
-
-    def ml(self, statistics):
-        """Return the shares of the categories."""
-        return DirichletCategorical(1.0, self.categories).ml(statistics)
 
     def update(self, statistics):
         """Return Dirichlet(n)."""

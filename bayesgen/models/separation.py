@@ -17,7 +17,7 @@ from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.gaussian_vector import GaussianVector
-from bayesgen.models.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
+from bayesgen.models.model import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.numerics.special import namespace
 
 

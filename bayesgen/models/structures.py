@@ -78,6 +78,8 @@ class Structure:
         Number of free parameters of one covariance matrix of D columns.
     reference : leaf, optional
         Reference prior.
+    made : tuple of classes
+        Leaves of a posterior that a prior has made, which stay as they are.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Structure:
     leaves: Mapping[type, Callable[[Any, bool], ExponentialFamily]]
     count: Callable[[int], int]
     reference: ExponentialFamily | None = None
+    made: tuple[type[ExponentialFamily], ...] = ()
 
     def template(self, shared: bool) -> WeakPrior:
         """Return the family that sums the rows which the weak prior follows."""
@@ -99,55 +102,33 @@ class Structure:
 
     def leaf(self, prior, shared: bool) -> ExponentialFamily:
         """Return the leaf that a prior makes."""
-        made = self.leaves.get(type(prior))
-        if made is None:
-            names = " or ".join(kind.__name__ for kind in self.leaves if kind not in (self.family, *_MADE))
-            raise TypeError(f"covariance={self.name!r} takes a {names} prior, got {type(prior).__name__}")
-        return made(prior, shared)
-
-
-_MADE = (SeparationFull, SeparationDiagonal)  # leaves of a posterior, which a prior has made
+        if type(prior) in self.leaves:
+            return self.leaves[type(prior)](prior, shared)
+        if isinstance(prior, (self.family, *self.made)):
+            return prior
+        names = " or ".join(kind.__name__ for kind in self.leaves if kind is not self.family)
+        raise TypeError(f"covariance={self.name!r} takes a {names} prior, got {type(prior).__name__}")
 
 
 def _tied(*features: str):
     """Return a maker of leaves whose features share a variance over ``features``, and over classes if shared."""
 
-    def leaf(prior: NormalInverseGamma, shared: bool):
+    def leaf(prior: NormalInverseGamma | ReferenceGaussian, shared: bool):
         if prior.per_class:
             return prior  # the leaf of a posterior
-        if prior.mean.ndim == 0:
-            raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
-        if features and prior.alpha.size * prior.beta.size != 1:
-            raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
-        tied = (("class",) if shared else ()) + features
+        if isinstance(prior, NormalInverseGamma):
+            if prior.mean.ndim == 0:
+                raise ValueError("GaussianDiscriminant: the prior mean must have one entry for each column")
+            if features and prior.alpha.size * prior.beta.size != 1:
+                raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
+        tied = ("class",) * shared + features
         return prior if prior.tied == tied else prior._revised(tied=tied)
-
-    return leaf
-
-
-def _reference(*features: str):
-    def leaf(prior: ReferenceGaussian, shared: bool):
-        return replace(prior, tied=(("class",) if shared else ()) + features)
 
     return leaf
 
 
 def _full(prior: NormalInverseWishart | ReferenceVector, shared: bool):
     return prior if prior.per_class or prior.shared == shared else prior._revised(shared=shared)
-
-
-def _separation_full(prior: SeparationPrior, shared: bool):
-    mean, mean_sd, scale = prior.over_columns()
-    return SeparationFull(mean, mean_sd, scale, prior.eta, shared=shared)
-
-
-def _separation_diagonal(prior: SeparationPrior, shared: bool):
-    mean, mean_sd, scale = prior.over_columns()
-    return SeparationDiagonal(mean, mean_sd, scale, tied=("class",) if shared else ())
-
-
-def _as_it_is(leaf: ExponentialFamily, shared: bool):
-    return leaf
 
 
 def _weak_isotropic(statistics) -> NormalInverseGamma:
@@ -164,13 +145,12 @@ STRUCTURES = {
             NormalInverseWishart.weak,
             {
                 NormalInverseWishart: _full,
-                SeparationPrior: _separation_full,
-                SeparationFull: _as_it_is,
+                SeparationPrior: lambda p, shared: SeparationFull(*p.over_columns(), eta=p.eta, shared=shared),
                 ReferenceVector: _full,
-                WeakGaussianVector: _as_it_is,
             },
             lambda dim: dim * (dim + 1) // 2,
             ReferenceVector(),
+            (SeparationFull,),
         ),
         Structure(
             "diagonal",
@@ -178,19 +158,18 @@ STRUCTURES = {
             NormalInverseGamma.weak,
             {
                 NormalInverseGamma: _tied(),
-                SeparationPrior: _separation_diagonal,
-                SeparationDiagonal: _as_it_is,
-                ReferenceGaussian: _reference(),
-                WeakGaussian: _as_it_is,
+                SeparationPrior: lambda p, shared: SeparationDiagonal(*p.over_columns(), tied=("class",) * shared),
+                ReferenceGaussian: _tied(),
             },
             lambda dim: dim,
             ReferenceGaussian(),
+            (SeparationDiagonal,),
         ),
         Structure(
             "isotropic",
             WeakGaussian,
             _weak_isotropic,
-            {NormalInverseGamma: _tied("feature"), ReferenceGaussian: _reference("feature"), WeakGaussian: _as_it_is},
+            {NormalInverseGamma: _tied("feature"), ReferenceGaussian: _tied("feature")},
             lambda dim: 1,
             ReferenceGaussian(),
         ),

@@ -47,8 +47,8 @@ from bayesgen.core.errors import DataError, several
 from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.hyperparameters import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.models.leaf import log_or_floor
+from bayesgen.models.model import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.numerics.pieces import count_rows, select_rows
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping
@@ -258,9 +258,9 @@ class PartlyLabelled(Statistics):
         except ValueError:
             return model.update(self.labelled)
         result = model.update(self.expected(model, labels))
-        return (
-            result if self.told is None else result._revised(confusion=model.confusion.update(self._confusions(labels)))
-        )
+        if self.told is None:
+            return result
+        return result._revised(confusion=model.confusion.update(self._confusions(labels)))
 
     def maximise(self, model, way: str):
         """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the method with the closed form."""

@@ -15,6 +15,8 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]  # SciPy's s
 from scipy.optimize import brentq, linprog
 from scipy.special import betainc, expit, gammainc, gammaincinv
 
+from bayesgen.core.errors import listed
+
 TOLERANCE = 1e-18
 CLOSE = 1e-10  # a sufficient decrement: 1e-5 of a posterior standard deviation
 _STRICT = 1e-5  # share of a column's range beyond which a margin is real
@@ -107,11 +109,10 @@ def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
     """
 
     def refuse(chosen, problem):
-        names = [columns[j] if columns else int(j) for j in chosen]
-        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+        names = listed(columns[j] if columns else j for j in chosen)
         raise ValueError(
-            f"maximum likelihood does not exist: columns {names[:6]}{more} are {problem}; drop them, or use 'map' or "
-            "'nuts', whose prior decides"
+            f"maximum likelihood does not exist: columns {names} are {problem}; drop them, or use 'map' or 'nuts', "
+            "whose prior decides"
         )
 
     spread = np.sqrt((x**2).sum(0))
@@ -141,8 +142,9 @@ def check_overlap(x, t, classes, columns) -> None:
     Notes
     -----
     Classes are separated if there are b_1..b_K, b_K = 0, with z_i'(b_t - b_k) >= 0 for every row i of class t and every
-    k != t, and > 0 for one of them (Albert and Anderson 1984). Linear programming maximises the sum of these margins
-    over -1 <= b <= 1 (Konis 2007); it is 0 if the classes overlap. An overlap within 1e-12 of the spread is a tie.
+    k != t, and > 0 for one of them (Albert and Anderson 1984, *Biometrika* 71). Linear programming maximises the sum of
+    these margins over -1 <= b <= 1 (Konis 2007); it is 0 if the classes overlap. An overlap within 1e-12 of the spread
+    is a tie.
     """
     count, z = len(classes), np.column_stack([np.ones(len(x)), x])
     blocks, rows = [], []

@@ -20,6 +20,7 @@ _SEGMENTS = 32  # groups up to which rows are worth bringing side by side
 _RUN = 4096  # rows of a group centred at a time: ten columns are a third of a megabyte
 _FEW_GROUPS = 32  # columns up to which a general product is faster than a symmetric one
 _AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
+_SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def by_label(labels, values) -> np.ndarray:
 
 
 def finite(x) -> bool:
-    """Return True if all is finite, in one read without a copy: a sum keeps any NaN or infinity. May err to False."""
+    """Return True only if all is finite, in one read without a copy: a sum keeps NaN and infinity, or overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
 
@@ -138,16 +139,16 @@ def with_data(x, data) -> Any:
     return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
 
 
-def sparse_sum(x: Any, rows: Grouping, values=None, cells: int = 1 << 21) -> np.ndarray:
+def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
     """Return the sum of CSR rows (n, columns) by group, dense (groups, columns), in one pass over the stored entries.
 
     ``values`` replace the stored ones. For a few groups it is a product with their members. For many a product would
     touch too much memory at every entry, so each entry adds to its own cell.
     """
     x = x if values is None else with_data(x, values)
-    total, step = np.zeros((rows.count, x.shape[1])), max(1, cells // rows.count)
+    total, step = np.zeros((rows.count, x.shape[1])), max(1, _SPARSE // rows.count)
     if rows.count > 4:
-        step = max(1, int(cells * x.shape[0] / max(x.nnz, 1)))
+        step = max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
     for start in range(0, x.shape[0], step):
         piece = slice(start, min(start + step, x.shape[0]))
         own = rows[piece]

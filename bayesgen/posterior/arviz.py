@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen.core import __version__, program
-from bayesgen.models.function import FunctionModel
+from bayesgen.models.function import FunctionModel, plates
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.posterior.compiled import fresh, kept, shapes
@@ -114,9 +114,6 @@ def _stats(stats) -> dict[str, np.ndarray]:
     return {**stats, "tree_depth": depth, "reached_max_tree_depth": steps >= 2**DEEPEST - 1}
 
 
-DRAWS = 1000  # number of draws of the prior
-
-
 def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     """Return log p(site) of each sampled site, for each draw, (chains, draws), which ArviZ's `psense` scales.
 
@@ -135,14 +132,11 @@ def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     flat = {site: np.array(v) for site, v in draws.flat.items()}
 
     def density(model, data, values):
-        trace = _trace(program.handlers.substitute(_seeded(model, data, 0), values))
+        trace = program.traced(program.handlers.substitute(_seeded(model, data, 0), values))
         own = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
         if not own.keys() <= values.keys():
             return {}
-        return {
-            n: (s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum()
-            for n, s in own.items()
-        }
+        return {name: program.log_density(site).sum() for name, site in own.items()}
 
     def all_draws(model, data, flat):
         return program.jax.vmap(lambda values: density(model, data, values))(flat)
@@ -152,20 +146,20 @@ def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
     return {site: np.asarray(v).reshape(lead) for site, v in found.items()}
 
 
-def prior_samples(model: Model, rng: np.random.Generator, sites, data=None, size: int = DRAWS) -> Params:
-    """Draw the named sites of the prior as one chain: exactly, or by running the program forward."""
+def prior_samples(model: Model, rng: np.random.Generator, sites, data=None) -> Params:
+    """Draw the named sites of the prior a thousand times, as one chain: exactly, or by running the program forward."""
     if is_conjugate(model):
-        return model.sample_parameters(rng, (1, size))
+        return model.sample_parameters(rng, (1, 1000))
 
     def values(model, data, keys):
         def one(key):
-            trace = _trace(_seeded(model, data, key))
+            trace = program.traced(_seeded(model, data, key))
             return {n: s["value"] for n, s in trace.items() if s["type"] != "plate" and not s.get("is_observed", False)}
 
         return program.jax.vmap(one)(keys)
 
     with program.x64():
-        keys = program.jax.random.split(program.jax.random.PRNGKey(int(rng.integers(2**31))), size)
+        keys = program.jax.random.split(program.jax.random.PRNGKey(int(rng.integers(2**31))), 1000)
     found = _run("prior", values, model, data, keys)
     return {site: np.asarray(v)[None] for site, v in found.items() if site in sites}
 
@@ -180,11 +174,6 @@ def _seeded(model, data, key):
     """Return the part of a program that samples its latents; for a function, the whole program on its data."""
     run = model.latents if data is None else lambda: model.statistics_program(data)
     return program.handlers.seed(run, key)
-
-
-def _trace(run) -> Params:
-    with program.tracing:
-        return program.handlers.trace(run).get_trace()
 
 
 def _run(kind, function, model, data, argument):
@@ -226,13 +215,13 @@ def _leaf_groups(model, draws, data, rng) -> Groups:
 
 def _function_groups(model, draws, arguments, rng) -> Groups:
     """Return density, new draw and observed value of each observed site, for each draw."""
-    lead, plates = next(iter(draws.samples.values())).shape[:2], {}
+    lead, around = next(iter(draws.samples.values())).shape[:2], {}
 
     def one(key, values):
         result = {}
-        for name, dims, site in model.observed(values, arguments):
+        for name, site in model.observed(values, arguments).items():
             key, own = program.jax.random.split(key)
-            plates[name] = dims
+            around[name] = plates(site)
             result[name] = site["fn"].log_prob(site["value"]), site["fn"].sample(own), site["value"]
         return result
 
@@ -240,7 +229,7 @@ def _function_groups(model, draws, arguments, rng) -> Groups:
 
     def variable(name, values, lead):
         axes = [f"{name}_dim_{i}" for i in range(values.ndim - 1)]
-        axes[: len(plates[name])] = plates[name]
+        axes[: len(around[name])] = around[name]
         return Variable(values.reshape(*lead, *values.shape[1:]), tuple(axes))
 
     return {

@@ -68,7 +68,7 @@ class Posterior(abc.ABC):
         """Return the mean of every parameter, as plain arrays."""
 
     def check(self, x) -> Any:
-        """Return rows as `label_draws` takes them, or raise what is wrong with them."""
+        """Return rows as `label_draws` takes them, or raise."""
         return self.model.check(x)
 
     def check_draws(self, count: int) -> None:
@@ -79,7 +79,7 @@ class Posterior(abc.ABC):
     def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Params]]:
         """Yield log p(x, t = k | θ) of ``step`` checked rows at a time, (size, K, n), and the draws of the parameters.
 
-        Of a discriminative model it is log p(t = k | x, θ). The draws are the same for all rows.
+        A discriminative model gives log p(t = k | x, θ). The draws are the same for all rows.
         """
         self.check_draws(size)
         params = self.draws(seed, (size,))
@@ -293,7 +293,7 @@ class PointEstimate(Posterior):
         object.__setattr__(self, "params", {site: np.asarray(v) for site, v in self.params.items()})
 
     def check_draws(self, count: int) -> None:
-        """All are the same one."""
+        """Take any number of draws, which are all the same."""
 
     def log_predictive(self, x) -> np.ndarray:
         """Return the log density at the estimate; see `Posterior`."""
