@@ -578,8 +578,8 @@ def test_a_warning_where_no_member_beats_the_class_prior():
 
 def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeypatch):
     rng = np.random.default_rng(0)
-    y = np.arange(9000) % 2
-    X = rng.normal(size=(9000, 3)) + y[:, None]
+    y = np.arange(18_000) % 2
+    X = rng.normal(size=(18_000, 2)) + y[:, None]
     fast = AveragedClassifier(members=[*FEW, "softmax"], bend=False).fit(X, y)
     monkeypatch.setattr(views, "_LARGE", np.inf)
     exact = AveragedClassifier(members=[*FEW, "softmax"], bend=False).fit(X, y)

@@ -162,6 +162,7 @@ def test_every_stage_is_named_once(monkeypatch):
 
 
 def test_the_summary_says_how_many_rows_a_member_learned_from(monkeypatch):
+    monkeypatch.setattr(learning, "_FOLDED", 60)
     monkeypatch.setattr(learning, "_LEARN", 60)
     monkeypatch.setattr(softmax, "_CELLS", 15 * 80)
     rows, labels = np.vstack([X, X[:50]]), np.append(Y, Y[:50])

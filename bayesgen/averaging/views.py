@@ -32,7 +32,7 @@ from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
 _CELLS = 1 << 21  # entries of matrices worked on at a time
-_LARGE = 1000  # times the columns: weight of a group whose rows are not left out
+_LARGE = 4000  # times the columns: weight of a group whose rows are not left out
 _PATTERNS = 4  # patterns of gaps whose quadratics are kept
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster

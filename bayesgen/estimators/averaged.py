@@ -135,10 +135,11 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     Notes
     -----
     A row is left out by one unit of its weight, so a weight of 2 is two rows; in a table where a class has fewer than
-    ten rows for each numeric column, together with one row of each other class. It stays in a group of more than 1,000
-    rows per column, where it would hardly be missed. Beyond 1,000 rows (fewer with many columns or classes) only a
-    stratified sample is left out; beyond 5,000, bends and components are learned from a stratified sample, softmax
-    regressions and trees from up to 100,000 rows, and a tree is grown on fewer the more there are. Missing entries are
+    ten rows for each numeric column, together with one row of each other class. It stays in a group of more than 4,000
+    rows per column, where it would hardly be missed. Beyond 4,000 rows (fewer with many columns or classes) only a
+    stratified sample is left out. Beyond 5,000, bends and components are learned once and not in each fold, and beyond
+    20,000 from a stratified sample; softmax regressions and trees learn from up to 100,000 rows, and a tree is grown on
+    fewer the more there are. Missing entries are
     integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
     expected statistics (`bayesgen.averaging.gaps`).
 
