@@ -51,6 +51,11 @@ def fresh(*trees):
     return program.jax.tree_util.tree_map(np.array, trees)
 
 
+def on_accelerator() -> bool:
+    """Return True where JAX's default device is no CPU: it takes many densities at a time, or stands idle."""
+    return program.jax.default_backend() != "cpu"
+
+
 def over_devices(statistics):
     """Spread rows over all devices of JAX, equally many on each; return statistics that are sums as they are.
 
