@@ -8,9 +8,9 @@ flag, no precision.
 On the CPU chains run side by side, one thread each, for XLA releases the interpreter lock. On an accelerator one
 program moves them all, on a leading axis (`jax.vmap`): model and statistics stay on the device, rows that a model keeps
 are read once for all chains, and only the draws come back, once a block. There every draw takes as many leapfrog steps
-as the longest tree among the chains, for a chain whose tree has ended waits for the others. On the CPU this would be a
-loss: lanes do not run at once there. Arithmetic is float64 on every device, though most are slower at it: the energies
-of 1e5 rows are near 1e5, where float32 has steps of .008 and its sums err by more.
+as the longest tree among the chains, for a chain whose tree has ended waits for the others. On two cores threads are up
+to twice as fast (logistic regression on 2000 rows). Arithmetic is float64 on every device, though most are slower at
+it: the energies of 1e5 rows are near 1e5, where float32 has steps of .008 and its sums err by more.
 """
 
 import contextlib
@@ -180,7 +180,7 @@ _FEW = 50  # draws; so many are all rejected only where the density is wrong, ev
 @register("nuts")
 @dataclass(frozen=True)
 class NUTS:
-    """The no-U-turn sampler of NumPyro, in float64, chains side by side.
+    """The no-U-turn sampler of NumPyro, in float64, chains side by side; on an accelerator, where JAX sees one.
 
     A chain of a conjugate model starts at draws of its exact posterior, others near the mode, at the scale of the
     posterior there; warm-up adapts that scale by latent. Conjugate leaves are sampled in logarithms of their gammas,
