@@ -60,14 +60,14 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
         statistics = jax.device_put(statistics)
     arguments = jax.device_put((model, statistics)) if chains else (model, statistics)
 
-    def begin(*arguments):
-        return _kernel(*kernel, *arguments)[0]
+    def begin(seed, v, *arguments):
+        return _kernel(*kernel, jax.random.PRNGKey(seed), (v, None, None), *arguments)[0]
 
     def make():
         origin, variance = start = starter(model, statistics, near)(0)
         count, dense = len(variance), is_dense(correlated, len(variance))
-        chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
-        begun = jax.jit(begin).lower(key, np.zeros(count), chart, *arguments)
+        chart = origin, np.zeros((count, count) if dense else count)
+        begun = jax.jit(begin).lower(np.int64(0), np.zeros(count), chart, *arguments)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
             parts = [begun] if dense or near is not None else [begun, lowered(*start, model, statistics)]
             starting, *others = [threads.submit(program.compiled, part, once=True) for part in parts]
@@ -83,7 +83,7 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
         v = np.random.default_rng(seed).standard_normal(len(chart[1]))
 
         def at(v):
-            return starting(jax.random.PRNGKey(seed), v, chart, *arguments)
+            return starting(np.int64(seed), v, chart, *arguments)
 
         lowest, state = at(0 * v).potential_energy, at(v)
         for _ in range(_NEARER):  # a Gaussian is v²/2 higher; where the posterior is narrower by far, begin nearer
@@ -124,15 +124,19 @@ def _potential(chart, model, statistics):
     return lambda v: potential(displacement(v, chart), origin, model, statistics)
 
 
-def _kernel(num_warmup, target_accept, key, v, chart, model, statistics):
-    """Return NumPyro's NUTS state at the coordinates ``v`` of a chart, and the function that moves it."""
+def _kernel(num_warmup, target_accept, key, place, chart, model, statistics):
+    """Return NumPyro's NUTS state at a place in a chart, and the function that moves it.
+
+    A ``place`` is coordinates v, with their potential and its gradient, or None, which are then computed.
+    """
     from numpyro.infer import hmc
+    from numpyro.infer.util import ParamInfo
 
     init, move = hmc.hmc(potential_fn_gen=_potential, algo="NUTS")
     state = init(
-        v,
+        ParamInfo(*place),
         num_warmup,
-        inverse_mass_matrix=program.jnp.ones_like(v),
+        inverse_mass_matrix=program.jnp.ones_like(place[0]),
         regularize_mass_matrix=False,
         target_accept_prob=target_accept,
         model_args=(chart, model, statistics),
@@ -147,7 +151,8 @@ def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
 
     def loop(state, chart, model, statistics):
         # The kernel keeps its schedule in the closure that a start makes; this start is otherwise unused.
-        _, move = _kernel(*kernel, state.rng_key, state.z, chart, model, statistics)
+        place = state.z, state.potential_energy, state.z_grad
+        _, move = _kernel(*kernel, state.rng_key, place, chart, model, statistics)
 
         def step(state, _):
             state = move(state)
