@@ -3,13 +3,12 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from bayesgen.core.interrupt import ends_the_command
+from bayesgen.core import __version__
 
-with ends_the_command():
-    from bayesgen import data, decision, evaluation, inference, inspection, models
+if TYPE_CHECKING:
+    from bayesgen import data, decision, evaluation, inference, inspection, models, plot
     from bayesgen.comparison import compare_evidence, compare_models
     from bayesgen.comparison.calibration import check_calibration
-    from bayesgen.core import __version__
     from bayesgen.estimators.averaged import AveragedClassifier
     from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
     from bayesgen.estimators.imputer import Imputer
@@ -19,9 +18,6 @@ with ends_the_command():
     from bayesgen.files.storage import load
     from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
     from bayesgen.tables.account import read_table
-
-if TYPE_CHECKING:
-    from bayesgen import plot
 
 __all__ = [
     "MAP",
@@ -53,11 +49,32 @@ __all__ = [
 ]
 
 
+_HOMES = {  # the module of each name; a room is its own
+    "AveragedClassifier": "estimators.averaged",
+    "GaussianDiscriminantClassifier": "estimators.discriminant",
+    "Imputer": "estimators.imputer",
+    "LinearRegressor": "estimators.regression",
+    "LogisticClassifier": "estimators.linear_classifiers",
+    "NaiveBayesClassifier": "estimators.naive_bayes",
+    "ProbitClassifier": "estimators.linear_classifiers",
+    "check_calibration": "comparison.calibration",
+    "compare_evidence": "comparison",
+    "compare_models": "comparison",
+    "load": "files.storage",
+    "read_table": "tables.account",
+} | dict.fromkeys(("MAP", "ML", "NUTS", "Exact", "Laplace", "fit"), "inference")
+
+
 def __getattr__(name: str):
-    """Import the pictures when they are first used."""
-    if name == "plot":
-        return importlib.import_module("bayesgen.plot")
-    raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+    """Import a public name when it is first used; with `load`, every estimator that a file may name."""
+    if name not in __all__:
+        raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+    if name == "load":
+        for home in _HOMES.values():
+            importlib.import_module(f"bayesgen.{home}")
+    module = importlib.import_module(f"bayesgen.{_HOMES.get(name, name)}")
+    globals()[name] = value = getattr(module, name) if name in _HOMES else module
+    return value
 
 
 def __dir__() -> list[str]:

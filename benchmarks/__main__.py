@@ -18,6 +18,7 @@ NAMES = (
     "averaging",
     "cold_start",
     "nuts",
+    "accelerator",
     "correlated",
     "growth",
     "beyond",

@@ -9,7 +9,7 @@ OURS = DATA + "from bayesgen import NaiveBayesClassifier as C; C('gaussian').fit
 PEER = DATA + "from sklearn.naive_bayes import GaussianNB as C; C().fit(x, t).predict(x)\n"
 OWN = (
     "import time, sklearn.discriminant_analysis, sklearn.naive_bayes; t = time.process_time()\n"
-    "import bayesgen; print(time.process_time() - t)"
+    "from bayesgen import NaiveBayesClassifier; print(time.process_time() - t)"
 )
 HEAVY = ("jax", "numpyro", "arviz", "arviz_base", "arviz_stats", "matplotlib")
 
@@ -21,6 +21,6 @@ def run(quick: bool = False) -> list[Table]:
     contenders = {"peer": lambda: fresh(PEER), "ours": lambda: fresh(OURS), "floor": lambda: fresh(DATA)}
     time = medians(contenders, 3 if quick else 9)
     own = statistics.median(float(told(OWN)) for _ in range(3 if quick else 9))
-    table.note += f" `import bayesgen` beyond scikit-learn's takes {own:.2f} s of CPU time (asked: 0.2)."
+    table.note += f" The classifier's import beyond scikit-learn's takes {own:.2f} s of CPU time (asked: 0.1)."
     table.add("import, fit, predict", "GaussianNB", time["peer"] / time["ours"], 1, time["ours"] / time["floor"])
     return [table]

@@ -76,7 +76,7 @@ def leapfrogs(ours, statistics, run):
     with program.x64():
         model, sums, _ = whitened(ours, statistics)
         model, sums = fresh(model, sums)
-        chart = charted(model, sums, model.near(sums), False, 0)
+        chart = charted(model, sums, model.start_from(sums), False, 0)
         size = len(chart[1])
 
         def chain(v, chart, model, sums):

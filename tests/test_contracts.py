@@ -26,6 +26,8 @@ from bayesgen.posterior import ParameterDraws, Posterior
 
 ROOT = Path(__file__).parent.parent
 
+assert bg.load  # imports every class that a file may name
+
 
 def below(cls) -> Iterator[type]:
     """Every subclass."""

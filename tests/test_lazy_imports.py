@@ -78,3 +78,24 @@ def test_closed_forms_need_no_compiler():
     assert done.returncode == 0, done.stderr
     unwanted = {"jax", "jaxlib", "numpyro", "matplotlib", "arviz", "arviz_base", "arviz_stats", "xarray"}
     assert not unwanted & set(done.stdout.split())
+
+
+NAMES = """
+import importlib, pkgutil, sys
+import bayesgen as bg
+assert not {"numpy", "sklearn", "bayesgen.models"} & set(sys.modules)
+bg.NaiveBayesClassifier
+assert "bayesgen.averaging.forest" not in sys.modules
+from bayesgen import load
+from bayesgen.core import registry
+known = registry.classes() | registry.estimators()
+for module in pkgutil.walk_packages(bg.__path__, "bayesgen."):
+    if module.name != "bayesgen.__main__":
+        importlib.import_module(module.name)
+assert known == registry.classes() | registry.estimators()
+"""
+
+
+def test_names_are_imported_at_their_first_use_and_load_knows_every_class():
+    done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

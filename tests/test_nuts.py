@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import laws
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -16,11 +18,20 @@ import pytest
 from sklearn.datasets import load_iris
 from test_inference import CLASSES, COIN, GAPPY, ROWS, SHORT
 
-from bayesgen import NUTS, GaussianDiscriminantClassifier, NaiveBayesClassifier, fit
+from bayesgen import (
+    NUTS,
+    GaussianDiscriminantClassifier,
+    LinearRegressor,
+    LogisticClassifier,
+    NaiveBayesClassifier,
+    ProbitClassifier,
+    fit,
+)
 from bayesgen.core import program
 from bayesgen.inference import SamplerWarning
-from bayesgen.inference.nuts import _problems
-from bayesgen.posterior import distance
+from bayesgen.inference.nuts import _problems, blocks
+from bayesgen.models import DirichletCategorical, GaussianDiscriminant, SeparationPrior
+from bayesgen.posterior import compiled, distance
 from bayesgen.posterior.compiled import one_kernel
 
 
@@ -34,6 +45,20 @@ def two_peaks(x):
     """Two peaks that no trajectory joins."""
     place = numpyro.sample("place", dist.Normal(0.0, 30.0))
     numpyro.sample("x", dist.Normal(jnp.abs(place), 0.1), obs=x)
+
+
+PLUGGED = OrderedDict()  # programs of the tests that have an accelerator
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Return the function that makes this a machine with an accelerator, as far as we ask JAX."""
+
+    def plugged():
+        monkeypatch.setattr(compiled, "_programs", PLUGGED)
+        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+
+    return plugged
 
 
 def test_divergences_and_chains_apart_are_told():
@@ -121,7 +146,10 @@ def test_blocks_leave_no_seam(warmup, samples):
         np.testing.assert_array_equal(values, (longer.samples | longer.sample_stats)[name][:, :samples])
 
 
-def test_an_interrupt_keeps_the_draws_so_far():
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_an_interrupt_keeps_the_draws_so_far(side_by_side, accelerator):
+    if side_by_side:
+        accelerator()
     fit(COIN, [1], NUTS(50, 50, 2), seed=0)  # compiled
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     alarm = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
@@ -151,6 +179,81 @@ def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):
 def test_rows_laid_over_four_devices_give_the_draws_of_one(case):
     devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     subprocess.run([sys.executable, Path(__file__).with_name("sharded.py"), case], check=True, env=devices)
+
+
+# -- one program for all chains, as on an accelerator
+
+X = np.random.default_rng(0).normal(size=(90, 3))
+SCORE = X[:, 0] + np.random.default_rng(1).logistic(size=90)
+GAPS = np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X)
+TWO, THREE = (SCORE > 0).astype(int), np.digitize(SCORE, [-1, 1])
+SEPARATED = GaussianDiscriminant(DirichletCategorical(1.0, 2), SeparationPrior([0.0] * 3, 3.0, 2.0))
+
+
+def line(x, y):
+    """A user's own function."""
+    slope = numpyro.sample("slope", dist.Normal(0.0, 5.0))
+    noise = numpyro.sample("noise", dist.HalfNormal(3.0))
+    with numpyro.plate("obs", len(y)):
+        numpyro.sample("y", dist.Normal(slope * x, noise), obs=y)
+
+
+def fitted(make, x, y, **settings):
+    return lambda nuts, seed: make(inference=nuts, random_state=seed, **settings).fit(x, y).posterior_
+
+
+SIDE_BY_SIDE = {
+    "coin": lambda nuts, seed: fit(COIN, [1, 0, 1], nuts, seed=seed),
+    "logistic": fitted(LogisticClassifier, X, TWO),
+    "naive Bayes": fitted(NaiveBayesClassifier, X, THREE),
+    "discriminant": fitted(GaussianDiscriminantClassifier, X, THREE),
+    "gaps": fitted(GaussianDiscriminantClassifier, GAPS, THREE),
+    "softmax": fitted(LogisticClassifier, X, THREE),
+    "probit": fitted(ProbitClassifier, X, TWO),
+    "laplace noise": fitted(LinearRegressor, X, SCORE, noise="laplace"),
+    "separation": lambda nuts, seed: fit(SEPARATED, (X, TWO), nuts, seed=seed),
+    "own": lambda nuts, seed: fit(line, (X[:, 0], SCORE), nuts, seed=seed),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [name if name in ("coin", "logistic") else pytest.param(name, marks=pytest.mark.slow) for name in SIDE_BY_SIDE],
+)
+@pytest.mark.filterwarnings("ignore:NUTS")
+def test_one_program_for_all_chains_gives_the_draws_of_a_thread_each(case, accelerator):
+    sample, sampler = SIDE_BY_SIDE[case], NUTS(400, 200, 3, keep_warmup=True)
+    apart = sample(sampler, 0)
+    accelerator()
+    together, other = sample(sampler, 0), sample(sampler, 1)
+    assert together.samples.keys() == apart.samples.keys()
+    steps = (run.warmup.sample_stats["n_steps"][:, :10] for run in (apart, together))
+    np.testing.assert_array_equal(*steps)
+    for site, draws in apart.samples.items():  # rounding grows along a chain
+        first = (run.warmup.samples[site][:, :10] for run in (apart, together))
+        np.testing.assert_allclose(*first, rtol=1e-6, atol=1e-6)
+        assert draws.shape == together.samples[site].shape
+        varies = draws.std((0, 1)) > 1e-9
+        mine, own = draws[..., varies], other.samples[site][..., varies]
+        assert (np.abs(laws.z_scores(own, mine.mean((0, 1)), mine.var((0, 1)) / 200)) < 5).all(), site
+
+
+def test_one_program_reads_nothing_from_the_host_between_blocks(accelerator):
+    accelerator()
+    fitted = LogisticClassifier(inference=NUTS(400, 200, 3, keep_warmup=True), random_state=0).fit(X, TWO)
+    with program.x64():
+        begin, block = blocks(200, 0.8, fitted.model_, fitted.statistics_, 3)
+        state = begin([0, 1, 2])
+        with jax.transfer_guard_host_to_device("disallow_explicit"):
+            state, (sites, _, z) = block(state)
+    assert sites["coefficients"].shape == (3, 50, 3) and z.shape == (3, 50, 4) and z.dtype == np.float64
+
+
+def test_one_chain_in_one_program_leaves_no_seam(accelerator):
+    accelerator()
+    short, longer = (fit(COIN, [1, 0, 1], NUTS(n, 30, 1), seed=3).samples["probability"] for n in (45, 105))
+    assert short.shape == (1, 45)
+    np.testing.assert_array_equal(short, longer[:, :45])
 
 
 def test_a_compiler_that_lacks_an_option_is_given_the_others():

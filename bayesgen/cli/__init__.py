@@ -9,6 +9,7 @@ from bayesgen.core.interrupt import EXIT_CODE, ends_the_command
 with ends_the_command():
     import typer
 
+    from bayesgen import load  # noqa: F401 - and with it all that a command may import, where Ctrl-C ends it in silence
     from bayesgen.cli import report
     from bayesgen.cli.ask import explain, predict
     from bayesgen.cli.compare import compare, demo

@@ -13,10 +13,11 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.inference.point import potential, search, unraveled
 from bayesgen.numerics.pieces import one_blas_thread
-from bayesgen.posterior.compiled import kept, shapes, starter
+from bayesgen.posterior.compiled import kept, on_accelerator, shapes, starter
 
 _DENSE = 200  # latents; with more, to look for the mode may take longer than it saves
 _FLATTEST = 1e-3  # curvature in units of the prior; a search may end in a funnel without a mode, where it is negative
+_AT_ONCE = 16  # gradients on an accelerator, which a single one leaves idle
 _STEPS, _STEP = 200, 0.05  # of a start towards the mode: at most 5 standard deviations of the prior in all
 
 
@@ -101,7 +102,8 @@ def _approach(z, variance, model, statistics):
     adam = Adam(lambda i: _STEP / 2 * (1 + jnp.cos(jnp.pi * i / _STEPS)))
     u = adam.get_params(jax.lax.scan(climb, adam.init(jnp.zeros_like(sd)), length=_STEPS)[0])
     axes, h = jnp.arange(len(u)), jnp.array([[1e-4], [-1e-4]])
-    ends = jax.lax.map(slope, tuple(a.ravel() for a in jnp.broadcast_arrays(axes, h)))
+    every = tuple(a.ravel() for a in jnp.broadcast_arrays(axes, h))
+    ends = jax.lax.map(slope, every, batch_size=_AT_ONCE if on_accelerator() else None)
     curvature = (ends[: len(u)] - ends[len(u) :]) / 2e-4
     curvature = jnp.where((curvature > 1) & (curvature < jnp.inf), curvature, 1.0)  # never wider than the prior
     return unraveled(sd * u, z), sd / jnp.sqrt(curvature)

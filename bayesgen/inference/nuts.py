@@ -2,11 +2,19 @@
 
 NumPyro's ``MCMC.run`` traces and compiles at every call, which takes seconds where sampling takes a fraction. So its
 kernel runs in blocks of `BLOCK` iterations, one jitted function of (state, model, statistics), compiled once per shape.
-Chains run side by side, one thread each, for XLA releases the interpreter lock. Between blocks a bar moves, and an
-interrupt keeps the blocks that are done. Nothing global is set: no device count, no flag, no precision.
+Between blocks a bar moves, and an interrupt keeps the blocks that are done. Nothing global is set: no device count, no
+flag, no precision.
+
+On the CPU chains run side by side, one thread each, for XLA releases the interpreter lock. On an accelerator one
+program moves them all, on a leading axis (`jax.vmap`): model and statistics stay on the device, rows that a model keeps
+are read once for all chains, and only the draws come back, once a block. There every draw takes as many leapfrog steps
+as the longest tree among the chains, for a chain whose tree has ended waits for the others. On two cores threads are up
+to twice as fast (logistic regression on 2000 rows). Arithmetic is float64 on every device, though most are slower at
+it: the energies of 1e5 rows are near 1e5, where float32 has steps of .008 and its sums err by more.
 """
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -19,14 +27,15 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import warn
 from bayesgen.core.registry import saveable
+from bayesgen.core.statistics import Rows
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, summarise
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
 from bayesgen.inference.point import potential, sites
 from bayesgen.inference.whitening import whitened
-from bayesgen.models.function import FunctionModel
+from bayesgen.models.function import Arguments, FunctionModel
 from bayesgen.models.model import Model
 from bayesgen.numerics.checks import check_level
-from bayesgen.posterior.compiled import fresh, kept, one_kernel, over_devices, shapes, starter
+from bayesgen.posterior.compiled import fresh, kept, on_accelerator, one_kernel, over_devices, shapes, starter
 from bayesgen.posterior.posterior import ParameterDraws, generator
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
@@ -36,38 +45,45 @@ _FEW_SITES = 5  # latent sites; of more, one kernel takes longer to compile (of 
 _APART = ("custom_call", "scatter", "sort", "fft", "sharding")  # operations that XLA cannot put into one kernel
 
 
-def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
-    """Return the start of a chain, from its seed, and its block of iterations, each compiled once per shape."""
+def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows=False):
+    """Return the start of chains, from their seeds, and their block of iterations, each compiled once per shape.
+
+    So many ``chains`` have one state and one program, with a leading axis in state and results; None is a single chain
+    without that axis.
+    """
     jax = program.jax
     model, statistics = fresh(model, statistics)
     statistics = over_devices(statistics) if shard_rows else statistics
     kernel, near = (num_warmup, target_accept), model.start_from(statistics)
     correlated = may_correlate(model, near)
+    if chains and isinstance(statistics, Rows | Arguments):  # others stay on the host, where starts are drawn from them
+        statistics = jax.device_put(statistics)
+    arguments = jax.device_put((model, statistics)) if chains else (model, statistics)
 
-    def begin(*arguments):
-        return _kernel(*kernel, *arguments)[0]
+    def begin(seed, v, *arguments):
+        return _kernel(*kernel, jax.random.PRNGKey(seed), (v, None, None), *arguments)[0]
 
     def make():
         origin, variance = start = starter(model, statistics, near)(0)
         count, dense = len(variance), is_dense(correlated, len(variance))
-        chart, key = (origin, np.zeros((count, count) if dense else count)), jax.random.PRNGKey(0)
-        begun = jax.jit(begin).lower(key, np.zeros(count), chart, model, statistics)
+        chart = origin, np.zeros((count, count) if dense else count)
+        begun = jax.jit(begin).lower(np.int64(0), np.zeros(count), chart, *arguments)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
             parts = [begun] if dense or near is not None else [begun, lowered(*start, model, statistics)]
             starting, *others = [threads.submit(program.compiled, part, once=True) for part in parts]
-            block = _build_block(kernel, begun, chart, model, statistics)
+            block = _build_block(kernel, chains, begun, chart, *arguments)
             for other in others:
                 approach(other.result, model, statistics)
             return starting.result(), block
 
-    starting, block = kept((*kernel, *shapes(model, statistics)), make)
+    starting, block = kept((*kernel, chains, *shapes(*arguments)), make)
 
-    def start(seed):
+    def start_one(seed):
         chart = charted(model, statistics, near, correlated, seed + 1)
         v = np.random.default_rng(seed).standard_normal(len(chart[1]))
 
         def at(v):
-            return starting(jax.random.PRNGKey(seed), v, chart, model, statistics)
+            return starting(np.int64(seed), v, chart, *arguments)
 
         lowest, state = at(0 * v).potential_energy, at(v)
         for _ in range(_NEARER):  # a Gaussian is v²/2 higher; where the posterior is narrower by far, begin nearer
@@ -77,27 +93,30 @@ def blocks(num_warmup, target_accept, model, statistics, shard_rows=False):
             state = at(v)
         return state, chart
 
+    def start(seeds):
+        starts = [start_one(seed) for seed in seeds]
+        return jax.tree_util.tree_map(lambda *parts: program.jnp.stack(parts), *starts) if chains else starts[0]
+
     def advance(state):
         state, chart = state
-        state, *results = block(state, chart, model, statistics)
-        return (state, chart), *results
+        state, *results = block(state, chart, *arguments)
+        return (jax.block_until_ready(state), chart), results
 
     return start, advance
 
 
-def _build_block(kernel, begun, *arguments) -> Any:
+def _build_block(kernel, chains, begun, chart, *rows) -> Any:
     """Compile `_block`, its loop as one kernel where that is small and simple, on the CPU, and the compiler can."""
-    jax = program.jax
-
-    def built(way):
-        return program.build(lambda *a: _block(kernel, way, *a), begun.out_info, *arguments)
-
-    (origin, _), *rows = arguments
+    jax, state, (origin, _) = program.jax, begun.out_info, chart
+    plain = functools.partial(_block, kernel, lambda loop: loop)
+    if chains:
+        every = jax.tree_util.tree_map(lambda a: jax.ShapeDtypeStruct((chains, *a.shape), a.dtype), (state, chart))
+        return program.build(jax.vmap(plain, (0, 0, None, None)), *every, *rows)
     small = sum(a.nbytes for a in jax.tree_util.tree_leaves(rows)) <= _SMALL and len(origin) <= _FEW_SITES
-    if small and jax.default_backend() == "cpu" and not any(name in begun.as_text() for name in _APART):
+    if small and not on_accelerator() and not any(name in begun.as_text() for name in _APART):
         with contextlib.suppress(jax.errors.JaxRuntimeError):
-            return built(one_kernel)
-    return built(lambda loop: loop)
+            return program.build(functools.partial(_block, kernel, one_kernel), state, chart, *rows)
+    return program.build(plain, state, chart, *rows)
 
 
 def _potential(chart, model, statistics):
@@ -105,15 +124,19 @@ def _potential(chart, model, statistics):
     return lambda v: potential(displacement(v, chart), origin, model, statistics)
 
 
-def _kernel(num_warmup, target_accept, key, v, chart, model, statistics):
-    """Return NumPyro's NUTS state at the coordinates ``v`` of a chart, and the function that moves it."""
+def _kernel(num_warmup, target_accept, key, place, chart, model, statistics):
+    """Return NumPyro's NUTS state at a place in a chart, and the function that moves it.
+
+    A ``place`` is coordinates v, with their potential and its gradient, or None, which are then computed.
+    """
     from numpyro.infer import hmc
+    from numpyro.infer.util import ParamInfo
 
     init, move = hmc.hmc(potential_fn_gen=_potential, algo="NUTS")
     state = init(
-        v,
+        ParamInfo(*place),
         num_warmup,
-        inverse_mass_matrix=program.jnp.ones_like(v),
+        inverse_mass_matrix=program.jnp.ones_like(place[0]),
         regularize_mass_matrix=False,
         target_accept_prob=target_accept,
         model_args=(chart, model, statistics),
@@ -128,7 +151,8 @@ def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
 
     def loop(state, chart, model, statistics):
         # The kernel keeps its schedule in the closure that a start makes; this start is otherwise unused.
-        _, move = _kernel(*kernel, state.rng_key, state.z, chart, model, statistics)
+        place = state.z, state.potential_energy, state.z_grad
+        _, move = _kernel(*kernel, state.rng_key, place, chart, model, statistics)
 
         def step(state, _):
             state = move(state)
@@ -161,7 +185,7 @@ _FEW = 50  # draws; so many are all rejected only where the density is wrong, ev
 @register("nuts")
 @dataclass(frozen=True)
 class NUTS:
-    """The no-U-turn sampler of NumPyro, in float64, chains side by side.
+    """The no-U-turn sampler of NumPyro, in float64, chains side by side; on an accelerator, where JAX sees one.
 
     A chain of a conjugate model starts at draws of its exact posterior, others near the mode, at the scale of the
     posterior there; warm-up adapts that scale by latent. Conjugate leaves are sampled in logarithms of their gammas,
@@ -219,39 +243,43 @@ class NUTS:
         with _bar(self.progress, self.num_chains * total) as advance:
             with program.x64():
                 sampled, sums, restore = whitened(model, statistics)
-                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, self.shard_rows)
+                together = on_accelerator() and not self.shard_rows
+                chains = self.num_chains if together else None
+                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, chains, self.shard_rows)
 
-            def chain(seed):
+            def moved(seeds):
                 tree_map, blocks = program.jax.tree_util.tree_map, []
                 with program.x64():  # of this thread alone
-                    state = begin(seed)
+                    state = begin(seeds)
                     for done in range(0, total, BLOCK):
                         if stop.is_set():
                             break
-                        state, *results = block(state)
+                        state, results = block(state)
                         if self.keep_warmup or done + BLOCK > self.num_warmup:
                             blocks.append(tree_map(np.asarray, results))
-                        advance(min(BLOCK, total - done))
+                        advance(len(seeds) * min(BLOCK, total - done))
                 skip = self.num_warmup if self.keep_warmup else self.num_warmup % BLOCK
                 if len(blocks) * BLOCK <= skip:
                     return None
                 own = slice(0 if self.keep_warmup else skip, skip + self.num_samples)
-                return tree_map(lambda *parts: np.concatenate(parts)[own], *blocks)
+                if not together:
+                    blocks = tree_map(lambda v: v[None], blocks)
+                return tree_map(lambda *parts: np.concatenate(parts, axis=1)[:, own], *blocks)
 
             # Two programs at a time on several devices could wait for each other.
             with ThreadPoolExecutor(1 if self.shard_rows else min(self.num_chains, os.cpu_count() or 1)) as threads:
-                runs = [threads.submit(chain, seed) for seed in seeds]
+                runs = [threads.submit(moved, own) for own in ([seeds] if together else seeds[:, None])]
                 try:
-                    chains = [run.result() for run in runs]
+                    parts = [run.result() for run in runs]
                 except BaseException as error:
                     stop.set()
                     if not isinstance(error, KeyboardInterrupt):
                         raise
-                    chains = [run.result() for run in runs]
-                    if any(c is None for c in chains):
+                    parts = [run.result() for run in runs]
+                    if any(part is None for part in parts):
                         raise
         run = {"sampling_time": time.perf_counter() - begun, "tuning_steps": self.num_warmup}
-        (sites, stats, z), warmup = _stack(chains), None
+        (sites, stats, z), warmup = _joined(parts), None
         sites = restore(sites)
         _require_draws(model, statistics, sites, stats, z)
         if self.keep_warmup:
@@ -267,10 +295,10 @@ class NUTS:
         return ParameterDraws(model, sites, stats, distance_from_exact(model, statistics, sites), run, warmup)
 
 
-def _stack(chains):
-    """Stack the results of chains, cut to the shortest, which an interrupt leaves."""
-    least = min(len(z) for *_, z in chains)
-    return program.jax.tree_util.tree_map(lambda *parts: np.stack([p[:least] for p in parts]), *chains)
+def _joined(parts):
+    """Join the results of chains, cut to the shortest, which an interrupt leaves."""
+    least = min(z.shape[1] for *_, z in parts)
+    return program.jax.tree_util.tree_map(lambda *own: np.concatenate([v[:, :least] for v in own]), *parts)
 
 
 def _require_draws(model, statistics, sites, stats, z) -> None:

@@ -51,6 +51,11 @@ def fresh(*trees):
     return program.jax.tree_util.tree_map(np.array, trees)
 
 
+def on_accelerator() -> bool:
+    """Return True where JAX's default device is no CPU: it takes many densities at a time, or stands idle."""
+    return program.jax.default_backend() != "cpu"
+
+
 def over_devices(statistics):
     """Spread rows over all devices of JAX, equally many on each; return statistics that are sums as they are.
 
@@ -77,20 +82,19 @@ def starter(model, statistics, near=None):
     not shrunk towards a fixed 1e-3, so the units of a column do not matter: with spreads of 1e-3 and 1e2 side by side a
     draw costs 124 leapfrog steps without, 7 with.
     """
-    jax = program.jax
 
     def values(seed):
         rng, size = np.random.default_rng(seed), (_DRAWS,)
         return dict(model.starting_draws(statistics, rng, size) if near is None else near.sample_parameters(rng, size))
 
     def make():
-        return program.build(_start, jax.random.PRNGKey(0), values(0), model, statistics, once=True)
+        return program.build(_start, np.int64(0), values(0), model, statistics, once=True)
 
     run = kept(("start", *shapes(model, statistics)), make)
-    return lambda seed: run(jax.random.PRNGKey(seed), values(seed), model, statistics)
+    return lambda seed: run(np.int64(seed), values(seed), model, statistics)
 
 
-def _start(key, values, model, statistics):
+def _start(seed, values, model, statistics):
     from numpyro import handlers
     from numpyro.infer.util import biject_to
 
@@ -102,7 +106,7 @@ def _start(key, values, model, statistics):
         sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
         return {name: biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
 
-    z = jax.vmap(unconstrained)(jax.random.split(key, _DRAWS), values)
+    z = jax.vmap(unconstrained)(jax.random.split(jax.random.PRNGKey(seed), _DRAWS), values)
     ravel = jax.flatten_util.ravel_pytree
     flat = jax.vmap(lambda z: ravel(z)[0])(z)
     _, unravel = ravel(jax.tree_util.tree_map(lambda v: v[0], z))
