@@ -78,7 +78,7 @@ class LeftOut:
 
     def log_q(self, exponents) -> np.ndarray:
         """Return the log probability of the class of each row under every member, (M, n)."""
-        return self.own(temper.log_probability(self.density, self.log_prior, exponents, self.least))
+        return temper.log_probability_of(self.codes, self.density, self.log_prior, exponents, self.least)
 
     def average(self, exponents, weights) -> np.ndarray:
         """Return the average over the members, (n, K)."""

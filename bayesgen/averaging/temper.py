@@ -58,6 +58,36 @@ def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
     return log_q
 
 
+def log_probability_of(codes, density, log_prior, exponents, least) -> np.ndarray:
+    """Return `log_probability` of one class of each row alone, (M, n)."""
+    result, own = np.empty(density.shape[:2]), log_prior[np.arange(len(codes)), codes]
+    step = max(1, _CELLS // max(density[0].size, 1))
+    for first in range(0, len(density), step):
+        part = slice(first, first + step)
+        ratio, prior = _ratios(density[part], log_prior, codes)
+        ratio *= exponents[part, None]
+        ratio += prior
+        top = ratio.max(0, initial=0.0)
+        ratio -= top
+        result[part] = -top - np.log(np.exp(ratio, out=ratio).sum(0) + np.exp(-top))
+    if (some := np.flatnonzero(least)).size:
+        share = least[some, None]
+        result[some] = np.logaddexp(result[some], np.log(share) + own) - np.log1p(share)
+    return result
+
+
+def _ratios(density, log_prior, codes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log ratios of the other K - 1 classes to that of each row, (K - 1, M, n), and of their priors."""
+    rows, classes = np.arange(len(codes)), log_prior.shape[1]
+    own = density[:, rows, codes]
+    ratio, prior = np.empty((classes - 1, *own.shape)), np.empty((classes - 1, 1, len(rows)))
+    for place in range(classes - 1):
+        other = (codes + 1 + place) % classes
+        ratio[place] = density[:, rows, other] - own
+        prior[place] = log_prior[rows, other] - log_prior[rows, codes]
+    return ratio, prior
+
+
 def _normalised(joint):
     """Normalise log weights (K, ...) to log probabilities, in place."""
     joint -= joint.max(0)
@@ -129,13 +159,7 @@ def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREA
 
 def _newton(density, log_prior, codes, weight, mode, tau, spread):
     """Find the exponents of several members at once by Newton's method, each within its bracket."""
-    rows, classes = np.arange(len(codes)), log_prior.shape[1]
-    own = density[:, rows, codes]  # all others are taken relative to the class of the row
-    ratio, prior = np.empty((classes - 1, *own.shape)), np.empty((classes - 1, 1, len(rows)))
-    for place in range(classes - 1):
-        other = (codes + 1 + place) % classes
-        ratio[place] = density[:, rows, other] - own
-        prior[place] = log_prior[rows, other] - log_prior[rows, codes]
+    ratio, prior = _ratios(density, log_prior, codes)
     low, high = np.zeros(len(tau)), np.full(len(tau), np.inf)
     for _ in range(100):
         q = tau[:, None] * ratio

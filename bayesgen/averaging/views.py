@@ -67,7 +67,8 @@ class View(Record):
     def learn(cls, training: Training, count: int) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        groups = components.fit_components(training.complete, rows.codes, rows.classes, rows.weight, count)
+        own = training.complete, rows.codes, rows.classes, rows.weight
+        groups = components.fit_components(*own, count, training.halves)
         return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property
