@@ -14,8 +14,7 @@ from bayesgen.averaging.average import Average
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.screened import ScreenedMember, ScreenedMembers
-from bayesgen.averaging.separation import best_first, evidence
+from bayesgen.averaging.screened import ScreenedMember, ScreenedMembers, best_first, evidence
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core import registry

@@ -7,7 +7,9 @@ rows that are left out, and the statistics of the groups subtract these rows.
 import numpy as np
 
 
-def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarray, np.ndarray]:
+def fit_components(
+    x, codes, classes: int, weight, count: int, halves: dict | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the centres of the components of every class.
 
     Parameters
@@ -22,6 +24,8 @@ def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarr
         Weights.
     count : int
         Components per class; fewer where it has fewer than three rows, or one distinct row, for each.
+    halves : dict, optional
+        The halves of parts that were found for other counts of the same rows, to which new ones are added.
 
     Returns
     -------
@@ -29,10 +33,10 @@ def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarr
     owner : int array, shape (G,)
         The class of each, in order.
     """
-    centres = []
+    centres, halves = [], {} if halves is None else halves
     for k in range(classes):
-        own = codes == k
-        centres.append(_centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3))))
+        own, known = codes == k, halves.setdefault(k, {})
+        centres.append(_centres(x[own], weight[own], max(1, min(count, int(own.sum()) // 3)), known))
     return np.concatenate(centres), np.repeat(range(classes), [len(own) for own in centres])
 
 
@@ -61,11 +65,11 @@ def _nearest(x, centres):
     return result
 
 
-def _centres(x, weight, count, steps: int = 30):
+def _centres(x, weight, count, known, steps: int = 30):
     """Return the centres to which Lloyd's algorithm comes from the components of `_halved`."""
     if count == 1:
         return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
-    near = _halved(x, weight, count)
+    near = _halved(x, weight, count, known)
     centres = np.zeros((near.max() + 1, x.shape[1]))
     for _ in range(steps):
         member = np.zeros((len(centres), len(x)))
@@ -78,17 +82,24 @@ def _centres(x, weight, count, steps: int = 30):
     return centres
 
 
-def _halved(x, weight, count):
+def _halved(x, weight, count, known):
     """Return the component of each row: the one of the largest sum of squares is cut in two until there are ``count``.
 
     Nothing is drawn, so folds, which share most rows, share the components too, where k-means from random starts would
-    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.)
+    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.) More components begin
+    with the cuts of fewer, so the halves of a part are ``known`` from then.
     """
-    near, halves = np.zeros(len(x), np.intp), {}
+    near = np.zeros(len(x), np.intp)
     for k in range(1, count):
-        halves |= {j: _halves(x[near == j], weight[near == j]) for j in range(k) if j not in halves}
+        halves = []
+        for j in range(k):
+            own = near == j
+            key = own.tobytes()
+            if key not in known:
+                known[key] = _halves(x[own], weight[own])
+            halves.append(known[key])
         widest = max(range(k), key=lambda j: halves[j][0])
-        squares, above = halves.pop(widest)
+        squares, above = halves[widest]
         if not squares > 0:
             break
         near[np.flatnonzero(near == widest)[above]] = k

@@ -24,7 +24,7 @@ from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
 
-_BORDER = 1e250  # as in `students.whiten`
+_BORDER = 1e250  # as in `students`
 _ROWS = 32  # rows that border one factorisation
 _CELLS = 1 << 16  # entries of matrices that are factorised at a time
 

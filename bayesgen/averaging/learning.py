@@ -80,7 +80,7 @@ class LeftOut:
 
     def log_q(self, exponents) -> np.ndarray:
         """Return the log probability of the class of each row under every member, (M, n)."""
-        return self.own(temper.log_probability(self.density, self.log_prior, exponents, self.least))
+        return temper.log_probability_of(self.codes, self.density, self.log_prior, exponents, self.least)
 
     def average(self, exponents, weights) -> np.ndarray:
         """Return the average over the members, (n, K)."""
@@ -357,8 +357,7 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
 
 def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
     """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
-    last = 1e-9 if near is None else 1e-5  # Newton's method: an error of 1e-5 before the last step is 1e-10 after it
-    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near, last)
+    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near)
     log_q = left.log_q(exponents)
     if method == "stacking":
         return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.count), heavy)

@@ -21,7 +21,7 @@ Columns that all members take as independent need no more of S, W and V than the
 have one axis of columns in place of two, give a `Reference` by column.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -41,13 +41,8 @@ class Reference:
         Weight of each group.
     mean : array, shape (B, G, D)
         Mean of each group; the mean of all rows where it has no weight.
-    scatter : array, shape (G, D, D)
-        Scatter of each group with all its rows; (B, G, D, D) without the rows of each departure. Here and below
-        matrices (D, D) are diagonals (D,) if the statistics are by column.
-    own : int array, shape (B,), or None
-        Group of row b, which was left out.
-    own_scatter : array, shape (B, D, D), or None
-        Scatter of that group without the row.
+    scatter : array, shape (B, G, D, D)
+        Scatter of each group. Here and below matrices (D, D) are diagonals (D,) if the statistics are by column.
     centre : array, shape (B, D)
         Mean of all rows, m.
     within : array, shape (B, D, D)
@@ -59,8 +54,6 @@ class Reference:
     n: np.ndarray
     mean: np.ndarray
     scatter: np.ndarray
-    own: np.ndarray | None
-    own_scatter: np.ndarray | None
     centre: np.ndarray
     within: np.ndarray
     covariance: np.ndarray
@@ -73,8 +66,8 @@ class Reference:
         mean = np.where((n > 0)[..., None], mean, centre[..., None, :])
         covariance = _covariance(total, (n > 0).sum(-1), within, squares)
         if n.ndim == 1:
-            n, mean, centre, within, covariance = (a[None] for a in (n, mean, centre, within, covariance))
-        return cls(n, mean, scatter, None, None, centre, within, covariance)
+            return cls(*(a[None] for a in (n, mean, scatter, centre, within, covariance)))
+        return cls(n, mean, scatter, centre, within, covariance)
 
     @classmethod
     def without(cls, statistics: Moments, x, group, removed, rows) -> "Reference":
@@ -106,26 +99,24 @@ class Reference:
         else:
             outer = (ratio * n_own)[:, None] * d * d
         outer[~some] = statistics.scatter[group[~some]]
-        own_scatter = statistics.scatter[group] - outer
         own_mean = statistics.mean[group] - ratio[:, None] * d
         within = within - outer
         share = np.divide(removed, left, out=np.zeros_like(left), where=any_left)[:, None]
         centre = centre - share * away
         squares_left = squares - total * share * away**2
         here = np.arange(len(x))
-        n = np.repeat(every[None], len(x), axis=0)
-        n[here, group] = rest
-        mean = np.repeat(statistics.mean[None], len(x), axis=0)
-        mean[here, group] = own_mean
+        n, mean, scatter = (np.repeat(a[None], len(x), axis=0) for a in (every, statistics.mean, statistics.scatter))
+        n[here, group], mean[here, group] = rest, own_mean
+        scatter[here, group] -= outer
         scatter_left = _diagonal(within, statistics)
         few = (scatter_left < _LOST * _diagonal(within + outer, statistics)) | (squares_left < _LOST * squares)
         for b in np.flatnonzero(few.any(1)):
             anew = rows(int(b))
             _, centre[b], within[b], squares_left[b] = _totals(anew)
-            n[b], mean[b], own_scatter[b] = weights(anew), anew.mean, anew.scatter[group[b]]
+            n[b], mean[b], scatter[b] = weights(anew), anew.mean, anew.scatter
         mean = np.where((n > 0)[..., None], mean, centre[:, None])
         covariance = _covariance(np.where(any_left, left, 0.0), (n > 0).sum(1), within, squares_left)
-        return cls(n, mean, statistics.scatter, group, own_scatter, centre, within, covariance)
+        return cls(n, mean, scatter, centre, within, covariance)
 
     @classmethod
     def without_groups(cls, statistics: Moments, gone: Moments, rows) -> "Reference":
@@ -154,16 +145,7 @@ class Reference:
 
     def take(self, rows) -> "Reference":
         """Return the references of some departures, once for each row."""
-        own = {name: getattr(self, name)[rows] for name in ("n", "mean", "scatter", "centre", "within", "covariance")}
-        return replace(self, **own)
-
-    def scatter_of(self, groups: slice) -> np.ndarray:
-        """Return the scatters of some groups without each row, (B, g, D, D), or (1, g, D, D) if no row was left out."""
-        if self.scatter.ndim > self.covariance.ndim:
-            return self.scatter[:, groups]
-        if self.own is None or self.own_scatter is None:
-            return self.scatter[None, groups]
-        return _without_rows(self.scatter[groups], self.own, self.own_scatter, groups.start)
+        return Reference(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @property
     def variance(self) -> np.ndarray:
@@ -175,25 +157,13 @@ class Reference:
         """The diagonal of W, (B, D)."""
         return self._diagonal(self.within)
 
+    @property
     def squares_of_groups(self) -> np.ndarray:
-        """Return the diagonals of the scatters of all groups without each row, (B, G, D) or (1, G, D)."""
-        squares = self._diagonal(self.scatter)
-        if self.scatter.ndim > self.covariance.ndim:
-            return squares
-        if self.own is None or self.own_scatter is None:
-            return squares[None]
-        return _without_rows(squares, self.own, self._diagonal(self.own_scatter), 0)
+        """The diagonals of the scatters of all groups, (B, G, D)."""
+        return self._diagonal(self.scatter)
 
     def _diagonal(self, matrix):
         return matrix if self.covariance.ndim == 2 else np.diagonal(matrix, axis1=-2, axis2=-1)
-
-
-def _without_rows(values, own, own_values, start: int) -> np.ndarray:
-    """Return values of groups for each row: ``own_values`` in its own group, which is counted from ``start`` on."""
-    result = np.repeat(values[None], len(own), axis=0)
-    here = np.flatnonzero((start <= own) & (own < start + len(values)))
-    result[here, own[here] - start] = own_values[here]
-    return result
 
 
 def weights(statistics: Moments) -> np.ndarray:

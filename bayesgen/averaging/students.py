@@ -25,8 +25,6 @@ from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import FAR
 from bayesgen.numerics.special import log_gamma_ratio
 
-_CELLS = 1 << 17  # entries of matrices that are factorised at a time
-
 
 def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndarray:
     """Return the log predictive density of rows under every member and group.
@@ -48,24 +46,28 @@ def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndar
     -------
     array, shape (M, n, G)
     """
-    result = np.empty((len(members), len(x), reference.mean.shape[1]))
-    u = x[:, None] - _of_rows(reference.mean, at)
     delta = reference.mean - reference.centre[:, None]
+    if at is None and seen is None and len(delta) == 1:
+        at = np.zeros(len(x), np.intp)
+    place = None
+    if at is None:
+        u = (x[:, None] - reference.mean)[:, :, None]
+    else:  # the rows of a departure stand side by side, filled up with zeros
+        size, order = np.bincount(at, minlength=len(delta)), np.argsort(at, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(at)) - (np.cumsum(size) - size)[at[order]]
+        u = np.zeros((*delta.shape[:2], size.max(initial=0), x.shape[1]))
+        u[at, :, place] = x[:, None] - reference.mean[at]
     if seen is not None:
-        u, delta = u * seen[:, None], delta * seen[:, None]
-    width = x.shape[1] if seen is None else seen.sum(1)[:, None]
-    start = 0
-    for (structure, _), alike in groupby(members, lambda m: (m.structure, m.rho)):
+        u, delta = u * seen[:, None, None], delta * seen[:, None]
+    result, start = np.empty((len(members), *u.shape[:3])), 0
+    for structure, alike in groupby(members, lambda m: m.structure):
         own = list(alike)
         part = result[start : start + len(own)]
         start += len(own)
-        if structure == "full":
-            _full(part, own, reference, u, delta, width, seen, at)
-        elif structure == "shared":
-            _shared(part, own, reference, u, delta, width, seen, at)
-        else:
-            _diagonal(part, own, reference, u, delta, seen, at)
-    return result
+        write = {"full": _full, "shared": _shared}.get(structure, _diagonal)
+        write(part, own, reference, u, delta[:, :, None], seen)
+    return result[..., 0] if place is None else result.swapaxes(2, 3)[:, at, place]
 
 
 def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
@@ -102,68 +104,62 @@ def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.
     return result
 
 
-def _of_rows(values, at):
-    """Return the values of the departures (B, ...) for each row (n, ...); as they are where ``at`` is None."""
-    return values if at is None else values[at]
-
-
-def _full(result, members, reference, u, delta, width, seen, at):
-    rho, n = members[0].rho, reference.n
-    dof = rho + 2 + n
-    gamma = gamma_ratio(dof, width)
-    V = rho * reference.covariance
+def _full(result, members, reference, u, delta, seen):
+    n, V, width, scatter = reference.n[:, :, None], reference.covariance, _width(u, seen), reference.scatter
     diagonal = np.diagonal(V, axis1=1, axis2=2)
-    cells = max(len(u) if at is None else len(V), 1) * (u.shape[2] + 2) ** 2
-    step = max(1, _CELLS // cells)
-    for start in range(0, n.shape[1], step):
-        groups = slice(start, start + step)
-        scatter = reference.scatter_of(groups)
-        own_u, own_delta, own_n = u[:, groups], delta[:, groups], n[:, groups]
-        place = 0
-        for shrinkage, alike in groupby(members, lambda m: m.shrinkage):
-            prior = (1 - shrinkage) * V
-            _add_diagonal(prior, shrinkage * diagonal)
-            log_det, white, shift = _whiten_pair(prior[:, None] + scatter, own_u, own_delta, seen, at)
-            uu, dd = (white * white).sum(2), (shift * shift).sum(2)
-            ud = (white * _of_rows(shift, at)).sum(2)
-            for member in alike:
-                kappa = member.kappa
-                beta, b = kappa * own_n / (kappa + own_n), kappa / (kappa + own_n)
-                h = 1 + beta * dd
-                ratio, shift_b, shift_dd = (_of_rows(a, at) for a in (beta / h, b, b * dd))
-                square = uu + shift_b * (2 * ud + shift_dd) - ratio * (ud + shift_dd) ** 2
-                shape = dof[:, groups], kappa + own_n, width, gamma[:, groups]
-                result[place, :, groups] = log_student(square, log_det + np.log(h), *shape, at)
-                place += 1
+    shift = np.broadcast_to(delta, (len(u), *delta.shape[1:]))
+    bordered = _Bordered(np.concatenate([u, shift], axis=2), seen)
+    place = 0
+    for rho, alike in groupby(members, lambda m: m.rho):
+        dof = rho + 2 + n
+        gamma = gamma_ratio(dof, width)
+        for shrinkage, own in groupby(alike, lambda m: m.shrinkage):
+            prior = (rho * (1 - shrinkage)) * V
+            _add_diagonal(prior, (rho * shrinkage) * diagonal)
+            log_det, white = bordered.whiten(prior[:, None], scatter)
+            white, shift = white[:, :, :-1], white[:, :, -1:]
+            uu, ud, dd = np.vecdot(white, white), np.vecdot(white, shift), np.vecdot(shift, shift)
+            kappa = np.array([member.kappa for member in own])[:, None, None, None]
+            b = kappa / (kappa + n)
+            h = 1 + b * n * dd
+            square = uu + b * (2 * ud + b * dd) - b * n / h * (ud + b * dd) ** 2
+            log_dets = log_det[..., None] + np.log(h)
+            result[place : place + len(kappa)] = log_student(square, log_dets, dof, kappa + n, width, gamma)
+            place += len(kappa)
 
 
-def _shared(result, members, reference, u, delta, width, seen, at):
-    rho, n = members[0].rho, reference.n
-    base = reference.within.copy()
-    _add_diagonal(base, rho * np.diagonal(reference.covariance, axis1=1, axis2=2))
-    dof = (rho + 2 + n.sum(1))[:, None]
-    gamma = gamma_ratio(dof, width)
+def _shared(result, members, reference, u, delta, seen):
+    n, width, base = reference.n[:, :, None], _width(u, seen), reference.within
+    diagonal, many = np.diagonal(reference.covariance, axis1=1, axis2=2), u.shape[1] * u.shape[2]
     for out, member in zip(result, members, strict=True):
-        kappa = member.kappa
-        root = np.sqrt(kappa * n / (kappa + n))[..., None] * delta
-        z = u + _of_rows((kappa / (kappa + n))[..., None] * delta, at)
-        log_det, white = whiten((base + np.swapaxes(root, 1, 2) @ root)[:, None], z[:, None], seen, at)
-        out[:] = log_student((white[:, 0] * white[:, 0]).sum(2), log_det, dof, kappa + n, width, gamma, at)
+        kappa, dof = member.kappa, member.rho + 2 + n.sum(1, keepdims=True)
+        b = (kappa / (kappa + n))[..., None]
+        root = (np.sqrt(b * n[..., None]) * delta)[:, :, 0]
+        prior = root.mT @ root
+        _add_diagonal(prior, member.rho * diagonal)
+        bordered = _Bordered((u + b * delta).reshape(len(u), 1, many, -1), seen)
+        log_det, white = bordered.whiten(base[:, None], prior[:, None])
+        square = np.vecdot(white, white).reshape(u.shape[:3])
+        out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, gamma_ratio(dof, width))
 
 
-def _diagonal(result, members, reference, u, delta, seen, at):
-    rho, n, shared = members[0].rho, reference.n[..., None], members[0].shared
-    dof = rho + 2 + (n.sum(1, keepdims=True) if shared else n)
-    gamma = gamma_ratio(dof, 1)
-    base = rho * reference.variance[:, None] + (reference.squares[:, None] if shared else reference.squares_of_groups())
+def _diagonal(result, members, reference, u, delta, seen):
+    n, shared = reference.n[:, :, None, None], members[0].shared
+    squares = reference.squares[:, None] if shared else reference.squares_of_groups
     for out, member in zip(result, members, strict=True):
-        kappa = member.kappa
-        more = kappa * n / (kappa + n) * delta**2
-        scale = base + (more.sum(1, keepdims=True) if shared else more)
-        z = u + _of_rows(kappa / (kappa + n) * delta, at)
+        b, dof = member.kappa / (member.kappa + n), member.rho + 2 + (n.sum(1, keepdims=True) if shared else n)
+        more = b * n * delta**2
+        scale = (member.rho * reference.variance[:, None] + squares)[:, :, None]
+        scale = scale + (more.sum(1, keepdims=True) if shared else more)
+        z = u + b * delta
         with np.errstate(over="ignore"):
-            column = log_student(z * z / _of_rows(scale, at), np.log(scale), dof, kappa + n, 1, gamma, at)
-        out[:] = (column if seen is None else np.where(seen[:, None], column, 0.0)).sum(2)
+            column = log_student(z * z / scale, np.log(scale), dof, member.kappa + n, 1, gamma_ratio(dof, 1))
+        out[:] = (column if seen is None else np.where(seen[:, None, None], column, 0.0)).sum(3)
+
+
+def _width(u, seen):
+    """Return the number of columns that rows have, all of them or those that are seen, (B, 1, 1)."""
+    return u.shape[3] if seen is None else seen.sum(1)[:, None, None]
 
 
 def _add_diagonal(matrix, diagonal):
@@ -172,15 +168,14 @@ def _add_diagonal(matrix, diagonal):
     matrix[..., places, places] += diagonal
 
 
-def log_student(square, log_det, dof, kappa, width, gamma, at=None):
+def log_student(square, log_det, dof, kappa, width, gamma):
     """Return the log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square.
 
-    ``log_det`` is log|A|, and ``gamma`` is `gamma_ratio` of dof and width, the same for all kappas. All but the squares
-    are of the departures ``at`` which the rows are predicted, if any.
+    ``log_det`` is log|A|, and ``gamma`` is `gamma_ratio` of dof and width, the same for all kappas.
     """
-    power, scale = (dof + width) / 2, kappa / (kappa + 1)
+    scale = kappa / (kappa + 1)
     level = gamma - 0.5 * width * np.log(np.pi / scale) - 0.5 * log_det
-    return _of_rows(level, at) - _of_rows(power, at) * np.log1p(square * _of_rows(scale, at))
+    return level - (dof + width) / 2 * np.log1p(square * scale)
 
 
 def gamma_ratio(dof, width):
@@ -196,62 +191,37 @@ def _one_gamma_ratio(dof: float, width: float) -> float:
     return float(log_gamma_ratio(dof / 2, width / 2))
 
 
-def _whiten_pair(matrix, u, delta, seen, at):
-    """Return log determinants, L⁻¹ u of rows, and L⁻¹ delta of rows, or of their departures; see `whiten`."""
-    if at is None:
-        log_det, white = whiten(matrix, np.stack(np.broadcast_arrays(u, delta), axis=2), seen)
-        return log_det, white[:, :, 0], white[:, :, 1]
-    every = np.concatenate([u, delta])[:, :, None]
-    log_det, white = whiten(matrix, every, at=np.concatenate([at, np.arange(len(delta))]))
-    return log_det, white[: len(u), :, 0], white[len(u) :, :, 0]
+class _Bordered:
+    """Positive definite matrices A = L L' bordered by vectors v, so that one factorisation whitens them.
 
-
-def whiten(matrix, vectors, seen=None, at=None):
-    """Return the log determinants of positive definite matrices L L', and L⁻¹ v of vectors v, over seen entries alone.
+    The factor of [[A, v'], [v, t I]] holds L⁻¹ v below L, for any t that is large enough. More vectors than columns,
+    none of them with gaps, are whitened by themselves.
 
     Parameters
     ----------
-    matrix : array, shape (B, G, D, D)
-        G for each row, for all (B = 1), or for each departure.
-    vectors : array, shape (n, G, R, D)
-        R vectors per row and matrix, 0 in missing entries.
-    seen : bool array, shape (n, D), optional
+    vectors : array, shape (B, G, R, D)
+        R vectors for each matrix, 0 in missing entries.
+    seen : bool array, shape (B, D), or None
         True where an entry is not missing. Missing rows and columns of the matrix are replaced by the identity's, which
         leaves determinant and inverse of the seen block.
-    at : int array, shape (n,), optional
-        The departure of each complete row.
-
-    Returns
-    -------
-    log_det : array, shape (B, G) or (n, G)
-    white : array, shape (n, G, R, D)
     """
-    (count, dim), shape = vectors.shape[2:], vectors.shape
-    if at is not None:  # the vectors of a departure stand side by side, filled up with zeros
-        size, order = np.bincount(at, minlength=len(matrix)), np.argsort(at, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(at)) - (np.cumsum(size) - size)[at[order]]
-        together = np.zeros((len(matrix), shape[1], size.max(), count, dim))
-        together[at, :, place] = vectors
-        log_det, white = whiten(matrix, together.reshape(*together.shape[:2], -1, dim))
-        return log_det, white.reshape(together.shape)[at, :, place]
-    if seen is None and (len(matrix) == 1 or count > dim):
-        root = np.linalg.cholesky(matrix)
-        log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
-        if len(matrix) > 1:
-            return log_det, np.linalg.solve(root, vectors.swapaxes(2, 3)).swapaxes(2, 3)
-        by_group = vectors.swapaxes(0, 1)  # one product for all rows
-        white = by_group.reshape(shape[1], -1, dim) @ np.linalg.inv(root[0]).swapaxes(1, 2)
-        return log_det, white.reshape(by_group.shape).swapaxes(0, 1)
-    # The factor of [[A, v'], [v, t I]] holds the whitened v below the factor of A, for any t that is large enough.
-    bordered = np.zeros((*shape[:2], dim + count, dim + count))
-    own = bordered[..., :dim, :dim]
-    own[:] = matrix
-    if seen is not None:
-        own *= (seen[:, :, None] & seen[:, None, :])[:, None]
-        _add_diagonal(own, ~seen[:, None])
-    bordered[..., dim:, :dim] = vectors
-    places = np.arange(dim, dim + count)
-    bordered[..., places, places] = 1e250
-    root = np.linalg.cholesky(bordered)
-    return 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1), root[..., dim:, :dim]
+
+    def __init__(self, vectors, seen):
+        *batch, count, dim = vectors.shape
+        self.vectors, self.seen, self.beside = vectors, seen, seen is None and count > dim
+        size = dim + (0 if self.beside else count)
+        self.matrix = np.zeros((*batch, size, size))
+        self.matrix[..., dim:, :dim] = vectors[..., : size - dim, :]
+        self.matrix[..., range(dim, size), range(dim, size)] = 1e250
+
+    def whiten(self, first, second):
+        """Return the log determinants of A, the sum of two matrices, (B, G), and L⁻¹ v, (B, G, R, D)."""
+        dim = self.vectors.shape[-1]
+        own = np.add(first, second, out=self.matrix[..., :dim, :dim])
+        if self.seen is not None:
+            own *= (self.seen[:, :, None] & self.seen[:, None, :])[:, None]
+            _add_diagonal(own, ~self.seen[:, None])
+        root = np.linalg.cholesky(self.matrix)
+        log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1)
+        white = np.linalg.solve(root, self.vectors.mT).mT if self.beside else root[..., dim:, :dim]
+        return log_det, white

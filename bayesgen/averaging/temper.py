@@ -32,7 +32,8 @@ import numpy as np
 _SPREAD = 0.5
 _SHARPENING = 1.05, 0.1  # mode and spread of β
 _LEAST = 1e-300  # a probability below counts as this
-_CELLS = 1 << 18  # densities worked on at a time
+_LAST = 1e-7  # relative size of the last step of Newton's method, after which the error is 1e-14
+_CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 
 
 def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
@@ -55,6 +56,36 @@ def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
         own = least[some, None, None]
         log_q[some] = np.logaddexp(log_q[some], np.log(own) + log_prior) - np.log1p(own)
     return log_q
+
+
+def log_probability_of(codes, density, log_prior, exponents, least) -> np.ndarray:
+    """Return `log_probability` of one class of each row alone, (M, n)."""
+    result, own = np.empty(density.shape[:2]), log_prior[np.arange(len(codes)), codes]
+    step = max(1, _CELLS // max(density[0].size, 1))
+    for first in range(0, len(density), step):
+        part = slice(first, first + step)
+        ratio, prior = _ratios(density[part], log_prior, codes)
+        ratio *= exponents[part, None]
+        ratio += prior
+        top = ratio.max(0, initial=0.0)
+        ratio -= top
+        result[part] = -top - np.log(np.exp(ratio, out=ratio).sum(0) + np.exp(-top))
+    if (some := np.flatnonzero(least)).size:
+        share = least[some, None]
+        result[some] = np.logaddexp(result[some], np.log(share) + own) - np.log1p(share)
+    return result
+
+
+def _ratios(density, log_prior, codes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log ratios of the other K - 1 classes to that of each row, (K - 1, M, n), and of their priors."""
+    rows, classes = np.arange(len(codes)), log_prior.shape[1]
+    own = density[:, rows, codes]
+    ratio, prior = np.empty((classes - 1, *own.shape)), np.empty((classes - 1, 1, len(rows)))
+    for place in range(classes - 1):
+        other = (codes + 1 + place) % classes
+        ratio[place] = density[:, rows, other] - own
+        prior[place] = log_prior[rows, other] - log_prior[rows, codes]
+    return ratio, prior
 
 
 def _normalised(joint):
@@ -93,7 +124,7 @@ def sharpened(probability, prior, exponent: float) -> np.ndarray:
     return prior * (probability / prior) ** exponent
 
 
-def exponents(density, log_prior, codes, weight, mode, start=None, tolerance=1e-9, spread=_SPREAD) -> np.ndarray:
+def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREAD) -> np.ndarray:
     """Return the exponent of every member.
 
     Parameters
@@ -110,8 +141,6 @@ def exponents(density, log_prior, codes, weight, mode, start=None, tolerance=1e-
         The exponent to expect from each member, e^μ.
     start : array, shape (M,), optional
         Initial exponents; by default the mode.
-    tolerance : float
-        Relative size of the last step.
     spread : float
         The s of the prior.
 
@@ -124,30 +153,31 @@ def exponents(density, log_prior, codes, weight, mode, start=None, tolerance=1e-
     step = max(1, _CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
         part = slice(first, first + step)
-        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part], tolerance, spread)
+        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part], spread)
     return result
 
 
-def _newton(density, log_prior, codes, weight, mode, tau, tolerance, spread):
+def _newton(density, log_prior, codes, weight, mode, tau, spread):
     """Find the exponents of several members at once by Newton's method, each within its bracket."""
-    own = density[:, np.arange(len(codes)), codes]
-    first = np.ascontiguousarray(np.moveaxis(density, 2, 0))
-    prior = np.ascontiguousarray(log_prior.T)[:, None]
+    ratio, prior = _ratios(density, log_prior, codes)
     low, high = np.zeros(len(tau)), np.full(len(tau), np.inf)
     for _ in range(100):
-        q = tau[:, None] * first + prior
-        q -= q.max(0)
+        q = tau[:, None] * ratio
+        q += prior
+        top = q.max(0, initial=0.0)
+        q -= top
         np.exp(q, out=q)
-        q /= q.sum(0)
-        mean = (q * first).sum(0)
-        slope = (own - mean) @ weight + (1 / tau - 1 / mode) / spread**2
-        q *= (first - mean) ** 2
-        curvature = q.sum(0) @ weight + 1 / (tau * spread) ** 2
+        q /= q.sum(0) + np.exp(-top)
+        q *= ratio
+        mean = q.sum(0)
+        q *= ratio
+        slope = (1 / tau - 1 / mode) / spread**2 - mean @ weight
+        curvature = (q.sum(0) - mean * mean) @ weight + 1 / (tau * spread) ** 2
         low, high = np.where(slope > 0, tau, low), np.where(slope > 0, high, tau)
         new = tau + slope / curvature
+        done = np.abs(new - tau) <= _LAST * tau
         middle = np.where(np.isinf(high), 2 * tau, (low + high) / 2)
-        new = np.where((low < new) & (new < high), new, middle)
-        done, tau = np.abs(new - tau) <= tolerance * tau, new
+        tau = np.where(done | ((low < new) & (new < high)), new, middle)
         if done.all():
             break
     return tau

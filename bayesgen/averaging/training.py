@@ -160,6 +160,11 @@ class Training:
             return self.bent
         return self.filling.complete(self.bent, ~np.isnan(self.rows.x), self.rows.codes)[0]
 
+    @functools.cached_property
+    def halves(self) -> dict:
+        """Halves of the completed rows that were found for some number of components, for other numbers."""
+        return {}
+
     @property
     def parts(self) -> Iterable[Bent]:
         """The rows to sum, bent, in pieces."""

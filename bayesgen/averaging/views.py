@@ -9,7 +9,7 @@ few entries or none go through `quadratics`, which are kept from the first predi
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,7 +31,8 @@ from bayesgen.core.registry import earlier
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
-_CELLS = 1 << 21  # entries of matrices worked on at a time
+_CELLS = 1 << 21  # densities worked on at a time
+_MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
 _LARGE = 4000  # times the columns: weight of a group whose rows are not left out
 _PATTERNS = 4  # patterns of gaps whose quadratics are kept
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
@@ -66,7 +67,8 @@ class View(Record):
     def learn(cls, training: Training, count: int) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        groups = components.fit_components(training.complete, rows.codes, rows.classes, rows.weight, count)
+        own = training.complete, rows.codes, rows.classes, rows.weight
+        groups = components.fit_components(*own, count, training.halves)
         return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property
@@ -235,11 +237,11 @@ class FittedView(Together):
         far = far_rows(y)
         y[far] = 0.0  # they stay among the others, whose sums keep their order
         result = self.of_bent(y, seen, used)
-        if len(far):
-            own = taken(seen, far)
-            members = [self.members[m] for m in used]
-            density = log_density_far(members, self.reference, *self.view.warp.polar(x[far]), own)
-            result[:, far] = self.mix(density, self.log_share, 2)
+        members = [self.members[m] for m in used]
+        for part in self._pieces(len(far)):
+            some = far[part]
+            density = log_density_far(members, self.reference, *self.view.warp.polar(x[some]), taken(seen, some))
+            result[:, some] = self.mix(density, self.log_share, 2)
         return result
 
     def of_bent(self, y, seen, used) -> np.ndarray:
@@ -274,7 +276,7 @@ class FittedView(Together):
 
         Those that are not far out and lack few entries are worked out under many members at once.
         """
-        classes, groups, dim = self.view.classes, len(self.view.owner), y.shape[1]
+        classes, groups = self.view.classes, len(self.view.owner)
         few = within(y[rows]) & ((~seen[rows]).sum(1) <= FEW)
         joint, form = np.empty(0, np.intp), None
         if few.any() and not self.view.by_column:
@@ -285,10 +287,10 @@ class FittedView(Together):
                 own = near[part]
                 density = form.log_density(y[own], seen[own]).reshape(len(joint), groups, -1)
                 result[np.ix_(joint, np.arange(classes), own)] = self.mix(density, self.log_share, 1)
-        every, cells = np.arange(len(used)), dim * groups if self.view.by_column else (dim + groups) ** 2
+        every = np.arange(len(used))
         for places, some in ((np.delete(every, joint), rows[few]), (every, rows[~few])):
             members = [self.members[m] for m in used[places]]
-            for part in pieces(len(some) if members else 0, cells, _CELLS):
+            for part in self._pieces(len(some) if members else 0):
                 own = some[part]
                 density = self.mix(log_density(members, self.reference, y[own], seen[own]), self.log_share, 2)
                 result[np.ix_(places, np.arange(classes), own)] = density.swapaxes(1, 2)
@@ -374,14 +376,10 @@ class FittedView(Together):
             own = None if seen is None or seen[large].all() else seen[large]
             result[:, large] = self.of_bent(y[large], own, np.arange(len(self.members)))
         others = np.flatnonzero(~large)
-        size, dim, count = np.bincount(held.at[others]), y.shape[1], len(self.view.owner)
+        size = np.bincount(held.at[others])
         departures = np.flatnonzero(size)
         departures = departures[np.argsort(size[departures], kind="stable")]  # those of as many rows stand together
-        most = int(size.max(initial=0))
-        cells = most * dim * count
-        if not self.view.by_column:  # complete rows share the matrices of their departure
-            cells += (1 if seen is None else most) * ((dim + count) ** 2 + (not held.single) * count * dim**2)
-        for part in pieces(len(departures), cells, _CELLS):
+        for part in self._pieces(len(departures), 1 if seen is None else int(size.max(initial=0))):
             here = others[np.isin(held.at[others], departures[part])]
             some = held.take(here)
 
@@ -403,6 +401,12 @@ class FittedView(Together):
             member = owner == np.arange(owner[-1] + 1)[:, None]
             result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
         return result
+
+    def _pieces(self, count: int, rows: int = 1) -> Iterator[slice]:
+        """Yield slices of departures of so many rows, whose matrices of all groups, or squares of columns, are few."""
+        groups, dim = self.statistics.mean.shape
+        step = max(1, _MATRICES // (rows * groups * (dim if self.view.by_column else (dim + 2) ** 2)))
+        return (slice(first, first + step) for first in range(0, count, step))
 
     def _leaving(self, held: HeldOut) -> Moments:
         """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""

@@ -21,7 +21,7 @@ import numpy as np
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments
 
-FAR = 1e100  # bent: squares of nearer values, times any precision, stay below 1e250, the border in `students.whiten`
+FAR = 1e100  # bent: squares of nearer values, times any precision, stay below 1e250, the border in `students`
 _FIELDS = ("location", "scale", "power")
 _GRID = np.linspace(0.0, 2.0, 21)
 _COLUMNS = 128  # bent at a time: more leave the cache
