@@ -471,7 +471,25 @@ def test_exponents_start_anywhere_and_end_at_one_place():
     found = temper.exponents(density, log_prior, codes, weight, 0.7)
     for start in (1e-4, 50.0):
         again = temper.exponents(density, log_prior, codes, weight, 0.7, np.full(4, start))
-        np.testing.assert_allclose(again, found, rtol=1e-7)
+        np.testing.assert_allclose(again, found, rtol=1e-12)
+
+
+def test_an_exponent_does_not_depend_on_the_members_beside_it():
+    density, log_prior, codes, weight = densities()
+    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    for start in (None, found[:1]):  # at its root, a member waits for those that need more steps
+        alone = np.concatenate([temper.exponents(f[None], log_prior, codes, weight, 0.7, start) for f in density])
+        np.testing.assert_allclose(alone, found, rtol=1e-12)
+    again = temper.exponents(density, log_prior, codes, weight, 0.7, np.where(np.arange(4) == 3, 50.0, found))
+    np.testing.assert_allclose(again, found, rtol=1e-12)
+
+
+def test_the_probability_of_one_class_is_that_among_all():
+    density, log_prior, codes, _ = densities()
+    exponents, least = np.array([2.0, 1.0, 0.1, 0.5]), np.array([0.0, 0.02, 0.0, 0.3])
+    found = temper.log_probability_of(codes, density, log_prior, exponents, least)
+    every = temper.log_probability(density, log_prior, exponents, least)
+    np.testing.assert_allclose(found, every[:, np.arange(len(codes)), codes], rtol=1e-12, atol=1e-12)
 
 
 def test_a_member_that_says_nothing_keeps_the_expected_exponent_and_the_class_prior():
