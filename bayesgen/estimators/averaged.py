@@ -17,8 +17,14 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
+from bayesgen.estimators.averaged_settings import (
+    check_settings,
+    concentration_of,
+    known_priors,
+    learn_leaves,
+    warn_of_fit,
+)
 from bayesgen.estimators.base import Estimator, sample, score_samples
-from bayesgen.estimators.settings import check_settings, concentration_of, known_priors, learn_leaves, warn_of_fit
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, refuse_far, summary, to_arviz
 from bayesgen.inspection.explain import explain

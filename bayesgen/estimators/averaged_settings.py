@@ -1,0 +1,112 @@
+"""Settings of the averaged classifier, checked, the leaves of its columns, and the warnings of its fit."""
+
+from dataclasses import replace
+from numbers import Integral
+
+import numpy as np
+
+from bayesgen.averaging import columns, families
+from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.rows import Rows
+from bayesgen.core.errors import listed, warn
+from bayesgen.estimators.settings import leaf_of, warn_of_constant_columns
+from bayesgen.models import DirichletCategorical, NaiveBayes
+from bayesgen.numerics.checks import check_flag
+from bayesgen.tables.groups import warn_of_names, warn_of_undivided
+
+_REPEATS = 0.5  # share of repeats to warn of
+_VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by chance
+
+
+def check_settings(classifier) -> None:
+    """Raise where a setting that does not depend on the rows is none."""
+    for name, options in (("weights", ("stacking", "loo", "evidence")), ("unseen", ("error", "missing"))):
+        if getattr(classifier, name) not in options:
+            raise ValueError(f"{name} must be one of {list(options)}, got {getattr(classifier, name)!r}")
+    check_flag("bend", classifier.bend)
+    jobs = classifier.n_jobs
+    if jobs is not None and (not isinstance(jobs, Integral) or jobs == 0):
+        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {jobs!r}")
+    if classifier.progress is not None:
+        check_flag("progress", classifier.progress)
+    families.chosen(classifier.members, classifier.get_params(deep=False))
+
+
+def concentration_of(classifier) -> np.ndarray:
+    """Return the Dirichlet concentration of each class, (K,), or raise; ``priors`` are checked with it."""
+    value, classes = _numbers(classifier.class_concentration), classifier.classes_
+    if value.shape not in ((), classes.shape) or not (value > 0).all():
+        raise ValueError(
+            f"class_concentration must be a number > 0, or one for each of the {len(classes)} classes "
+            f"{listed(classes)}; got {classifier.class_concentration!r}"
+        )
+    if classifier.priors is not None:
+        known_priors(classifier.priors, classes)
+    return np.broadcast_to(value, classes.shape).copy()
+
+
+def known_priors(priors, classes) -> np.ndarray:
+    """Return class probabilities as an array, (K,), or raise."""
+    value = _numbers(priors)
+    if value.shape != classes.shape or not (value >= 0).all() or not np.isclose(value.sum(), 1, atol=1e-6):
+        raise ValueError(
+            f"priors must hold one probability for each of the {len(classes)} classes {listed(classes)}, and sum to 1; "
+            f"got {priors!r}"
+        )
+    return value
+
+
+def _numbers(value) -> np.ndarray:
+    """Return a setting as an array of floats; NaN, which no check lets pass, where it holds no numbers."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
+def learn_leaves(classifier, rows: Rows) -> Leaves | None:
+    """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
+    if rows.e is None:
+        return None
+    own = columns.leaves(classifier.schema_)
+    model = NaiveBayes(
+        DirichletCategorical(1.0, classifier.classes_.tolist()),
+        {block.name: leaf_of(block) for block in own},
+        columns={block.name: block.columns for block in own},
+    )
+    single = [block.name for block in own if block.single]
+    leaves = Leaves.of(model, single, rows.e, rows.codes, rows.weight)
+    leaves.settled()  # or raise, before anything is learned
+    warn_of_constant_columns(replace(classifier.schema_, blocks=own), leaves.statistics)
+    return leaves
+
+
+def warn_of_fit(classifier, rows: Rows) -> None:
+    """Warn of columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
+    scores, classes = classifier.scores_, classifier.classes_
+    if classifier.constant_:
+        warn(
+            f"columns {listed(classifier.constant_)} hold one value or none: they are no sign of the class, and left "
+            "out"
+        )
+    if any(not part.drawn and part.view.filling is not None for part in classifier.average_.taking("numbers")):
+        warn(
+            "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
+            "means of their class. At prediction they are integrated out"
+        )
+    if len(classes) > 1 and scores["nested"] <= scores["base_rate"]:
+        warn(
+            "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
+            "the class, or there are too few rows to tell"
+        )
+    if scores["repeats"] > _REPEATS and any(len(np.unique(column)) > _VALUES for column in rows.x.T):
+        warn(
+            f"{scores['repeats']:.0%} of the rows repeat another row, class and all. Members that leave out one row "
+            "keep its copies, which tell its class. If they are copies of one measurement, drop them; if they belong "
+            "together, give groups="
+        )
+    if rows.group is None:
+        names = columns.numbers(classifier.schema_, classifier.constant_) + columns.categories(classifier.schema_)
+        warn_of_names(names, (*rows.x.T, *rows.c.T), rows.codes)
+    else:
+        warn_of_undivided(classes, rows.codes, rows.group)
