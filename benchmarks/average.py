@@ -4,6 +4,7 @@ Times are of a user's calls, on DataFrames, on one core. A new row is one row of
 """
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from time import process_time
 
 import numpy as np
@@ -53,8 +54,8 @@ def penguins():
     return X.iloc[order].reset_index(drop=True), y[order]
 
 
-def measure(X, y) -> dict[str, tuple[float, float, float]]:
-    """Return seconds of a fit, of one row and of a row of many for each contender."""
+def measure(X, y) -> dict[str, tuple[float, float, float, float]]:
+    """Return seconds of a fit, of one row and of a row of many, and the rate of two threads, for each contender."""
     ours = {"generative": AveragedClassifier(members="generative"), "all": AveragedClassifier()}
     peers = contenders(X, y)
     models, n = ours | {name: peers[name] for name in PEERS}, len(X) - MANY
@@ -62,17 +63,28 @@ def measure(X, y) -> dict[str, tuple[float, float, float]]:
     own, some = X[n : n + 1], X[n:]
     one = medians({name: lambda m=m: m.predict_proba(own) for name, m in models.items()}, 30)
     many = medians({name: lambda m=m: m.predict_proba(some) for name, m in models.items()}, 3, clock=process_time)
-    return {name: (fit[name], one[name], many[name] / MANY) for name in models}
+    return {name: (fit[name], one[name], many[name] / MANY, _threads(m, some)) for name, m in models.items()}
+
+
+def _threads(model, X, calls: int = 6) -> float:
+    """Return the rate at which two threads ask, over that at which one does."""
+    with ThreadPoolExecutor(2) as two:
+        ask = {
+            "one": lambda: [model.predict_proba(X) for _ in range(calls)],
+            "two": lambda: [*two.map(model.predict_proba, [X] * calls)],
+        }
+        times = medians(ask, 3)
+    return times["one"] / times["two"]
 
 
 class Times:
-    """Times by cell, as three tables of Markdown."""
+    """Times by cell, as four tables of Markdown."""
 
-    def __init__(self, times: dict[str, dict[str, tuple[float, float, float]]]):
+    def __init__(self, times: dict[str, dict[str, tuple[float, float, float, float]]]):
         self.times = times
 
     def markdown(self) -> str:
-        """Return the three tables."""
+        """Return the four tables."""
         parts = [
             "## The averaged classifier\n",
             "One core, DataFrames; rivals as in `benchmarks/rivals.py` (a forest of 200 trees, boosting by default, "
@@ -84,12 +96,13 @@ class Times:
                 ("A fit, seconds of CPU", 1),
                 ("One row, milliseconds", 1e3),
                 ("Many rows, microseconds of CPU a row", 1e6),
+                ("Rate of two threads that ask for many rows, over the rate of one", 1),
             ]
         ):
             names = list(next(iter(self.times.values())))
             parts.append(f"\n| {title} | " + " | ".join(names) + " |\n|---" + "|---:" * len(names) + "|")
             for cell, times in self.times.items():
-                asked = ASKED[cell][place - 1] if place and cell in ASKED else ()
+                asked = ASKED[cell][place - 1] if place in (1, 2) and cell in ASKED else ()
                 goals = dict(zip(names, asked, strict=False))
                 entries = [
                     f"{unit * own[place]:.3g}" + (f" ({goal})" if (goal := goals.get(name)) else "")
