@@ -1,7 +1,4 @@
-"""Pictures: each function takes ``ax``, the matplotlib Axes to draw on (default: the current ones), and returns them.
-
-Matplotlib is imported by the first picture that is drawn.
-"""
+"""Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
 
 from bayesgen.plot.lectures import (
     beta_densities,

@@ -30,6 +30,8 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     ----------
     parameters : iterable of (a, b)
         Parameters of each density.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, highest = axes(ax), 1.0
     for i, (a, b) in enumerate(parameters):
@@ -50,6 +52,8 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         The prior, of one coin.
     *tosses : array_like of 0 and 1
         Sets of tosses, each combined with the same prior.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -99,6 +103,8 @@ def mean_and_predictive(
         Observations, drawn as ticks.
     unit : str
         Unit of the horizontal axis.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, data = axes(ax), np.asarray(data, float)
     posterior = prior.update(prior.statistics(data))
@@ -131,6 +137,8 @@ def predictive_densities(
         As for `mean_and_predictive`.
     inferences : sequence of str or Inference
         Inferences, one curve each.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, data = axes(ax), np.asarray(data, float)
     predictive = prior.update(prior.statistics(data))
@@ -159,6 +167,8 @@ def gaussian(
         Covariance matrix.
     masses : tuple of float
         Probability inside each contour, in increasing order.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, mean, covariance = axes(ax), np.asarray(mean, float), np.asarray(covariance, float)
     reach = 3.6 * np.sqrt(np.diagonal(covariance).max())
@@ -199,6 +209,8 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
         `NormalKnownVariance`.
     unit : str
         Unit of the values.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -252,6 +264,8 @@ def regression(
         Number of lines drawn from the posterior.
     sds : float
         Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
@@ -275,6 +289,11 @@ def squashing(*, ax: "Axes | None" = None) -> "Axes":
     """Draw the functions from score to probability: logistic, probit, and probit with the logistic's slope at 0.
 
     Stretched by sqrt(8/π) the probit differs from the logistic by less than 0.02; its tails are lighter.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, score = axes(ax), np.linspace(-6, 6, 401)
     ax.plot(score, expit(score), color=BLUE, label="logistic 1 / (1 + exp(-a))")

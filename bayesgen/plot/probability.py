@@ -56,6 +56,8 @@ def reliability(
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     groups : array_like, shape (n,), optional
         Label of what a row belongs to, where rows belong together: the bars then resample groups.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
@@ -99,6 +101,8 @@ def probabilities(
         As for `reliability`.
     reference : array_like, optional
         Probabilities of another prediction, in the form of ``probability``.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     rows = np.arange(len(truth))
@@ -148,6 +152,8 @@ def confusion(
         for K actions the classes; for a DataFrame its index and its columns, found by name where these are given.
     reject_cost : float, optional
         Cost of a rejected row, needed if there is any.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, (truth, matrix, classes, actions) = axes(ax), truth_and_loss(y_true, loss, classes, actions)
     if classes is None:
@@ -188,6 +194,8 @@ def learning_curves(
         Scores of each method.
     score : str
         Name of the score.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, sizes = axes(ax), np.asarray(sizes)
     for i, (label, values) in enumerate(scores.items()):
@@ -226,6 +234,8 @@ def running_score(
         Models to draw; default: all that could be learned, the best seven.
     periods : int, default 10
         Number of periods at most; see `bayesgen.comparison.over_time`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax = axes(ax)
     names = result.best_first()[: len(COLOURS)] if models is None else models
@@ -253,6 +263,8 @@ def calibration_over_time(
         As for `running_score`.
     model : str, optional
         Model to draw; default: the one of the least log loss.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax = axes(ax)
     name = result.best_first()[0] if model is None else model
@@ -301,6 +313,8 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
         Result of `bayesgen.check_calibration`.
     level : float
         Probability, at most, that a correct posterior has a curve outside the band.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, points = axes(ax), np.arange(result.draws + 2) / (result.draws + 1)
     own = level / len(result.ranks)

@@ -39,6 +39,8 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
         Classifier whose predictive is drawn.
     name : str
         A column of the fit; "x0", "x1", ... for an array.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
 
     Raises
     ------
@@ -125,6 +127,8 @@ def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = 
         Result of ``explain(X, row)`` of a classifier.
     most : int, optional
         Number of columns to draw, the largest terms; the others share one bar. Default: all.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
 
     Examples
     --------
@@ -184,6 +188,8 @@ def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
     ----------
     result : ModelComparison
         Result of `bayesgen.compare_models`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, table = axes(ax), result.table
     table: Any = table[np.isfinite(table["difference"])]
@@ -219,6 +225,8 @@ def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None)
         Result of `bayesgen.inspection.importance`.
     most : int
         Number of columns to draw, the most important ones.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, mean, error = axes(ax), worse.mean(), worse.sem()
     names = mean.sort_values(ascending=False).index[:most]
@@ -240,6 +248,8 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
         Classifier whose members are drawn.
     most : int, default 12
         Number of families to draw, the heaviest; families without weight are left out.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
 
     Examples
     --------

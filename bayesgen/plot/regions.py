@@ -37,6 +37,8 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
         Estimator of one column.
     x : array_like, shape (n,)
         Values to draw at.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, x = axes(ax), np.asarray(x, float)
     rows, names = rows_for(classifier, x[:, None]), classifier.classes_
@@ -89,6 +91,8 @@ def decision_regions(
         Source of randomness for the draws.
     steps : int
         Points of the grid in each direction.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax = axes(ax)
     first, second, rows = grid(ax, numbers(classifier, X), steps)
@@ -150,6 +154,8 @@ def class_probabilities(
         A new row; its class probabilities are written beside it.
     levels : tuple of float
         Probabilities of the contours, in increasing order.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax = axes(ax)
     points = numbers(classifier, X)
@@ -188,6 +194,8 @@ def boundaries(
         Anything with ``predict_proba`` and ``classes_``.
     X, y, steps
         As for `decision_regions`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, any_of_them = axes(ax), next(iter(classifiers.values()))
     first, second, rows = grid(ax, numbers(any_of_them, X), steps)
@@ -221,6 +229,8 @@ def along_line(
         Rows whose orthogonal projections on the line are drawn as ticks.
     class_index : int
         Index of the class in ``classes_``.
+    ax : matplotlib Axes, optional
+        Where to draw; default: the current Axes.
     """
     ax, start, stop = axes(ax), np.asarray(start, float), np.asarray(stop, float)
     length = float(np.linalg.norm(stop - start))
