@@ -272,12 +272,7 @@ def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Spl
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
     fold = sample.folds(FOLDS) if few else None
     seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
-    count = {name: 1 for name in ("numbers", "categories", "table")}
-    for family, own in groups.items():
-        count[family.takes] += sum(map(len, own))
-    held = _DENSITIES // (data.classes * (count["numbers"] * count["categories"] + count["table"]))
-    allowed = min(_SECONDS + _EACH * len(data), _LONGEST) / max(seconds, 1e-9)
-    most = min(_MOST, max(_LEAST, int(min(held, allowed))))
+    most = _most_left_out(data, groups, seconds)
     at = np.arange(len(sample)) if places is None else places
     out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
     held, left = HeldOut.of(data, at[out]), sample.take(out)
@@ -286,6 +281,16 @@ def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Spl
         even = HeldOut.evenly(data, at[out], None if fold is None else fold[out])
     scored = left.weight if few and len(left) == len(data) else rows.weighted_back(left, data)
     return Split(held, even, sample, scored, at[out], out, fold, seeds)
+
+
+def _most_left_out(data: Rows, groups, seconds: float) -> int:
+    """Return how many rows may be left out, by the ``seconds`` that each takes and the memory of its densities."""
+    count = {name: 1 for name in ("numbers", "categories", "table")}
+    for family, own in groups.items():
+        count[family.takes] += sum(map(len, own))
+    fit = _DENSITIES // (data.classes * (count["numbers"] * count["categories"] + count["table"]))
+    done = min(_SECONDS + _EACH * len(data), _LONGEST) / max(seconds, 1e-9)
+    return min(_MOST, max(_LEAST, int(min(fit, done))))
 
 
 def _leave_out(split: Split, family, here, fitted, density) -> None:

@@ -20,7 +20,12 @@ _FOLDER = Path(__file__).parent  # the package is installed as plain files
 
 
 def names() -> list[str]:
-    """Return the names of the data sets, in alphabetical order.
+    """Return the names of the data sets.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
 
     Examples
     --------
@@ -32,12 +37,22 @@ def names() -> list[str]:
 
 
 def path(name: str) -> Path:
-    """Return the path of the CSV file of a data set; beside it stands its description, with the suffix ``.txt``.
+    """Return the path of the CSV file of a data set.
 
     Parameters
     ----------
     name : str
-        One of `names`, else ValueError is raised.
+        One of `names`.
+
+    Returns
+    -------
+    pathlib.Path
+        The CSV file; its description has the same name with the suffix ``.txt``.
+
+    Raises
+    ------
+    ValueError
+        If there is no data set of that name.
 
     Examples
     --------
@@ -53,12 +68,22 @@ def path(name: str) -> Path:
 
 
 def load(name: str) -> pd.DataFrame:
-    """Read a data set as a pandas table: numbers and strings, NaN where a value is missing.
+    """Read a data set as a pandas table.
 
     Parameters
     ----------
     name : str
-        One of `names`, else ValueError is raised.
+        One of `names`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns as pandas reads them: numbers, or strings; a missing value is NaN.
+
+    Raises
+    ------
+    ValueError
+        If there is no data set of that name.
 
     Examples
     --------
