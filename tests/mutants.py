@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant("counts: predictive without 1/x! above 1", "LogWays._grown",
            "np.log((self.a + (_x - 1)) / _x)", "np.log(self.a + (_x - 1))", "counts"),
     Mutant("counts: large counts count twice", "LogWays.__call__",
-           "there[aside] = 0.0", "there[aside] = 1.0", "counts"),
+           "cell[aside] = cells - 1", "cell[aside] = 0", "counts"),
     Mutant("bag: predictive of any length", "DirichletMultinomial.log_predictive",
            "_w(_x, _o) - _f(_a.sum(1), _x.sum(1))", "_w(_x, _o)", "counts"),
     Mutant("bag: evidence without the coefficients", "DirichletMultinomial.log_evidence",

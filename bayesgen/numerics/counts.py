@@ -8,13 +8,14 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.numerics.checks import LARGEST_COUNT
-from bayesgen.numerics.pieces import pieces, scratch
+from bayesgen.numerics.pieces import ones, pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, with_data
 
 LARGEST_TABLE = 1 << 25  # bytes of a table of terms
 LARGEST_INDEX = 1 << 31  # indices up to here are of 32 bits
 _AT_ONCE = 1 << 15  # counts looked at at a time, which stay in the cache
+_LOW = 6  # counts below, which most of words are, are counted by comparisons of bytes
 _GAMMA = 64  # entries of a table that take as long as one log-gamma ratio in each of some predictions
 
 
@@ -38,18 +39,22 @@ def small(counts) -> np.ndarray | None:
 def spectrum(counts) -> np.ndarray | None:
     """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count."""
     result = np.zeros(1 << 12, np.intp)
-    for piece in pieces(len(counts), 1, rows=_AT_ONCE):
-        values = counts[piece]
-        above = values != 1
-        rest = np.count_nonzero(above)
-        if 4 * rest < len(values):  # most counts of words are 1
-            result[1] += len(values) - rest
-            values = values[above]
-        known = small(values)
-        if known is None or known.max(initial=0) >= len(result):
-            return None
-        own = np.bincount(known)
-        result[: len(own)] += own
+    low = np.empty(min(len(counts), _AT_ONCE), np.uint8)
+    with np.errstate(invalid="ignore"):
+        for piece in pieces(len(counts), 1, rows=_AT_ONCE):
+            values = counts[piece]
+            own = low[: len(values)]
+            np.copyto(own, values, casting="unsafe")
+            if (own == values).all():
+                often = [np.count_nonzero(own == count) for count in range(_LOW)]
+                result[:_LOW] += often
+                known = own[own >= _LOW] if sum(often) < len(own) else own[:0]
+            else:
+                known = small(values)
+                if known is None or known.max() >= len(result):
+                    return None
+            often = np.bincount(known)
+            result[: len(often)] += often
     return result
 
 
@@ -110,8 +115,9 @@ class LogWays:
     def __init__(self, a, slope: ArrayLike = 0.0):
         self.a = np.ascontiguousarray(a.T)
         self.slope = np.broadcast_to(np.transpose(slope), self.a.shape)
-        self.table = np.log(self.a) + self.slope
-        self.most = max(1, LARGEST_TABLE // self.table.nbytes) if self.a.size else 1
+        nothing = np.zeros((1, self.a.shape[1]))  # the row of entries that the table lacks
+        self.table = np.vstack([np.log(self.a) + self.slope, nothing])
+        self.most = max(1, LARGEST_TABLE // self.a.nbytes) if self.a.size else 1
 
     def __call__(self, x, counts=None) -> np.ndarray:
         """Return the sums of CSR rows, (n, groups); entries are whole numbers >= 0, each written once.
@@ -123,18 +129,17 @@ class LogWays:
             place = np.minimum(x.data, np.iinfo(np.int32).max).astype(np.int32)
         place -= 1
         table = self.table  # another thread may put a larger one in its place
-        table, aside = self._grown(table, place, np.flatnonzero(place.view(np.uint32) >= len(table) // columns))
+        table, aside = self._grown(table, place, np.flatnonzero(place.view(np.uint32) >= (len(table) - 1) // columns))
         many = aside[place[aside] >= 0]
         cells = len(table)
         cell = place if cells < LARGEST_INDEX else place.astype(np.int64)
-        cell *= columns
-        cell += x.indices.astype(cell.dtype, copy=False)
-        there = scratch("there", cell.shape)
-        there[:] = 1.0
-        cell[aside] = 0
-        there[aside] = 0.0
+        for piece in pieces(len(cell), 1, rows=_AT_ONCE):
+            own = cell[piece]
+            own *= columns
+            own += x.indices[piece].astype(cell.dtype, copy=False)
+        cell[aside] = cells - 1
         indptr = x.indptr.astype(cell.dtype, copy=False)
-        result = sparse.csr_array((there, cell, indptr), shape=(x.shape[0], cells)) @ table
+        result = sparse.csr_array((ones(len(cell)), cell, indptr), shape=(x.shape[0], cells)) @ table
         if len(many):
             times, of = x.data[many].astype(float)[:, None], x.indices[many]
             terms = log_multichoose(self.a[of], times) + times * self.slope[of]
@@ -147,24 +152,24 @@ class LogWays:
 
         Parameters
         ----------
-        table : array, shape (columns * levels, groups)
-            The table so far.
+        table : array, shape (columns * levels + 1, groups)
+            The table so far, and a row of zeros.
         place : int32 array
             Counts less 1, so that 0 is -1, the largest as an unsigned number.
         aside : int array
             Places of entries that the table lacks.
         """
         columns = len(self.a)
-        levels, above = len(table) // columns, place[aside]
+        levels, above = (len(table) - 1) // columns, place[aside]
         known = np.bincount(above[(above >= 0) & (above < self.most)] - levels)
         gain = np.cumsum(_GAMMA * known - columns)
         if gain.max(initial=0) <= 0:
             return table, aside
-        parts = [table]
+        parts = [table[:-1]]
         for x in range(levels + 1, levels + 2 + int(gain.argmax())):
             parts.append(parts[-1][-columns:] + np.log((self.a + (x - 1)) / x) + self.slope)
-        self.table = table = np.concatenate(parts)
-        return table, aside[above.view(np.uint32) >= len(table) // columns]
+        self.table = table = np.concatenate([*parts, table[-1:]])
+        return table, aside[above.view(np.uint32) >= (len(table) - 1) // columns]
 
 
 def log_factorial(x):

@@ -45,9 +45,20 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) ->
     if size > _LARGEST:
         return np.empty(shape, dtype)
     own = vars(_kept).get(name)
-    if own is None or own.size < size:
-        own = vars(_kept)[name] = np.empty(size, np.uint8)
+    if own is None or own.nbytes < size:
+        own = vars(_kept)[name] = np.empty(-(-size // 8))  # of floats: SciPy copies a view of far fewer entries
     return np.ndarray(shape, dtype, own)
+
+
+def ones(count: int) -> np.ndarray:
+    """Return a vector of ones that is kept and must not be written to: values of a sparse matrix of members."""
+    if count * 8 > _LARGEST:
+        return np.ones(count)
+    own = vars(_kept).get("ones")
+    if own is None or len(own) < count:
+        own = vars(_kept)["ones"] = np.ones(count)
+        own.flags.writeable = False
+    return own[:count]
 
 
 def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
