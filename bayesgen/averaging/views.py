@@ -176,6 +176,12 @@ class FittedView(Together):
         return Reference.of(self.statistics)
 
     @functools.cached_property
+    def _first_groups(self) -> tuple[np.ndarray, bool]:
+        """The first group of each class, (K,), and whether all classes have as many groups."""
+        sizes = np.bincount(self.view.owner)
+        return np.cumsum(sizes) - sizes, bool((sizes == sizes[0]).all())
+
+    @functools.cached_property
     def log_share(self) -> np.ndarray:
         """Log probability of each group within its class, (G,)."""
         n = self.n + 1
@@ -423,18 +429,17 @@ class FittedView(Together):
 
     def mix(self, density, log_share, axis: int) -> np.ndarray:
         """Return the log densities of classes, which are mixtures, from those of their groups along an axis."""
-        owner, classes = self.view.owner, self.view.classes
-        if len(owner) == classes:
+        first, alike = self._first_groups
+        if len(self.view.owner) == len(first):
             return density
         density = density + (log_share[:, None] if axis < density.ndim - 1 else log_share)
-        first = np.searchsorted(owner, np.arange(classes))
-        if axis == 1 and len(owner) % classes == 0 and (np.diff(first) == len(owner) // classes).all():
-            density = density.reshape(len(density), classes, -1, *density.shape[2:])
+        if axis == 1 and alike:
+            density = density.reshape(len(density), len(first), -1, *density.shape[2:])
             top = density.max(2)
             density -= top[:, :, None]
             return top + np.log(np.exp(density, out=density).sum(2))
         top = np.maximum.reduceat(density, first, axis=axis)
-        density -= top.take(owner, axis)
+        density -= top.take(self.view.owner, axis)
         return top + np.log(np.add.reduceat(np.exp(density, out=density), first, axis=axis))
 
 

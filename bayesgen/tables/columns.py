@@ -203,6 +203,10 @@ def sorted_levels(levels) -> tuple:
 
 def factorize(values, column) -> tuple[np.ndarray, list]:
     """Return the code of each value, -1 where missing, and the distinct values in the order of their codes."""
+    if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
+        levels = values.array.categories.tolist()
+        if all(type(level) is str for level in levels):
+            return _used(values.array.codes.astype(np.intp), levels)
     try:
         codes, found = pd.factorize(values)
     except TypeError as error:
@@ -217,6 +221,17 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
         if (distinct == np.floor(distinct)).all():  # 1.0 beside a gap is the category 1; no int64 holds 1e19
             return codes, [int(v) if abs(v) <= LARGEST_COUNT else v for v in distinct.tolist()]
     return codes, distinct.tolist()
+
+
+def _used(codes, levels: list) -> tuple[np.ndarray, list]:
+    """Return codes and levels without the levels that no value has."""
+    there = np.zeros(len(levels) + 1, bool)
+    there[codes] = True
+    there[-1] = False  # the missing
+    if there[:-1].all():
+        return codes, levels
+    place = np.where(there, np.cumsum(there) - 1, -1)
+    return place[codes], [levels[i] for i in np.flatnonzero(there)]
 
 
 def _over_rows(function, values):

@@ -26,6 +26,7 @@ from bayesgen.tables.columns import (
 )
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 
 
@@ -107,14 +108,23 @@ class Table(Columns):
             kind = self._known[column] = self._look(column)
         return kind
 
+    @functools.cached_property
+    def _numeric(self) -> list[Any]:
+        """NumPy's type of each column that pandas keeps as an array of numbers or bools, None for others."""
+        if self._frame is None or not self._frame.implementation.is_pandas():
+            return [None] * len(self.columns)
+        return [t if isinstance(t, np.dtype) and t.kind in _KINDS else None for t in self.native.dtypes.array]
+
     def _look(self, column: str) -> str:
         if self._frame is None:
             return object_kind(self.labels(column))
+        if (own := self._numeric[self.place[column]]) is not None:
+            return _KINDS[own.kind]
         series = self._series(column)
         dtype = series.dtype
         if dtype == nw.Boolean or dtype.is_numeric():
             return "b" if dtype == nw.Boolean else "f"
-        if _nothing(series) or dtype in (nw.String, nw.Categorical, nw.Enum):
+        if dtype in _TEXT or _nothing(series):
             return "O"
         if dtype != nw.Object:
             return str(dtype if dtype != nw.Unknown else series.to_native().dtype)
@@ -172,10 +182,14 @@ class Table(Columns):
         return result
 
     def _number(self, column) -> np.ndarray:
+        place = self.place[column]
+        if self._numeric[place] is not None:
+            return self.native.iloc[:, place].to_numpy()
         if self._taken(column) != "O" and self._frame is not None:
             series = self._series(column)
-            if series.dtype != nw.Object:
-                return (series if series.dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
+            dtype = series.dtype
+            if dtype != nw.Object:
+                return (series if dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
         return to_float(self.labels(column), column)
 
     def labels(self, column: str) -> np.ndarray:
@@ -204,7 +218,7 @@ class Table(Columns):
         """Return the values of a column in the form that is coded fastest: text and categories as pandas has them."""
         if self._frame is not None and self._frame.implementation.is_pandas():
             series = self._series(column)
-            if series.dtype in (nw.String, nw.Categorical, nw.Enum):
+            if series.dtype in _TEXT:
                 return series.to_native()
         return self.labels(column)
 
