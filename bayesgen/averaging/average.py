@@ -27,7 +27,7 @@ from bayesgen.averaging.member import Member, Product, Together
 from bayesgen.averaging.temper import sharpened
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
-from bayesgen.numerics.pieces import one_blas_thread, pieces, split_rows, taken
+from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
 from bayesgen.posterior.posterior import Posterior, generator
 
 _CELLS = 1 << 19  # densities held at a time
@@ -156,7 +156,7 @@ class Average(Posterior):
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
         least, exponents = self.least[used], self.exponents[used, None, None]
         weights, prior = self.weights[used] / (1 + least), np.exp(self.log_class_prior)
-        for part in self.pieces(len(x), used):
+        for part in self._batches(x, used):
             density = self.log_density(x[part], c[part], used, taken(e, part))
             q = density.swapaxes(1, 2)  # (M, K, n): over few classes of many rows
             q *= exponents
@@ -175,7 +175,7 @@ class Average(Posterior):
         """Return log p(x, k) under the untempered members, (n, K), in the units of the columns, with learned priors."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
-        for part in self.pieces(len(x), used):
+        for part in self._batches(x, used):
             density = self.log_density(x[part], c[part], used, taken(e, part))
             result[part] = mixed(density, self.density_weights[used])
         result += self.log_class_prior
@@ -237,6 +237,14 @@ class Average(Posterior):
     def pieces(self, rows: int, used):
         """Return slices of rows whose densities under some members fit into memory."""
         return pieces(rows, int(used.sum()) * len(self.class_weight), _CELLS, rows)
+
+    def _batches(self, x, used):
+        """Return slices of rows (n, D) as `pieces` does; or indices, rows that lack the same entries together."""
+        parts, seen = self.pieces(len(x), used), ~np.isnan(x)
+        if seen.all():
+            return parts
+        _, order, _ = grouped_patterns(seen)
+        return (order[part] for part in parts)
 
     def __getstate__(self):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
