@@ -30,7 +30,7 @@ from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
 from bayesgen.posterior.posterior import Posterior, generator
 
-_CELLS = 1 << 19  # densities held at a time
+_CELLS = 1 << 20  # densities held at a time, so many that threads seldom wait for each other between products
 
 
 @saveable

@@ -34,7 +34,7 @@ _ERROR = 4e-12  # of a log density; a probability moves by a quarter of it at mo
 _BYTES = 10**7  # of the coefficients of one fit of members
 WIDEST = 64  # columns; with more, whitening takes no longer, see `rotations`
 _LARGE = 1000.0  # power from which a logarithm of 1 + q has too few digits
-_CELLS = 1 << 17  # entries worked on at a time
+_CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
 FEW = 6  # missing entries, at most, that are eliminated for each row by itself
 
 
