@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
-from bayesgen.estimators import batches, consistency
+from bayesgen.estimators import batches
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.base import sample, score_samples
 from bayesgen.estimators.settings import (
@@ -302,6 +302,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         return blocks
 
     def _check_parts(self):
+        from bayesgen.estimators import consistency  # with all of the average, which only files need
+
         consistency.check_generative(self, self._models)
 
     def _density(self):

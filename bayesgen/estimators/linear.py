@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import DistantRows
-from bayesgen.estimators import consistency
 from bayesgen.estimators.base import Estimator
 from bayesgen.estimators.batches import surveyed
 from bayesgen.estimators.workers import added, total_of
@@ -84,6 +83,8 @@ class LinearEstimator(Estimator):
     random_state: Any
 
     def _check_parts(self):
+        from bayesgen.estimators import consistency  # with all of the average, which only files need
+
         consistency.check_regression(self, self._models)
 
     def _rows(self, X, y, sample_weight):
