@@ -274,7 +274,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     @functools.cached_property
     def _once(self):
         """Whitener of rows for all classes at once, where they share a covariance; else None."""
-        return SharedWhitener.of(self._means, self._whole) if self.shared and len(self._means) > 1 else None
+        dim, groups = self._means.shape[1], len(self._means)
+        if not self.shared or groups == 1 or self.scale.size > dim * dim:
+            return None
+        root = np.linalg.cholesky(self.scale.reshape(dim, dim))
+        unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
+        return SharedWhitener.of(self._means, root, unit, self.dof.reshape(1))
 
     def _traced_predictive(self, x):
         """Return `log_predictive` for JAX hyperparameters: evidences of single rows, by marginal models for gaps."""

@@ -115,7 +115,8 @@ class SharedWhitener(NamedTuple):
     """Constants of the log density of rows where the scale matrices of all groups differ by factors only.
 
     Let z = matrix (x - centre), and a = matrix (m - centre) for a group whose own matrix W is √r times ``matrix``. Then
-    1 + |W (x - m)|² = r |z|² - 2 r a'z + r |a|² + 1: rows are whitened once, whatever the number of groups.
+    1 + |W (x - m)|² = r |z|² - 2 r a'z + r |a|² + 1: rows are whitened once, whatever the number of groups. Here
+    ``matrix`` is the inverse of a root of the scale matrices without their factors, which are 1/r.
 
     Attributes
     ----------
@@ -123,7 +124,8 @@ class SharedWhitener(NamedTuple):
     matrix : array, shape (D, D)
     products : array, shape (groups, D + 2)
         Coefficients of (z, |z|², 1).
-    level, power : array, shape (groups, 1)
+    level : array, shape (groups, 1)
+    power : array, shape (1,)
     """
 
     centre: np.ndarray
@@ -133,15 +135,20 @@ class SharedWhitener(NamedTuple):
     power: np.ndarray
 
     @classmethod
-    def of(cls, mean, whitener: Whitener) -> "SharedWhitener | None":
-        """Return the constants of groups with proportional matrices; None if centres far apart would cost digits."""
-        centre, matrix = mean.mean(0), whitener.matrix[0]
-        ratio, a = (whitener.matrix[:, :1, 0] / matrix[0, 0]) ** 2, (mean - centre) @ matrix.T
-        square = (a * a).sum(1, keepdims=True)
-        if not (whitener.power[:, None] * ratio * square < _APART).all():
+    def of(cls, mean, root, unit, dof) -> "SharedWhitener | None":
+        """Return the constants where dof (1,) times the scale matrix of a group is its unit (groups, 1) times root root'.
+
+        It is None where centres far apart would cost digits.
+        """
+        dim, matrix, power = mean.shape[1], np.linalg.inv(root), (dof + mean.shape[1]) / 2
+        centre, ratio = mean.sum(0) / len(mean), 1 / unit
+        a = (mean - centre) @ matrix.T
+        square = (a * a).sum(1, keepdims=True) * ratio
+        if not (power * square < _APART).all():
             return None
-        products = np.hstack([-2 * ratio * a, ratio, ratio * square + 1])
-        return cls(centre, matrix, products, whitener.level[:, None], whitener.power[:, None])
+        products = np.concatenate([-2 * ratio * a, ratio, square + 1], axis=1)
+        level = log_gamma_ratio(dof / 2, dim / 2) - np.log(root.diagonal()).sum() - 0.5 * dim * np.log(np.pi * unit)
+        return cls(centre, matrix, products, level, power)
 
 
 @np.errstate(all="ignore")

@@ -82,9 +82,12 @@ def copies(values, codes, count: int) -> list[int]:
     """Return which columns (n, columns) hold one number of its own for each of so many classes; NaN where missing."""
     columns = np.arange(values.shape[1])
     for part in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
-        rows, own = values[part][:, columns], np.full((count, len(columns)), np.nan)
-        own[codes[part]] = rows
-        columns = columns[(rows == own[codes[part]]).all(0)]
+        rows, group = values[part].take(columns, 1), codes[part]
+        own = np.full((count, len(columns)), np.nan)
+        own[group] = rows
+        columns = columns[(rows == own.take(group, 0)).all(0)]
+        if not len(columns):
+            break
     return [j for j in columns.tolist() if len(np.unique(values[:, j])) == count]
 
 
