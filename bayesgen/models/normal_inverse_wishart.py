@@ -227,11 +227,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             if self._once is None or not write_shared_log_density(density, x, self._once):
                 write_log_density(density, x, self._means, self._whole)
         else:
-            missing = np.isnan(x)
-            filled = np.where(missing, 0.0, x)
-            if not finite(filled):  # raises at an infinite entry
-                self.check(x)
-            density = log_density_with_gaps(filled, ~missing, *self._flat)
+            if np.isinf(x).any():
+                self.check(x)  # raises, and names the entry
+            density = log_density_with_gaps(x, *self._flat)
         return density.T.reshape(len(x), *self.batch_shape)
 
     def student(self, x, params=None):

@@ -139,20 +139,14 @@ def patterns(observed):
 
 def grouped_patterns(observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the patterns of ``observed`` (n, D) as bools (P, D), rows in their order (n,), and starts (P + 1,)."""
-    place, count = np.zeros(len(observed), np.intp), 1
+    place = np.zeros(len(observed), np.uint16)
     for first in range(0, observed.shape[1], 16):  # the bits of 16 columns make a number that float32 represents
         bits = observed[:, first : first + 16].astype(np.float32)
-        place *= 1 << 16
-        place += (bits @ (2.0 ** np.arange(bits.shape[1], dtype=np.float32))).astype(np.intp)
-        if first == 0:
-            there = np.bincount(place, minlength=1 << 16) > 0
-            place = (np.cumsum(there) - 1)[place]
-            count = int(there.sum())
-        else:
-            both, place = np.unique(place, return_inverse=True)
-            count = len(both)
-    order = np.argsort(place.astype(np.min_scalar_type(count)), kind="stable")
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=count))])
+        own = (bits @ (2.0 ** np.arange(bits.shape[1], dtype=np.float32))).astype(np.uint16)
+        place = own if first == 0 else np.unique((place.astype(np.intp) << 16) + own, return_inverse=True)[1]
+    sizes = np.bincount(place)
+    order = np.argsort(place.astype(np.min_scalar_type(len(sizes) - 1)), kind="stable")  # by digits, of 16 bits and fewer
+    bounds = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
     return observed[order[bounds[:-1]]], order, bounds
 
 

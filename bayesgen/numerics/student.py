@@ -16,6 +16,7 @@ from bayesgen.numerics.pieces import as_columns, blas_threads, grouped_patterns,
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, student_tail
 from bayesgen.numerics.sums import finite
 
+_MANY = 10_000  # entries of matrices that are inverted by blocks
 _APART = 1e5  # half a squared distance of centres in standard deviations: at most 1e-10 of a log density then cancels
 
 
@@ -60,7 +61,8 @@ class Whitener(NamedTuple):
         """Return the constants for ``dim`` columns, where dof times the scale matrix is unit root root'."""
         level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * unit)
         log_root = np.log(root.diagonal(axis1=-2, axis2=-1)).sum(-1)
-        return cls(np.linalg.inv(root) / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2)
+        inverse = np.linalg.inv(root) if root.size < _MANY else triangular_inverse(root)
+        return cls(inverse / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2)
 
     @classmethod
     def of_patterns(cls, seen, scale, dof) -> "Whitener":
@@ -169,10 +171,12 @@ def write_shared_log_density(result, x, whitener: SharedWhitener) -> bool:
     return finite(result)
 
 
-def log_density_with_gaps(x, seen, mean, scale, dof) -> np.ndarray:
-    """Return the log density of rows (n, D), 0 where not ``seen`` (n, D), under every group, shape (groups, n)."""
-    kinds, order, bounds = grouped_patterns(seen)
+def log_density_with_gaps(x, mean, scale, dof) -> np.ndarray:
+    """Return the log density of rows (n, D), NaN where missing, under every group, (groups, n)."""
+    missing = np.isnan(x)
+    kinds, order, bounds = grouped_patterns(~missing)
     rows = x.take(order, 0)
+    np.copyto(rows, 0.0, where=missing.take(order, 0))
     density, result = np.empty((2, len(mean), len(x)))
     for part in pieces(len(kinds), mean.size * x.shape[1]):
         own = bounds[part.start : part.stop + 1]
