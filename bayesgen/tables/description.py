@@ -101,7 +101,9 @@ def of_whole(values: np.ndarray, rows: np.ndarray | None = None) -> Verdict | No
     >>> of_whole(np.array([7, 8, 9]))
     Verdict(kind='counts', distinct=0, seen=0)
     """
-    rows = np.arange(len(values)) if rows is None else rows
-    parts = (slice(100), slice(None))  # the first hundred mostly tell that they do not count
-    counts = all((values[part] - values[0] == rows[part] - rows[0]).all() for part in parts)
-    return Verdict("counts") if counts else None
+    for part in (slice(100), slice(None)):  # the first hundred mostly tell that they do not count
+        own = values[part]
+        places = np.arange(len(own)) if rows is None else rows[part] - rows[0]
+        if not (own - own[:1] == places).all():
+            return None
+    return Verdict("counts")
