@@ -70,8 +70,8 @@ def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
     if name in _HOMES:
-        # scikit-learn's modules import each other thirty deep. Behind a dozen calls more, their loops run at the edge of
-        # a page of Python's stack, which each call makes and frees: imported from here, they take .07 s less.
+        # scikit-learn's modules import each other thirty deep. Behind a dozen calls more, their loops run at the edge
+        # of a page of Python's stack, which each call makes and frees: imported from here, they take .07 s less.
         importlib.import_module("sklearn.base")
     if name == "load":
         for home in _HOMES.values():

@@ -51,16 +51,16 @@ def class_prior(classifier) -> DirichletCategorical | KnownCategorical:
     if classifier.priors is not None:
         return known_classes(classifier.priors, classifier.classes_)
     try:
-        concentration, labels = classifier.class_concentration, classifier.classes_.tolist()
-        return _like(concentration, *labels) if type(concentration) is float else DirichletCategorical(concentration, labels)
+        alpha, labels = classifier.class_concentration, classifier.classes_.tolist()
+        return _symmetric(alpha, *labels) if type(alpha) is float else DirichletCategorical(alpha, labels)
     except (TypeError, ValueError) as error:
         raise type(error)(f"class_concentration: {error}") from None
 
 
 @functools.lru_cache(16, typed=True)
-def _like(concentration: float, *labels) -> DirichletCategorical:
-    """Return the prior of classes that many fits share, as in cross-validation: its checks are a tenth of a small fit."""
-    return DirichletCategorical(concentration, list(labels))
+def _symmetric(alpha: float, *labels) -> DirichletCategorical:
+    """Return a prior of classes, which many fits share in a cross-validation: its checks are a tenth of a small fit."""
+    return DirichletCategorical(alpha, list(labels))
 
 
 def known_classes(priors, classes) -> KnownCategorical:

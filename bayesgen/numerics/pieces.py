@@ -145,7 +145,7 @@ def grouped_patterns(observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         own = (bits @ (2.0 ** np.arange(bits.shape[1], dtype=np.float32))).astype(np.uint16)
         place = own if first == 0 else np.unique((place.astype(np.intp) << 16) + own, return_inverse=True)[1]
     sizes = np.bincount(place)
-    order = np.argsort(place.astype(np.min_scalar_type(len(sizes) - 1)), kind="stable")  # by digits, of 16 bits and fewer
+    order = np.argsort(place.astype(np.min_scalar_type(len(sizes) - 1)), kind="stable")  # 16 bits sort by digits
     bounds = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
     return observed[order[bounds[:-1]]], order, bounds
 

@@ -138,7 +138,7 @@ class SharedWhitener(NamedTuple):
 
     @classmethod
     def of(cls, mean, root, unit, dof) -> "SharedWhitener | None":
-        """Return the constants where dof (1,) times the scale matrix of a group is its unit (groups, 1) times root root'.
+        """Return the constants where dof (1,) times a group's scale matrix is its unit (groups, 1) times root root'.
 
         It is None where centres far apart would cost digits.
         """
