@@ -25,6 +25,7 @@ from bayesgen.averaging import draws
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
 from bayesgen.averaging.temper import sharpened
+from bayesgen.averaging.views import FittedView
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
@@ -251,18 +252,27 @@ class Average(Posterior):
 
 
 def _write(result, parts, places, x, c) -> None:
-    """Write densities of members (m, n, K) by place, ascending, among those of some parts; beyond the last is none."""
+    """Write densities of members (m, n, K) by place, ascending, among those of some parts; beyond the last is none.
+
+    Rows are read once for all views that share their bends, as those of one fit mostly do.
+    """
     start = done = 0
+    warp, read = None, ()
     for part in parts:
         first, start = start, start + len(part.members)
         end = done + np.count_nonzero(places[done:] < start)
         if done < end:
-            some = places[done:end] - first
-            if (some[1:] > some[:-1]).all():
-                result[done:end] = part.log_density(x, c, some)
-            else:
+            some, place = places[done:end] - first, slice(None)
+            if not (some[1:] > some[:-1]).all():
                 some, place = np.unique(some, return_inverse=True)
-                result[done:end] = part.log_density(x, c, some)[place]
+            if not isinstance(part, FittedView):
+                density = part.log_density(x, c, some)
+            else:
+                own = part.view.warp
+                if warp is None or not (own is warp or own == warp):
+                    warp, read = own, part.view.read_near(x)
+                density = part.of_read(x, read, some)
+            result[done:end] = density[place]
         done = end
     result[done:] = 0.0
 

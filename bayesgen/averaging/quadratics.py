@@ -8,7 +8,8 @@ their rounding times power.
 
 Where the columns of a group are independent, and its powers the same, the density is level - power log Π_j (1 + q_j),
 where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs by rounding of at most max_j w_j² (|y| +
-|m|)², times power.
+|m|)², times power. Since that is less than `_ERROR`, Σ_j q_j is below c = `_ERROR`/eps, and the product below
+(1 + c/D)^D: 1e226 for the hundred columns that views have at most.
 
 Members for which this could exceed `_ERROR`, within `RADIUS` standard deviations a column, are left to their models,
 and so are rows beyond.
@@ -32,7 +33,7 @@ from bayesgen.numerics.special import log_gamma_ratio
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _ERROR = 4e-12  # of a log density; a probability moves by a quarter of it at most
 _BYTES = 10**7  # of the coefficients of one fit of members
-WIDEST = 64  # columns; with more, whitening takes no longer, see `rotations`
+WIDEST = 64  # columns of groups with a covariance matrix; with more, whitening takes no longer, see `rotations`
 _LARGE = 1000.0  # power from which a logarithm of 1 + q has too few digits
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
 FEW = 6  # missing entries, at most, that are eliminated for each row by itself
@@ -77,14 +78,14 @@ class Quadratics(NamedTuple):
         models : list of NormalInverseWishart and NormalInverseGamma
             Posteriors of members, of the same number of groups.
         """
-        if not models or not 0 < models[0].mean.shape[-1] <= WIDEST:
+        if not models or not models[0].mean.shape[-1]:
             return np.empty(0, np.intp), None
         alone = np.array([isinstance(model, NormalInverseGamma) for model in models])
-        joint, by_column = np.flatnonzero(~alone), np.flatnonzero(alone)
+        dim = models[0].mean.shape[-1]
+        joint, by_column = np.flatnonzero(~alone & (dim <= WIDEST)), np.flatnonzero(alone)
         whitened = [(models[place]._means, models[place]._whole) for place in joint]
         chosen = [own for own in zip(joint, whitened, strict=True) if _precise(*own[1])]
         apart = [(place, own) for place in by_column if (own := _factors(models[place])) is not None]
-        dim = models[0].mean.shape[-1]
         groups = sum(len(mean) for _, (mean, _) in chosen)
         if 4 * groups * (dim + 1) * (dim + 2) > _BYTES:
             chosen = []
@@ -145,12 +146,12 @@ class Quadratics(NamedTuple):
         first = 0
         if seen is not None and joint:
             result[:joint], first = self._with_gaps(y, ~seen), joint
-        for part in pieces(len(y), joint + count + self.factors[..., 0].size, _CELLS):
+        for part in pieces(len(y), joint + count * (joint > 0) + self.factors[..., 0].size, _CELLS):
             columns = y[part].T
             own = scratch("quadratic", (len(result), columns.shape[1]))
-            if not first:
+            if joint and not first:
                 np.matmul(self.coefficients, _monomials(columns), out=own[:joint])
-                if joint and not self.small:
+                if not self.small:
                     np.log1p(own[:joint], out=own[:joint])
             if self.factors.size:
                 powers = np.stack([np.ones_like(columns), columns, columns * columns], axis=1)

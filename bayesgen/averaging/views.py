@@ -120,6 +120,13 @@ class View(Record):
         seen, y = ~np.isnan(x), self.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
 
+    def read_near(self, x):
+        """Return rows as `read` does, 0 where an entry is beyond `FAR`, and the places of these rows."""
+        y, seen = self.read(x)
+        far = far_rows(y)
+        y[far] = 0.0  # they stay among the others, whose sums keep their order
+        return y, seen, far
+
 
 @earlier("View")
 def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -239,9 +246,11 @@ class FittedView(Together):
 
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
-        y, seen = self.view.read(x)
-        far = far_rows(y)
-        y[far] = 0.0  # they stay among the others, whose sums keep their order
+        return self.of_read(x, self.view.read_near(x), used)
+
+    def of_read(self, x, read, used) -> np.ndarray:
+        """Return `log_density` of rows that `View.read_near` has read, by this view or one with the same bends."""
+        y, seen, far = read
         result = self.of_bent(y, seen, used)
         members = [self.members[m] for m in used]
         for part in self._pieces(len(far)):
