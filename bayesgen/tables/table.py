@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_array
 
@@ -27,6 +28,7 @@ from bayesgen.tables.columns import (
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
+_WORDS = (pd.StringDtype, pd.CategoricalDtype)  # what pandas calls the same
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 
 
@@ -40,7 +42,7 @@ class Table(Columns):
     """
 
     def __init__(self, X):
-        self._frame: Any = None  # narwhals' DataFrame, where columns differ in type
+        self._mixed = False  # whether columns may differ in type
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
         if sparse.issparse(X):
@@ -53,17 +55,18 @@ class Table(Columns):
             self._array, names = rows, None
         elif (block := block_of(X)) is not None:
             self.native, self._array, names = X, block, X.columns
+        elif type(X) is pd.DataFrame and X.columns.is_unique:
+            self._mixed, self.native, names, self.library = True, X, X.columns.tolist(), "pandas"
         elif (frame := frame_of(X)) is None:
             self.native = self._array = array_of(X)
             names = None
         else:
-            self._frame, self.native, names = frame, frame.to_native(), frame.columns
+            self._mixed, self._frame, self.native, names = True, frame, frame.to_native(), frame.columns
+            self.library = frame.implementation.value
         self.sparse = sparse.issparse(self.native)
-        if self._frame is not None:
-            self.library = self._frame.implementation.value
         self.names: list[Any] | None = None if names is None else list(names)
-        self.columns = numbered(self.native.shape[1]) if names is None else tuple(map(str, names))
-        if names is not None and len(set(self.columns)) < len(self.columns):
+        self.columns = numbered(self.native.shape[1]) if self.names is None else tuple(map(str, self.names))
+        if len(set(self.columns)) < len(self.columns):
             check_distinct(self.columns)
         if not self.columns or not self.native.shape[0]:
             what = "samples" if self.columns else "features"
@@ -71,6 +74,11 @@ class Table(Columns):
 
     def __len__(self):
         return self.native.shape[0]
+
+    @functools.cached_property
+    def _frame(self) -> Any:
+        """The DataFrame of narwhals, where columns may differ in type; of pandas many rows are read without it."""
+        return frame_of(self.native) if self._mixed else None
 
     def renamed(self, columns) -> "Table":
         """Return the same rows under other names of the columns, one for each."""
@@ -89,13 +97,13 @@ class Table(Columns):
 
     def rows(self, chosen: np.ndarray) -> "Table":
         """Select the rows where ``chosen`` (n,) is true."""
-        if self._frame is not None:
+        if self._mixed:
             return Table(self._frame[np.flatnonzero(chosen)].to_native())
         return Table(self.native[chosen])
 
     def _series(self, column: str):
         if (column, "series") not in self._known:
-            assert self._frame is not None and self.names is not None
+            assert self._mixed and self.names is not None
             self._known[column, "series"] = self._frame.get_column(self.names[self.place[column]])
         return self._known[column, "series"]
 
@@ -109,17 +117,24 @@ class Table(Columns):
         return kind
 
     @functools.cached_property
-    def _numeric(self) -> list[Any]:
-        """NumPy's type of each column that pandas keeps as an array of numbers or bools, None for others."""
-        if self._frame is None or not self._frame.implementation.is_pandas():
+    def _plain(self) -> list[str | None]:
+        """The kind of each column that pandas keeps as NumPy's numbers or bools, as text or categories; else None."""
+        if not self._mixed or self.library != "pandas":
             return [None] * len(self.columns)
-        return [t if isinstance(t, np.dtype) and t.kind in _KINDS else None for t in self.native.dtypes.array]
+        return [
+            "O" if isinstance(own, _WORDS) else _KINDS.get(own.kind) if isinstance(own, np.dtype) else None
+            for own in self.native.dtypes.array
+        ]
+
+    def _of_pandas(self, place: int):
+        name = self.names[place] if self.names else None  # the index by a place takes half as long again
+        return self.native[name] if type(name) is str else self.native.iloc[:, place]
 
     def _look(self, column: str) -> str:
-        if self._frame is None:
+        if not self._mixed:
             return object_kind(self.labels(column))
-        if (own := self._numeric[self.place[column]]) is not None:
-            return _KINDS[own.kind]
+        if (own := self._plain[self.place[column]]) is not None:
+            return own
         series = self._series(column)
         dtype = series.dtype
         if dtype == nw.Boolean or dtype.is_numeric():
@@ -141,7 +156,7 @@ class Table(Columns):
         """Return the verdict on a column of a DataFrame that may be no feature, else None; ten rows do not tell."""
         if self.names is None or len(self) <= 10:
             return None
-        if self._frame is None:  # numbers of one type
+        if not self._mixed:  # numbers of one type
             values = self._array[:, self.place[column]]
             return of_whole(values) if values.dtype.kind in "iu" else None
         series, kind = self._series(column), self._taken(column)
@@ -183,9 +198,9 @@ class Table(Columns):
 
     def _number(self, column) -> np.ndarray:
         place = self.place[column]
-        if self._numeric[place] is not None:
-            return self.native.iloc[:, place].to_numpy()
-        if self._taken(column) != "O" and self._frame is not None:
+        if self._plain[place] in ("b", "f"):
+            return self._of_pandas(place).to_numpy()
+        if self._taken(column) != "O" and self._mixed:
             series = self._series(column)
             dtype = series.dtype
             if dtype != nw.Object:
@@ -196,7 +211,7 @@ class Table(Columns):
         """Return the column's values unchanged: an array (n,), None, NaN or NA where missing."""
         if self.sparse:
             raise TypeError(f"X is sparse, and column {column!r} is categorical: give X.toarray()")
-        if self._frame is None:
+        if not self._mixed:
             values = self._array[:, self.place[column]]
             return values.astype(object) if values.dtype.kind in "US" else values
         series = self._series(column)
@@ -216,7 +231,9 @@ class Table(Columns):
 
     def _coded(self, column: str) -> Any:
         """Return the values of a column in the form that is coded fastest: text and categories as pandas has them."""
-        if self._frame is not None and self._frame.implementation.is_pandas():
+        if self._plain[self.place[column]] == "O":
+            return self._of_pandas(self.place[column])
+        if self._mixed and self.library == "pandas":  # text of Arrow's types
             series = self._series(column)
             if series.dtype in _TEXT:
                 return series.to_native()
@@ -225,7 +242,7 @@ class Table(Columns):
     def categories(self, column: str) -> tuple:
         """Return the declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
         self._taken(column)
-        if self._frame is not None and (declared := declared_levels(self._series(column))) is not None:
+        if self._mixed and (declared := declared_levels(self._series(column))) is not None:
             return declared
         if (levels := self._levels) is not None:
             return levels.categories(self.place[column])
