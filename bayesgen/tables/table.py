@@ -66,7 +66,7 @@ class Table(Columns):
         self.sparse = sparse.issparse(self.native)
         self.names: list[Any] | None = None if names is None else list(names)
         self.columns = numbered(self.native.shape[1]) if self.names is None else tuple(map(str, self.names))
-        if len(set(self.columns)) < len(self.columns):
+        if names is not None and len(set(self.columns)) < len(self.columns):
             check_distinct(self.columns)
         if not self.columns or not self.native.shape[0]:
             what = "samples" if self.columns else "features"
