@@ -20,11 +20,12 @@ import numpy as np
 
 from bayesgen.averaging.average import Average, product_parts
 from bayesgen.averaging.member import Product
+from bayesgen.averaging.students import BORDER
 from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.numerics.student import upper_factors
 
-_BORDER = 1e250  # as in `students`
 _ROWS = 32  # rows that border one factorisation
 _CELLS = 1 << 16  # entries of matrices that are factorised at a time
 
@@ -143,12 +144,12 @@ class Students:
                 z = y[rows, o] - mean[..., o]
                 bordered = np.zeros((len(matrix), dim + gone + z.shape[1], dim + gone + z.shape[1]))
                 bordered[:, :dim, :dim] = matrix[:, o[:, None], o]
-                bordered[:, dim : dim + gone, :dim] = matrix[:, m[:, None], o]
-                bordered[:, dim + gone :, :dim] = z
+                bordered[:, :dim, dim : dim + gone] = matrix[:, o[:, None], m]
+                bordered[:, :dim, dim + gone :] = z.mT
                 border = range(dim, bordered.shape[1])
-                bordered[:, border, border] = _BORDER
-                root = np.linalg.cholesky(bordered)
-                pull, white = root[:, dim : dim + gone, :dim], root[:, dim + gone :, :dim]
+                bordered[:, border, border] = BORDER
+                root = upper_factors(bordered)
+                pull, white = root[:, :dim, dim : dim + gone].mT, root[:, :dim, dim + gone :].mT
                 square[part, rows] = (white * white).sum(2)
                 location[part, rows] = mean[..., m] + white @ np.swapaxes(pull, 1, 2)
                 log_det[part, 0] = 2 * np.log(np.diagonal(root[:, :dim, :dim], axis1=1, axis2=2)).sum(1)

@@ -24,6 +24,9 @@ import numpy as np
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import FAR
 from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.numerics.student import upper_factors
+
+BORDER = 1e250  # large: the diagonal of what borders a matrix
 
 
 def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndarray:
@@ -192,9 +195,9 @@ def _one_gamma_ratio(dof: float, width: float) -> float:
 
 
 class _Bordered:
-    """Positive definite matrices A = L L' bordered by vectors v, so that one factorisation whitens them.
+    """Positive definite matrices A = U'U bordered by vectors v, so that one factorisation whitens them.
 
-    The factor of [[A, v'], [v, t I]] holds L⁻¹ v below L, for any t that is large enough. More vectors than columns,
+    The factor of [[A, v], [v', t I]] holds U'⁻¹ v beside U, for any t that is large enough. More vectors than columns,
     none of them with gaps, are whitened by themselves.
 
     Parameters
@@ -210,18 +213,23 @@ class _Bordered:
         *batch, count, dim = vectors.shape
         self.vectors, self.seen, self.beside = vectors, seen, seen is None and count > dim
         size = dim + (0 if self.beside else count)
-        self.matrix = np.zeros((*batch, size, size))
-        self.matrix[..., dim:, :dim] = vectors[..., : size - dim, :]
-        self.matrix[..., range(dim, size), range(dim, size)] = 1e250
+        self.matrix, self.spent = np.zeros((*batch, size, size)), True
 
     def whiten(self, first, second):
-        """Return the log determinants of A, the sum of two matrices, (B, G), and L⁻¹ v, (B, G, R, D)."""
-        dim = self.vectors.shape[-1]
+        """Return the log determinants of A, the sum of two matrices, (B, G), and U'⁻¹ v, (B, G, R, D).
+
+        The next call may write over U'⁻¹ v.
+        """
+        dim, size = self.vectors.shape[-1], self.matrix.shape[-1]
         own = np.add(first, second, out=self.matrix[..., :dim, :dim])
         if self.seen is not None:
             own *= (self.seen[:, :, None] & self.seen[:, None, :])[:, None]
             _add_diagonal(own, ~self.seen[:, None])
-        root = np.linalg.cholesky(self.matrix)
+        if self.spent:  # there is no border yet, or the last factor stands in its place
+            self.matrix[..., :dim, dim:] = self.vectors[..., : size - dim, :].mT
+            self.matrix[..., range(dim, size), range(dim, size)] = BORDER
+        root = upper_factors(self.matrix)
+        self.spent = root is self.matrix
         log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1)
-        white = np.linalg.solve(root, self.vectors.mT).mT if self.beside else root[..., dim:, :dim]
+        white = np.linalg.solve(np.triu(root).mT, self.vectors.mT).mT if self.beside else root[..., :dim, dim:].mT
         return log_det, white

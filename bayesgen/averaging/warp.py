@@ -1,14 +1,14 @@
 r"""The transformation of Yeo and Johnson, which bends columns towards normality within the classes.
 
-With z the standardised column, a = log(1 + |z|), and p = λ where z >= 0, 2 - λ where z < 0,
+With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p = λ where z >= 0, λ - 2 where z < 0,
 
-.. math:: y = \pm (e^{p a} - 1)/p \quad (\pm a \text{ where } p = 0), \qquad \log |dy/dz| = (p - 1) a
+.. math:: y = (e^{p a} - 1)/p \quad (a \text{ where } p = 0), \qquad \log |dy/dz| = (\lambda - 1) a
 
 λ = 1 leaves the column as it is; λ = 0 takes the logarithm of its upper side. λ stays in [0, 2]: beyond, the image is
 bounded, and a density on it loses mass. One λ per column serves all classes. It maximises the profile likelihood of
 classes with one variance, under the prior λ ~ N(1, ½²):
 
-.. math:: (N - K) \big(-\tfrac12 \log S(\lambda)/N + \tfrac1N \sum_i w_i (p_i - 1) a_i\big) - 2 (\lambda - 1)^2
+.. math:: (N - K) \big(-\tfrac12 \log S(\lambda)/N + \tfrac{\lambda - 1}N \sum_i w_i a_i\big) - 2 (\lambda - 1)^2
 
 with S the scatter within the classes, on a grid of steps of a tenth, which is finer than the uncertainty of λ.
 (Yeo and Johnson 2000, *Biometrika* 87, 954-959.)
@@ -21,9 +21,10 @@ import numpy as np
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments
 
-FAR = 1e100  # bent: squares of nearer values, times any precision, stay below 1e250, the border in `students`
+FAR = 1e100  # bent: squares of nearer values, times any precision, stay below `students.BORDER`
 _FIELDS = ("location", "scale", "power")
 _GRID = np.linspace(0.0, 2.0, 21)
+_LEAST = 1e-200  # stands for p = 0: (e^(p a) - 1)/p is then a, its limit
 _COLUMNS = 128  # bent at a time: more leave the cache
 
 
@@ -54,26 +55,31 @@ class Warp(Record):
         seen = ~np.isnan(x)
         w = np.where(seen, weight[:, None], 0.0)
         total = w.sum(0)
-        location, variance = _mean_and_variance(np.where(seen, x, 0.0), w, total)
+        location = _over((w * np.where(seen, x, 0.0)).sum(0), total)
+        z = np.where(seen, x - location, 0.0)
+        variance = _over((w * z**2).sum(0), total)
         scale = np.where(variance > (1e-14 * np.abs(location)) ** 2, np.sqrt(variance), 1.0)
         if not bend:
             return cls(location, scale, np.ones(x.shape[1]))
-        z = np.where(seen, (x - location) / scale, 0.0)
-        a = np.log1p(np.abs(z))
+        z /= scale
+        a, below, complete = _log_size(z), _below(z), bool(seen.all())
+        slope = _over((w * a).sum(0), total)
         member = np.zeros((classes, len(x)))
-        member[codes, np.arange(len(x))] = 1.0
-        count = member @ w
-        freedom = total - (count > 0).sum(0)
+        member[codes, np.arange(len(x))] = weight
+        count = member @ seen
+        freedom = np.maximum(total - (count > 0).sum(0), 0.0)
         grid = _GRID if few else _GRID[::2]
         score = np.empty((len(grid), x.shape[1]))
         for place, power in enumerate(grid):
-            y, log_slope = _bend(z, power, a), _log_slope(z, power, a)
-            mean = np.divide(member @ (w * y), count, out=np.zeros_like(count), where=count > 0)
-            scatter = (w * (y - mean[codes]) ** 2).sum(0)
-            _, spread = _mean_and_variance(y, w, total)
-            scatter += 0.01 * spread + 1e-300  # as in V: classes of one row each have no scatter
-            fit = -0.5 * np.log(scatter) + np.divide((w * log_slope).sum(0), total, where=total > 0, out=0 * total)
-            score[place] = np.maximum(freedom, 0.0) * fit - 2 * (power - 1) ** 2
+            y = _bend(a, below, power)
+            mean = _over(member @ y, count)
+            between = (count * (mean - _over((count * mean).sum(0), total)) ** 2).sum(0)
+            y -= mean[codes]
+            y *= y
+            scatter = weight @ y if complete else (w * y).sum(0)
+            # as in V, for classes of one row each have no scatter
+            spread = scatter + 0.01 * _over(scatter + between, total) + 1e-300
+            score[place] = freedom * (-0.5 * np.log(spread) + (power - 1) * slope) - 2 * (power - 1) ** 2
         return cls(location, scale, grid[score.argmax(0)])
 
     @np.errstate(over="ignore")
@@ -83,8 +89,9 @@ class Warp(Record):
         z /= self.scale
         bent = np.flatnonzero(self.power != 1)
         if len(bent) == z.shape[1]:
-            return _bend(z, self.power)
-        z[:, bent] = _bend(z[:, bent], self.power[bent])
+            return _bend(_log_size(z), _below(z), self.power)
+        some = z[:, bent]
+        z[:, bent] = _bend(_log_size(some), _below(some), self.power[bent])
         return z
 
     def claims(self, dim: int):
@@ -96,7 +103,7 @@ class Warp(Record):
     @np.errstate(divide="ignore")
     def polar(self, x) -> tuple[np.ndarray, np.ndarray]:
         """Return sign and log size of the bent columns; the log size is -inf where they are 0 or missing."""
-        p = _side(x - self.location, self.power)
+        p = np.abs(_below(x - self.location) + self.power + _LEAST)
         a = p * self._log_distance(x)
         size = a + np.log(-np.expm1(-a)) - np.log(p)
         return np.where(x < self.location, -1.0, 1.0), np.where(np.isnan(x), -np.inf, size)
@@ -129,7 +136,8 @@ class Warp(Record):
 
     def log_slope(self, x) -> np.ndarray:
         """Return the log Jacobian of each row, (n,); missing entries add 0."""
-        slopes = _log_slope(x - self.location, self.power, self._log_distance(x)) - np.log(self.scale)
+        a = np.copysign(self._log_distance(x), x - self.location)
+        slopes = (self.power - 1) * a - np.log(self.scale)
         return np.where(np.isnan(x), 0.0, slopes).sum(1)
 
     def back(self, y) -> np.ndarray:
@@ -148,27 +156,30 @@ def far_rows(y) -> np.ndarray:
     return np.flatnonzero(np.zeros(0) if none else (np.abs(y) > FAR).any(1))
 
 
-def _mean_and_variance(x, weight, total):
-    mean = np.divide((weight * x).sum(0), total, out=np.zeros_like(total), where=total > 0)
-    squares = (weight * (x - mean) ** 2).sum(0)
-    return mean, np.divide(squares, total, out=np.zeros_like(total), where=total > 0)
+def _over(sum, weight):
+    """Return a sum over a weight, 0 where the weight is."""
+    return np.divide(sum, weight, out=np.zeros_like(weight), where=weight > 0)
 
 
-def _bend(z, power, a=None):
-    """Return y of z; pass a = log(1 + |z|) if it is known."""
-    p = _side(z, power)
-    y = np.log1p(np.abs(z)) if a is None else a.copy()
-    y *= p
+def _log_size(z):
+    """Return a = ± log(1 + |z|), with the sign of z."""
+    a = np.abs(z)
+    return np.copysign(np.log1p(a, out=a), z, out=a)
+
+
+def _below(z):
+    """Return 0 where z >= 0, and -2 where z < 0: by arithmetic, for `numpy.where` takes several times as long."""
+    side = np.copysign(1.0, z)
+    side -= 1
+    return side
+
+
+def _bend(a, below, power):
+    """Return y from a, and p, which is λ plus ``below``."""
+    p = below + power
+    if (np.abs(power - 1) == 1).any():
+        p += _LEAST
+    y = np.multiply(p, a)
     np.expm1(y, out=y)
     y /= p
-    return np.copysign(y, z, out=y)
-
-
-def _side(z, power):
-    """Return p of each entry, at least 1e-300: (e^(p a) - 1)/p is then a, its limit at 0."""
-    return np.where(z < 0, np.maximum(2 - power, 1e-300), np.maximum(power, 1e-300))
-
-
-def _log_slope(z, power, a):
-    """Return log |dy/dz|."""
-    return (_side(z, power) - 1) * a
+    return y
