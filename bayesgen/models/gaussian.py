@@ -35,6 +35,7 @@ from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparame
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
+from bayesgen.numerics.student import ColumnProducts, log_product
 from bayesgen.numerics.sums import finite
 
 LOG_2PI = math.log(2 * math.pi)
@@ -330,15 +331,20 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             normaliser, width = self._normaliser
             parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
             power = parts[1] + 0.5
-            alike, many = (power == power[:, :1]).all(), (power > _LARGE).any()
-            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, bool(alike), bool(many))
-        groups, mean, alpha, width, constant, whole, power, alike, many = self._prepared[x.shape[1:]]
+            alike, many = bool((power == power[:, :1]).all()), bool((power > _LARGE).any())
+            products = ColumnProducts.of(parts[2]) if alike and not many else None
+            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, alike, products)
+        groups, mean, alpha, width, constant, whole, power, alike, products = self._prepared[x.shape[1:]]
         joint = "feature" in self.tied
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, room, k, seen=None):
             """Return log densities of columns (D, n); with a mask ``seen`` of their entries, squares may overflow."""
             z = np.subtract(columns, mean[k][:, None], out=room)
+            if products and seen is None and not joint:
+                far = products.log(z, k)
+                far *= power[k, 0]
+                return np.subtract(whole[k], far, out=far)
             z *= width[k][:, None]
             if seen is not None:
                 z[~seen] = 0.0
@@ -350,7 +356,7 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             if seen is not None:
                 return level - power[k] @ log1p_sum_squares(z, ())
             z *= z
-            far = log_product(z, many) * power[k, 0] if alike else power[k] @ np.log1p(z)
+            far = log_product(z) * power[k, 0] if alike else power[k] @ np.log1p(z)
             return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
@@ -429,28 +435,3 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             spread = self._expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
             mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
         return {"mean": mean, "variance": variance}
-
-
-def log_product(u, many: bool):
-    """Return log ∏_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, which is overwritten.
-
-    Without ``many`` degrees of freedom 32 factors share a logarithm. Rounding moves it by 1e-15, which a power of a
-    million turns into 1e-9. So with ``many`` (small u) it is log1p(e), where e combines the factors two by two as
-    e + u + e u, which keeps the digits that 1 + u loses. Far away the product overflows, and so does the result.
-    """
-    count = len(u)
-    if not many:
-        u += 1
-        far = np.zeros(u.shape[1])
-        for j in range(0, count, 32):
-            product = np.multiply.reduce(u[j : j + 32])
-            far += np.log(product, out=product)
-        return far
-    for _ in range(5):
-        half = count // 2
-        e, other = u[:half], u[count - half : count]
-        both = e * other
-        e += other
-        e += both
-        count -= half
-    return np.log1p(u[:count]).sum(0)

@@ -19,6 +19,7 @@ from bayesgen.numerics.sums import finite
 
 _NARROW = 16  # columns of a matrix below which numpy's one call for all is quicker than LAPACK's for each
 _MANY = 10_000  # entries of matrices that are inverted by blocks
+_RUN, _RANGE = 32, 370.0  # columns that share a logarithm, and the largest |log| of the product of their c_j: 1e160
 _APART = 1e5  # half a squared distance of centres in standard deviations: at most 1e-10 of a log density then cancels
 
 
@@ -105,6 +106,68 @@ class Whitener(NamedTuple):
         root = np.linalg.cholesky(scale * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
         matrix, level, power = cls.of(root, dof, dof, seen.sum(-1))
         return cls(matrix * seen[..., None], level, power)
+
+
+class ColumnProducts(NamedTuple):
+    """Constants of log Π_j (1 + (w_j d_j)²) over independent columns, d their distances from a mean, by group.
+
+    With c_j = 1/w_j² it is the logarithm of Π (c_j + d_j²)/Π c_j: a pass over the entries less than with w_j d_j, and
+    one logarithm for a run of columns whose products stay within float64. The rounding of c_j cancels. Rounding moves
+    it by 1e-15, which a power of a million turns into 1e-9: for larger powers there is `log_product`.
+
+    Attributes
+    ----------
+    floor : array, shape (groups, D, 1)
+        c_j.
+    runs : list of slice
+    unit : array, shape (groups, runs)
+        1 over the products of c_j.
+    """
+
+    floor: np.ndarray
+    runs: list
+    unit: np.ndarray
+
+    @classmethod
+    @np.errstate(all="ignore")
+    def of(cls, width) -> "ColumnProducts":
+        """Return the constants where the widths are w (groups, D)."""
+        floor, runs, start, total = width[..., None] ** -2.0, [], 0, 0.0
+        for place, size in enumerate(np.abs(np.log(floor[..., 0])).max(0)):
+            total += size
+            if place > start and (total > _RANGE or place == start + _RUN):
+                runs.append(slice(start, place))
+                start, total = place, size
+        runs.append(slice(start, width.shape[1]))
+        return cls(floor, runs, np.stack([1 / np.multiply.reduce(floor[:, run, 0], 1) for run in runs], axis=1))
+
+    def log(self, d, k: int) -> np.ndarray:
+        """Return the logarithms for group k from distances (D, n), which are overwritten; not finite if far away."""
+        d *= d
+        d += self.floor[k]
+        result = np.zeros(d.shape[1])
+        for run, unit in zip(self.runs, self.unit[k], strict=True):
+            product = np.multiply.reduce(d[run])
+            product *= unit
+            result += np.log(product, out=product)
+        return result
+
+
+def log_product(u) -> np.ndarray:
+    """Return log Π_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, small, which is overwritten.
+
+    Factors are combined two by two as e + u + e u, which keeps the digits that 1 + u loses. Far away the product
+    overflows, and so does the result.
+    """
+    count = len(u)
+    for _ in range(5):
+        half = count // 2
+        e, other = u[:half], u[count - half : count]
+        both = e * other
+        e += other
+        e += both
+        count -= half
+    return np.log1p(u[:count]).sum(0)
 
 
 @np.errstate(under="ignore")
