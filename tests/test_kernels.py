@@ -281,6 +281,41 @@ def test_student_vectors(dim, missing):
             np.testing.assert_allclose(got[i, k], plain - (dof + size) / 2 * np.log1p(square / dof), atol=2e-8)
 
 
+def exact_square(matrix, z):
+    """Return z' A⁻¹ z of rows z in extended precision, by elimination."""
+    A, z, square = matrix.astype(np.longdouble), z.astype(np.longdouble), 0
+    for j in range(len(A)):
+        square = square + z[:, j] ** 2 / A[j, j]
+        z = z - z[:, j, None] / A[j, j] * A[j]
+        A = A - np.outer(A[:, j], A[j]) / A[j, j]
+    return square
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e4])
+@pytest.mark.parametrize("condition", [1.0, 1e4, 1e10])
+@pytest.mark.parametrize("dof", [5.0, 1e6])
+def test_monomials_of_many_groups_keep_the_digits_of_whitening(dof, condition, apart):
+    rng = np.random.default_rng(0)
+    groups, dim = 9, 6
+    axes = np.linalg.qr(rng.normal(size=(dim, dim)))[0] * np.geomspace(1, condition**-0.5, dim)
+    mix = axes @ rng.uniform(0.3, 3, (groups, dim, 1)) * rng.normal(size=(groups, 1, dim)) + axes
+    mean = 1e3 + apart * rng.normal(size=(groups, dim)) @ axes.T
+    leaf = NormalInverseWishart(mean, np.full(groups, 3.0), np.full(groups, dof + dim - 1), dof * (mix @ mix.mT))
+    x = (mean + (axes @ rng.normal(size=(400, groups, dim, 1)))[..., 0]).reshape(-1, dim)
+    x = np.concatenate([x, x[:50] * 1e9, x[:50] * 1e160])
+    near = slice(3500)  # in one piece
+    got = leaf.log_predictive(x)
+    whitened = np.concatenate([leaf.log_predictive(own) for own in np.split(x, 10)])  # too few rows for monomials
+    assert (leaf._quadratic is None) == (apart > 1)  # classes far apart would cost digits
+    assert np.isfinite(got).all()
+    np.testing.assert_array_equal(got[-50:], whitened[-50:])
+    for k in range(groups):
+        square = exact_square(leaf.predictive_scale[k] * leaf.dof[k], x[near] - mean[k])
+        plain = leaf.log_predictive(mean[k][None])[0, k] - 0.5 * (leaf.dof[k] + dim) * np.log1p(square)
+        error, least = (np.abs(own[near, k] - plain).max() for own in (got, whitened))
+        assert error <= 4 * max(least, 4e-12)
+
+
 # -- sparse rows -------------------------------------------------------------------------------------------------------
 
 SPARSE = {

@@ -1,17 +1,14 @@
 r"""Predictive densities of complete rows under many Gaussian groups at once, by matrix products.
 
-The density of a group is level - power log(1 + q(y)), where q(y) = |W (y - m)|² is a polynomial of second degree: its
-coefficients times the products y_i y_j, the entries y_j, and 1. So rows under all members and groups are one product of
-the coefficients with these 1 + D + D(D + 1)/2 monomials, where whitening takes D² multiplications, and several passes
-over D entries, for each group. With P = W'W the terms that cancel are at most ‖P‖ (|y| + |m|)², and the density errs by
-their rounding times power.
+The density of a group is level - power log(1 + q(y)), where q(y) = |W (y - m)|² is a polynomial of second degree, and P
+= W'W: see `bayesgen.numerics.monomials`.
 
 Where the columns of a group are independent, and its powers the same, the density is level - power log Π_j (1 + q_j),
 where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs by rounding of at most max_j w_j² (|y| +
-|m|)², times power. Since that is less than `_ERROR`, Σ_j q_j is below c = `_ERROR`/eps, and the product below
+|m|)², times power. Since that is less than `ERROR`, Σ_j q_j is below c = `ERROR`/eps, and the product below
 (1 + c/D)^D: 1e226 for the hundred columns that views have at most.
 
-Members for which this could exceed `_ERROR`, within `RADIUS` standard deviations a column, are left to their models,
+Members for which this could exceed `ERROR`, within `RADIUS` standard deviations a column, are left to their models,
 and so are rows beyond.
 
 A row that lacks the columns m has the marginal density. With 0 in their place let g = (P (y - mean))_m, half the slope
@@ -27,14 +24,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.numerics.monomials import SMALL, longest, monomials, polynomials
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_gamma_ratio
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
-_ERROR = 4e-12  # of a log density; a probability moves by a quarter of it at most
 _BYTES = 10**7  # of the coefficients of one fit of members
 WIDEST = 64  # columns of groups with a covariance matrix; with more, whitening takes no longer, see `rotations`
-_LARGE = 1000.0  # power from which a logarithm of 1 + q has too few digits
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
 FEW = 6  # missing entries, at most, that are eliminated for each row by itself
 
@@ -108,8 +104,8 @@ class Quadratics(NamedTuple):
     @classmethod
     def _of(cls, mean, precision, half, level, factors, by_column, power) -> "Quadratics":
         """Return the quadratics of groups with matrices, of some levels, and of groups without."""
-        coefficients = _polynomials(mean, precision)
-        small = bool((power[: len(mean)] < _LARGE).all())
+        coefficients = polynomials(mean, precision)
+        small = bool((power[: len(mean)] < SMALL).all())
         coefficients[:, 0] += small
         level = np.concatenate([level, by_column.sum(1)])[:, None]
         return cls(coefficients, factors, level, power, small, mean, precision, half, by_column)
@@ -150,7 +146,7 @@ class Quadratics(NamedTuple):
             columns = y[part].T
             own = scratch("quadratic", (len(result), columns.shape[1]))
             if joint and not first:
-                np.matmul(self.coefficients, _monomials(columns), out=own[:joint])
+                np.matmul(self.coefficients, monomials(columns), out=own[:joint])
                 if not self.small:
                     np.log1p(own[:joint], out=own[:joint])
             if self.factors.size:
@@ -171,7 +167,7 @@ class Quadratics(NamedTuple):
     def _with_gaps(self, y, gone) -> np.ndarray:
         """Return the log density of rows under the groups that have a covariance matrix, (F, n)."""
         result = np.empty((len(self.mean), len(y)))
-        dim, lost, monomials = y.shape[1], gone.sum(1), self.coefficients.shape[1]
+        dim, lost, width = y.shape[1], gone.sum(1), self.coefficients.shape[1]
         linear = -0.5 * self.coefficients[:, 1 : 1 + dim].T
         for k in np.unique(lost):
             every = np.flatnonzero(lost == k)
@@ -180,9 +176,9 @@ class Quadratics(NamedTuple):
                 continue
             level = self.half_log_det + _level(self._dof, dim - k)
             power = self.power[: len(self.mean), 0] - k / 2
-            for part in pieces(len(every), len(level) * (k + 1) * (k + 2) // 2 + monomials, _CELLS):
+            for part in pieces(len(every), len(level) * (k + 1) * (k + 2) // 2 + width, _CELLS):
                 own = every[part]
-                q = (self.coefficients @ _monomials(y[own].T)).T
+                q = (self.coefficients @ monomials(y[own].T)).T
                 m = np.nonzero(gone[own])[1].reshape(-1, k)
                 slope = [np.empty_like(q) for _ in range(k)]
                 for column, line in enumerate(linear):
@@ -206,18 +202,6 @@ class Quadratics(NamedTuple):
         return result
 
 
-def _monomials(columns) -> np.ndarray:
-    """Return 1, the columns (D, n), and their products y_i y_j, i <= j, (monomials, n)."""
-    dim, count = columns.shape
-    result = scratch("monomials", (1 + dim + dim * (dim + 1) // 2, count))
-    result[0], result[1 : 1 + dim] = 1.0, columns
-    own, start = result[1 : 1 + dim], 1 + dim
-    for i in range(dim):
-        np.multiply(own[i], own[i:], out=result[start : start + dim - i])
-        start += dim - i
-    return result
-
-
 def within(y) -> np.ndarray:
     """Return True for each row (n, D) that is complete and not far out, for which `Quadratics` are exact."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -229,19 +213,11 @@ def _level(dof, dim: int) -> np.ndarray:
     return log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi)
 
 
-def _polynomials(mean, precision) -> np.ndarray:
-    """Return the coefficients of the monomials in q = (y - m)'P(y - m), (F, monomials)."""
-    linear = np.einsum("ijf,fj->fi", precision, mean)
-    i, j = np.triu_indices(mean.shape[1])
-    pairs = precision[i, j].T * np.where(i == j, 1.0, 2.0)
-    return np.hstack([(linear * mean).sum(1)[:, None], -2 * linear, pairs])
-
-
 def _factors(model):
     """Return factors (D, G, 3), levels (G, D) and powers of a model's groups; None where these would lose digits."""
     mean, width, level, power = model.columns_alike()
     square = width * width
-    if power is None or (power >= _LARGE).any() or not _exact(square.max(1), mean, power):
+    if power is None or (power >= SMALL).any() or not _exact(square.max(1), mean, power):
         return None
     factors = np.stack([1 + square * mean * mean, -2 * square * mean, square], axis=2)
     return factors.swapaxes(0, 1), level, power
@@ -254,5 +230,4 @@ def _precise(mean, whitener) -> bool:
 
 def _exact(norm, mean, power) -> bool:
     """Return True if groups of some norm ‖P‖, mean and power keep their digits within `RADIUS`."""
-    longest = RADIUS * mean.shape[1] ** 0.5 + np.sqrt((mean * mean).sum(1))
-    return bool((np.finfo(float).eps * power * norm * longest**2 < _ERROR).all())
+    return bool((longest(norm, mean, power) > RADIUS * mean.shape[1] ** 0.5).all())

@@ -22,6 +22,7 @@ from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
+from bayesgen.numerics.monomials import Quadratic, write_quadratic_log_density
 from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (
@@ -34,6 +35,8 @@ from bayesgen.numerics.student import (
     write_shared_log_density,
 )
 from bayesgen.numerics.sums import finite
+
+_MANY = 1000  # rows for which polynomials are worth their coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,13 +227,21 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         x = self._shaped(x)
         if finite(x):
             density = np.empty((len(self._means), len(x)))
-            if self._once is None or not write_shared_log_density(density, x, self._once):
-                write_log_density(density, x, self._means, self._whole)
+            self._write_log_density(density, x)
         else:
             if np.isinf(x).any():
                 self.check(x)  # raises, and names the entry
             density = log_density_with_gaps(x, *self._flat)
         return density.T.reshape(len(x), *self.batch_shape)
+
+    def _write_log_density(self, result, x):
+        """Write the log density of rows without gaps to ``result`` (groups, n)."""
+        if self._once is not None and write_shared_log_density(result, x, self._once):
+            return
+        if len(x) >= _MANY and self._quadratic is not None:
+            write_quadratic_log_density(result, x, self._quadratic, self._means, self._whole)
+        else:
+            write_log_density(result, x, self._means, self._whole)
 
     def student(self, x, params=None):
         """Return the predictive of each missing entry, given the other columns."""
@@ -268,6 +279,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
         own = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
         return Whitener(own.matrix.reshape(-1, dim, dim), own.level.reshape(-1), own.power.reshape(-1))
+
+    @functools.cached_property
+    def _quadratic(self):
+        """Polynomials of many rows without gaps, where there are many groups of few columns; else None."""
+        return Quadratic.of(self._means, self._whole)
 
     @functools.cached_property
     def _once(self):
