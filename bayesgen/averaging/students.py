@@ -24,7 +24,7 @@ import numpy as np
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.warp import FAR
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.numerics.student import upper_factors
+from bayesgen.numerics.student import triangular_inverse, upper_factors
 
 BORDER = 1e250  # large: the diagonal of what borders a matrix
 
@@ -108,10 +108,10 @@ def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.
 
 
 def _full(result, members, reference, u, delta, seen):
-    n, V, width, scatter = reference.n[:, :, None], reference.covariance, _width(u, seen), reference.scatter
+    n, V, width = reference.n[:, :, None], reference.covariance, _width(u, seen)
     diagonal = np.diagonal(V, axis1=1, axis2=2)
     shift = np.broadcast_to(delta, (len(u), *delta.shape[1:]))
-    bordered = _Bordered(np.concatenate([u, shift], axis=2), seen)
+    bordered = _Bordered(reference.scatter, np.concatenate([u, shift], axis=2), seen)
     place = 0
     for rho, alike in groupby(members, lambda m: m.rho):
         dof = rho + 2 + n
@@ -119,7 +119,7 @@ def _full(result, members, reference, u, delta, seen):
         for shrinkage, own in groupby(alike, lambda m: m.shrinkage):
             prior = (rho * (1 - shrinkage)) * V
             _add_diagonal(prior, (rho * shrinkage) * diagonal)
-            log_det, white = bordered.whiten(prior[:, None], scatter)
+            log_det, white = bordered.whiten(prior[:, None])
             white, shift = white[:, :, :-1], white[:, :, -1:]
             uu, ud, dd = np.vecdot(white, white), np.vecdot(white, shift), np.vecdot(shift, shift)
             kappa = np.array([member.kappa for member in own])[:, None, None, None]
@@ -140,8 +140,8 @@ def _shared(result, members, reference, u, delta, seen):
         root = (np.sqrt(b * n[..., None]) * delta)[:, :, 0]
         prior = root.mT @ root
         _add_diagonal(prior, member.rho * diagonal)
-        bordered = _Bordered((u + b * delta).reshape(len(u), 1, many, -1), seen)
-        log_det, white = bordered.whiten(base[:, None], prior[:, None])
+        bordered = _Bordered(base[:, None], (u + b * delta).reshape(len(u), 1, many, -1), seen)
+        log_det, white = bordered.whiten(prior[:, None])
         square = np.vecdot(white, white).reshape(u.shape[:3])
         out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, gamma_ratio(dof, width))
 
@@ -202,6 +202,8 @@ class _Bordered:
 
     Parameters
     ----------
+    fixed : array, shape (B, G, D, D)
+        The part that all A have in common.
     vectors : array, shape (B, G, R, D)
         R vectors for each matrix, 0 in missing entries.
     seen : bool array, shape (B, D), or None
@@ -209,27 +211,32 @@ class _Bordered:
         leaves determinant and inverse of the seen block.
     """
 
-    def __init__(self, vectors, seen):
-        *batch, count, dim = vectors.shape
-        self.vectors, self.seen, self.beside = vectors, seen, seen is None and count > dim
-        size = dim + (0 if self.beside else count)
-        self.matrix, self.spent = np.zeros((*batch, size, size)), True
+    def __init__(self, fixed, vectors, seen):
+        *batch, count, self.dim = vectors.shape
+        dim, beside = self.dim, seen is None and count > self.dim
+        size = dim if beside else dim + count
+        self.fixed, self.rest = np.zeros((*batch, size, size)), np.zeros((batch[0], 1, size, size))
+        self.matrix = np.empty_like(self.fixed)
+        self.vectors = vectors if beside else None
+        self.both = None if seen is None else (seen[:, :, None] & seen[:, None, :])[:, None]
+        own = self.fixed[..., :dim, :dim]
+        own[:] = fixed
+        if seen is not None:
+            own *= self.both
+            _add_diagonal(own, ~seen[:, None])
+        if not beside:
+            self.fixed[..., :dim, dim:] = vectors.mT
+            self.fixed[..., range(dim, size), range(dim, size)] = BORDER
 
-    def whiten(self, first, second):
-        """Return the log determinants of A, the sum of two matrices, (B, G), and U'⁻¹ v, (B, G, R, D).
+    def whiten(self, rest):
+        """Return the log determinants of A, ``rest`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).
 
         The next call may write over U'⁻¹ v.
         """
-        dim, size = self.vectors.shape[-1], self.matrix.shape[-1]
-        own = np.add(first, second, out=self.matrix[..., :dim, :dim])
-        if self.seen is not None:
-            own *= (self.seen[:, :, None] & self.seen[:, None, :])[:, None]
-            _add_diagonal(own, ~self.seen[:, None])
-        if self.spent:  # there is no border yet, or the last factor stands in its place
-            self.matrix[..., :dim, dim:] = self.vectors[..., : size - dim, :].mT
-            self.matrix[..., range(dim, size), range(dim, size)] = BORDER
-        root = upper_factors(self.matrix)
-        self.spent = root is self.matrix
+        dim, own = self.dim, self.rest[..., : self.dim, : self.dim]
+        np.copyto(own, rest) if self.both is None else np.multiply(rest, self.both, out=own)
+        root = upper_factors(np.add(self.rest, self.fixed, out=self.matrix))
         log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1)
-        white = np.linalg.solve(np.triu(root).mT, self.vectors.mT).mT if self.beside else root[..., :dim, dim:].mT
-        return log_det, white
+        if self.vectors is None:
+            return log_det, root[..., :dim, dim:].mT
+        return log_det, self.vectors @ triangular_inverse(root.mT).mT
