@@ -133,7 +133,7 @@ class ColumnProducts(NamedTuple):
     def of(cls, width) -> "ColumnProducts":
         """Return the constants where the widths are w (groups, D)."""
         floor, runs, start, total = width[..., None] ** -2.0, [], 0, 0.0
-        for place, size in enumerate(np.abs(np.log(floor[..., 0])).max(0)):
+        for place, size in enumerate(np.abs(np.log(floor[..., 0])).max(0).tolist()):
             total += size
             if place > start and (total > _RANGE or place == start + _RUN):
                 runs.append(slice(start, place))
