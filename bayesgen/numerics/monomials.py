@@ -70,6 +70,7 @@ class Quadratic(NamedTuple):
     longest: float
 
     @classmethod
+    @np.errstate(all="ignore")
     def of(cls, mean, whitener: Whitener) -> "Quadratic | None":
         """Return the constants for means (G, D); None where whitening is faster, or many rows would be too far."""
         groups, dim = mean.shape
@@ -77,7 +78,9 @@ class Quadratic(NamedTuple):
             return None
         matrix, level, power = whitener
         centre = mean.sum(0) / groups
-        root = np.linalg.cholesky((power[:, None, None] * (matrix.mT @ matrix)).sum(0) / groups, upper=True)
+        root = np.linalg.qr((np.sqrt(power / groups)[:, None, None] * matrix).reshape(-1, dim), mode="r")
+        if not (np.isfinite(root).all() and root.diagonal().all()):
+            return None
         own, m = matrix @ np.linalg.inv(root), (mean - centre) @ root.T
         precision = own.mT @ own
         reach = longest(np.sqrt((precision**2).sum((1, 2))), m, power).min()
