@@ -74,8 +74,8 @@ def __getattr__(name: str):
     gc.disable()  # modules are no garbage: to look for it among all that they make takes .01 s
     try:
         if name in _HOMES:
-            # scikit-learn's modules import each other thirty deep. Behind a dozen calls more, their loops run at the
-            # edge of a page of Python's stack, which each call makes and frees: imported from here, they take .07 s less.
+            # scikit-learn's modules import each other thirty deep. Behind a dozen calls more, their loops run at
+            # the edge of a page of Python's stack, which each call makes and frees: from here, they take .07 s less.
             importlib.import_module("sklearn.base")
         if name == "load":
             for home in _HOMES.values():
