@@ -218,10 +218,10 @@ class _Bordered:
         self.fixed, self.rest = np.zeros((*batch, size, size)), np.zeros((batch[0], 1, size, size))
         self.matrix = np.empty_like(self.fixed)
         self.vectors = vectors if beside else None
-        self.both = None if seen is None else (seen[:, :, None] & seen[:, None, :])[:, None]
-        own = self.fixed[..., :dim, :dim]
+        own, self.both = self.fixed[..., :dim, :dim], None
         own[:] = fixed
         if seen is not None:
+            self.both = (seen[:, :, None] & seen[:, None, :])[:, None]
             own *= self.both
             _add_diagonal(own, ~seen[:, None])
         if not beside:

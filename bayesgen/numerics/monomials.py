@@ -7,7 +7,7 @@ D entries, for each group. With P = W'W the terms that cancel are at most â€–Pâ€
 their rounding times power. Rows whose density could err by more than `ERROR` are left to whitening.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Quadratic(NamedTuple):
             return None
         matrix, level, power = whitener
         centre = mean.sum(0) / groups
-        root = np.linalg.qr((np.sqrt(power / groups)[:, None, None] * matrix).reshape(-1, dim), mode="r")
+        root: Any = np.linalg.qr((np.sqrt(power / groups)[:, None, None] * matrix).reshape(-1, dim), mode="r")
         if not (np.isfinite(root).all() and root.diagonal().all()):
             return None
         own, m = matrix @ np.linalg.inv(root), (mean - centre) @ root.T
