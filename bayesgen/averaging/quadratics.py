@@ -180,11 +180,10 @@ class Quadratics(NamedTuple):
                 own = every[part]
                 q = (self.coefficients @ monomials(y[own].T)).T
                 m = np.nonzero(gone[own])[1].reshape(-1, k)
-                slope = [np.empty_like(q) for _ in range(k)]
+                slope = np.empty((k, *q.shape))
                 for column, line in enumerate(linear):
-                    for a in range(k):
-                        here = np.flatnonzero(m[:, a] == column)
-                        slope[a][here] = y[own[here]] @ self.precision[column] - line
+                    here, a = np.nonzero(m == column)
+                    slope[a, here] = y[own[here]] @ self.precision[column] - line
                 matrix = [[self.precision[m[:, a], m[:, b]] for b in range(a, k)] for a in range(k)]
                 det = np.ones_like(q)
                 for a in range(k):

@@ -34,7 +34,8 @@ from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 _CELLS = 1 << 21  # densities worked on at a time
 _MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
 _LARGE = 4000  # times the columns: weight of a group whose rows are not left out
-_PATTERNS = 4  # patterns of gaps whose quadratics are kept
+_PATTERNS = 4  # patterns of gaps whose quadratics are kept, at least
+_KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
@@ -334,7 +335,8 @@ class FittedView(Together):
                     forms.append((rest[own], form))
                     rest = np.delete(rest, own)
             found = forms, [(rest[at], model) for at, model in self.models(used[rest], columns)]
-            if len(self._kept) > _PATTERNS:
+            size = sum(array.nbytes for _, form in forms for array in form if isinstance(array, np.ndarray))
+            if len(self._kept) > max(_PATTERNS, _KEPT // max(size, 1)):
                 self._kept.clear()
             self._kept[key] = found
         return found
