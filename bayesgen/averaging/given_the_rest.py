@@ -149,11 +149,11 @@ class Students:
                 border = range(dim, bordered.shape[1])
                 bordered[:, border, border] = BORDER
                 root = upper_factors(bordered)
-                pull, white = root[:, :dim, dim : dim + gone].mT, root[:, :dim, dim + gone :].mT
+                pull, white = root[:, :dim, dim : dim + gone], root[:, :dim, dim + gone :].mT
                 square[part, rows] = (white * white).sum(2)
-                location[part, rows] = mean[..., m] + white @ np.swapaxes(pull, 1, 2)
+                location[part, rows] = mean[..., m] + white @ pull
                 log_det[part, 0] = 2 * np.log(np.diagonal(root[:, :dim, :dim], axis1=1, axis2=2)).sum(1)
-                rest[part] = matrix[:, m, m] - (pull * pull).sum(2)
+                rest[part] = matrix[:, m, m] - (pull * pull).sum(1)
         ratio = self.ratio[:C, None]
         inside = 1 + ratio * square
         decay = 0.5 * np.log(inside)

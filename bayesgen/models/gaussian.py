@@ -325,23 +325,22 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         """Return the log density of the Student-t, joint over the observed features where they share a variance."""
         if not self._concrete:
             return super().log_predictive(x)
-        x = self._shaped(x)
+        x, joint = self._shaped(x), "feature" in self.tied
         if x.shape[1:] not in self._prepared:
             groups = self._groups(x)
             normaliser, width = self._normaliser
             parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
             power = parts[1] + 0.5
-            alike, many = bool((power == power[:, :1]).all()), bool((power > _LARGE).any())
-            products = ColumnProducts.of(parts[2]) if alike and not many else None
+            alike = bool((power == power[:, :1]).all())
+            products = ColumnProducts.of(parts[2]) if alike and not joint and (power <= _LARGE).all() else None
             self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, alike, products)
         groups, mean, alpha, width, constant, whole, power, alike, products = self._prepared[x.shape[1:]]
-        joint = "feature" in self.tied
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, room, k, seen=None):
             """Return log densities of columns (D, n); with a mask ``seen`` of their entries, squares may overflow."""
             z = np.subtract(columns, mean[k][:, None], out=room)
-            if products and seen is None and not joint:
+            if products is not None and seen is None:
                 far = products.log(z, k)
                 far *= power[k, 0]
                 return np.subtract(whole[k], far, out=far)
