@@ -19,7 +19,8 @@ from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.students import log_density
 from bayesgen.averaging.training import Setting, Training
-from bayesgen.averaging.views import FittedView, View
+from bayesgen.averaging.view import View
+from bayesgen.averaging.views import FittedView
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayesgen.averaging.average import Average, product_parts
 from bayesgen.averaging.member import Product
-from bayesgen.averaging.students import BORDER
+from bayesgen.averaging.students import bordered
 from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
@@ -142,13 +142,8 @@ class Students:
             for start in range(0, count, bordering):
                 rows = slice(start, start + bordering)
                 z = y[rows, o] - mean[..., o]
-                bordered = np.zeros((len(matrix), dim + gone + z.shape[1], dim + gone + z.shape[1]))
-                bordered[:, :dim, :dim] = matrix[:, o[:, None], o]
-                bordered[:, :dim, dim : dim + gone] = matrix[:, o[:, None], m]
-                bordered[:, :dim, dim + gone :] = z.mT
-                border = range(dim, bordered.shape[1])
-                bordered[:, border, border] = BORDER
-                root = upper_factors(bordered)
+                beside = np.concatenate([matrix[:, m[:, None], o], z], axis=1)
+                root = upper_factors(bordered(matrix[:, o[:, None], o], beside))
                 pull, white = root[:, :dim, dim : dim + gone], root[:, :dim, dim + gone :].mT
                 square[part, rows] = (white * white).sum(2)
                 location[part, rows] = mean[..., m] + white @ pull

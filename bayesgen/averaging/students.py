@@ -194,11 +194,24 @@ def _one_gamma_ratio(dof: float, width: float) -> float:
     return float(log_gamma_ratio(dof / 2, width / 2))
 
 
+def bordered(matrix, vectors):
+    """Return matrices A, (..., D, D), with vectors (..., R, D) beside them: upper halves, (..., D + R, D + R).
+
+    The factor of [[A, v], [v', t I]] holds U'⁻¹ v beside U, the factor of A, for any t that is large enough.
+    """
+    *batch, count, dim = vectors.shape
+    result = np.zeros((*batch, dim + count, dim + count))
+    result[..., :dim, :dim] = matrix
+    result[..., :dim, dim:] = vectors.mT
+    border = range(dim, dim + count)
+    result[..., border, border] = BORDER
+    return result
+
+
 class _Bordered:
     """Positive definite matrices A = U'U bordered by vectors v, so that one factorisation whitens them.
 
-    The factor of [[A, v], [v', t I]] holds U'⁻¹ v beside U, for any t that is large enough. More vectors than columns,
-    none of them with gaps, are whitened by themselves.
+    See `bordered`. More vectors than columns, none of them with gaps, are whitened by themselves.
 
     Parameters
     ----------
@@ -212,21 +225,17 @@ class _Bordered:
     """
 
     def __init__(self, fixed, vectors, seen):
-        *batch, count, self.dim = vectors.shape
-        dim, beside = self.dim, seen is None and count > self.dim
-        size = dim if beside else dim + count
-        self.fixed, self.rest = np.zeros((*batch, size, size)), np.zeros((batch[0], 1, size, size))
-        self.matrix = np.empty_like(self.fixed)
+        *_, count, self.dim = vectors.shape
+        beside = seen is None and count > self.dim
         self.vectors = vectors if beside else None
-        own, self.both = self.fixed[..., :dim, :dim], None
-        own[:] = fixed
+        self.fixed, self.both = fixed if beside else bordered(fixed, vectors), None
         if seen is not None:
             self.both = (seen[:, :, None] & seen[:, None, :])[:, None]
+            own = self.fixed[..., : self.dim, : self.dim]
             own *= self.both
             _add_diagonal(own, ~seen[:, None])
-        if not beside:
-            self.fixed[..., :dim, dim:] = vectors.mT
-            self.fixed[..., range(dim, size), range(dim, size)] = BORDER
+        self.matrix = np.empty_like(self.fixed)
+        self.rest = np.zeros_like(self.fixed[:, :1])
 
     def whiten(self, rest):
         """Return the log determinants of A, ``rest`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).

@@ -1,33 +1,30 @@
-"""Views of the numeric columns (bent, completed, in groups), and the Gaussian members that see rows through one.
+"""Views of the numeric columns that are fitted: the Gaussian members that see rows through one `View`.
 
-A `View` holds all that is learned from rows and cannot be subtracted: bends, centres of components, means and
-covariance to complete gaps. A `FittedView` adds the statistics of its groups, which can be subtracted. Its members are
-conjugate models of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use,
-and members of one structure are one model with an axis of members. Rows of the fit that are left out, and rows that
-lack many entries, go through `students`, where one factorisation serves every kappa; rows that are not far out and lack
-few entries or none go through `quadratics`, which are kept from the first prediction on.
+A `FittedView` adds to a `View` the statistics of its groups, which can be subtracted. Its members are conjugate models
+of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use, and members of
+one structure are one model with an axis of members. Rows of the fit that are left out, and rows that lack many entries,
+go through `students`, where one factorisation serves every kappa; rows that are not far out and lack few entries or
+none go through `quadratics`, which are kept from the first prediction on.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from bayesgen.averaging import components
-from bayesgen.averaging.gaps import WIDE, Filling
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.quadratics import FEW, WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.rows import HeldOut
 from bayesgen.averaging.students import log_density, log_density_far
-from bayesgen.averaging.training import Bent, Training, bent
-from bayesgen.averaging.warp import FAR, Warp, far_rows
+from bayesgen.averaging.training import Training
+from bayesgen.averaging.view import View
+from bayesgen.averaging.warp import FAR
 from bayesgen.core.errors import DataError
-from bayesgen.core.program import Record
-from bayesgen.core.registry import earlier
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
@@ -38,101 +35,6 @@ _PATTERNS = 4  # patterns of gaps whose quadratics are kept, at least
 _KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
-
-
-@dataclass(frozen=True, eq=False)
-class View(Record):
-    """The transformation of rows for some members: bends, completion of gaps, and groups.
-
-    Attributes
-    ----------
-    warp : Warp
-        The transformation of the columns.
-    filling : Filling or None
-        Means and covariance to complete gaps from; None where no row has any.
-    centres : array, shape (G, D)
-        Centres of the groups, in bent columns.
-    owner : int array, shape (G,)
-        The class of each group, in order.
-    by_column : bool
-        True if all members take the columns as independent.
-    """
-
-    warp: Warp
-    filling: Filling | None
-    centres: np.ndarray
-    owner: np.ndarray
-    by_column: bool = False
-
-    @classmethod
-    def learn(cls, training: Training, count: int) -> "View":
-        """Learn a view with ``count`` components per class."""
-        rows = training.rows
-        own = training.complete, rows.codes, rows.classes, rows.weight
-        groups = components.fit_components(*own, count, training.halves)
-        return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
-
-    @property
-    def classes(self) -> int:
-        """Number of classes, K."""
-        return int(self.owner[-1]) + 1
-
-    @property
-    def count(self) -> int:
-        """Largest number of components in a class."""
-        return int(np.bincount(self.owner).max())
-
-    def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
-        """Return the moments of the groups; ``parts`` holds the rows already bent, if at hand.
-
-        They are matrices, (G, D, D), or sums by column, (G, D).
-        """
-        groups, vector = len(self.owner), not self.by_column
-        if self.filling is None and self.warp.straight and groups == self.classes:
-            weight = None if (rows.weight == 1).all() else rows.weight
-            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=vector))
-        result: Any = None
-        for part in bent(rows, self.warp, self.filling) if parts is None else parts:
-            group = components.assign(part.y, part.codes, self.centres, self.owner)
-            if part.missing is None:
-                more = moments(part.y, group, groups, part.weight, vector=vector)
-            else:
-                more = part.missing.moments(part.y, group, groups, part.weight)
-            result = more if result is None else result + more
-        return result
-
-    def claims(self, dim: int, classes: int):
-        """Yield the conditions on bends and completion of ``dim`` columns; see `Together.claims`."""
-        yield from self.warp.claims(dim)
-        if self.filling is not None:
-            own = self.filling.covariance
-            yield "the means that gaps are completed from", self.filling.mean, (classes, dim)
-            yield "the covariance that gaps are completed from", own, (dim,) if own.ndim == 1 else (dim, dim)
-
-    def completed(self, rows: Rows):
-        """Return bent rows, completed, and the covariances of what was missing, or None."""
-        y, seen = self.read(rows.x)
-        if self.filling is None or seen is None:  # there is a filling if a row of the fit has a gap
-            return y, None
-        return self.filling.complete(y, seen, rows.codes)
-
-    def read(self, x):
-        """Return the bent rows, 0 where missing, and a mask of the entries that are not, or None if none is missing."""
-        seen, y = ~np.isnan(x), self.warp.forward(x)
-        return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
-
-    def read_near(self, x):
-        """Return rows as `read` does, 0 where an entry is beyond `FAR`, and the places of these rows."""
-        y, seen = self.read(x)
-        far = far_rows(y)
-        y[far] = 0.0  # they stay among the others, whose sums keep their order
-        return y, seen, far
-
-
-@earlier("View")
-def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a `View` from those in a file of a version without sums by column."""
-    return {"by_column": False, **read}
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from bayesgen.averaging.reference import Reference, freedom
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import gamma_ratio, log_student
 from bayesgen.averaging.training import Training
-from bayesgen.averaging.views import View
+from bayesgen.averaging.view import View
 from bayesgen.averaging.warp import FAR, far_rows
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import patterns, pieces, taken

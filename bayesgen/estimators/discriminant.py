@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.rows import HeldOut, Rows, effective, sample
-from bayesgen.averaging.views import FittedView, View
+from bayesgen.averaging.view import View
+from bayesgen.averaging.views import FittedView
 from bayesgen.averaging.warp import Warp
 from bayesgen.core import registry
 from bayesgen.estimators.generative import GenerativeClassifier
