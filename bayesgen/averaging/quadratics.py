@@ -150,7 +150,9 @@ class Quadratics(NamedTuple):
                 if not self.small:
                     np.log1p(own[:joint], out=own[:joint])
             if self.factors.size:
-                powers = np.stack([np.ones_like(columns), columns, columns * columns], axis=1)
+                powers = scratch("powers", (len(columns), 3, columns.shape[1]))
+                powers[:, 0], powers[:, 1] = 1.0, columns
+                np.multiply(columns, columns, out=powers[:, 2])
                 each = scratch("factors", (*self.factors.shape[:2], columns.shape[1]))
                 np.matmul(self.factors, powers, out=each)
                 if seen is not None:
@@ -166,25 +168,29 @@ class Quadratics(NamedTuple):
 
     def _with_gaps(self, y, gone) -> np.ndarray:
         """Return the log density of rows under the groups that have a covariance matrix, (F, n)."""
-        result = np.empty((len(self.mean), len(y)))
-        dim, lost, width = y.shape[1], gone.sum(1), self.coefficients.shape[1]
+        groups, dim = self.mean.shape
+        result = np.empty((len(y), groups))
+        lost, width = gone.sum(1), self.coefficients.shape[1]
+        entries = self.precision.reshape(dim * dim, groups)
         linear = -0.5 * self.coefficients[:, 1 : 1 + dim].T
         for k in np.unique(lost):
             every = np.flatnonzero(lost == k)
             if k == dim:
-                result[:, every] = 0.0
+                result[every] = 0.0
                 continue
             level = self.half_log_det + _level(self._dof, dim - k)
-            power = self.power[: len(self.mean), 0] - k / 2
-            for part in pieces(len(every), len(level) * (k + 1) * (k + 2) // 2 + width, _CELLS):
+            power = self.power[:groups, 0] - k / 2
+            first, second = np.triu_indices(k)
+            for part in pieces(len(every), groups * (k + 1) * (k + 2) // 2 + width, _CELLS):
                 own = every[part]
-                q = (self.coefficients @ monomials(y[own].T)).T
-                m = np.nonzero(gone[own])[1].reshape(-1, k)
+                m = np.nonzero(gone[own])[1].reshape(-1, k).T
+                q = monomials(y[own].T).T @ self.coefficients.T
                 slope = np.empty((k, *q.shape))
                 for column, line in enumerate(linear):
-                    here, a = np.nonzero(m == column)
+                    a, here = np.nonzero(m == column)
                     slope[a, here] = y[own[here]] @ self.precision[column] - line
-                matrix = [[self.precision[m[:, a], m[:, b]] for b in range(a, k)] for a in range(k)]
+                pairs = iter(entries.take(dim * m[first] + m[second], axis=0))
+                matrix = [[next(pairs) for _ in range(a, k)] for a in range(k)]
                 det = np.ones_like(q)
                 for a in range(k):
                     pivot, *row = matrix[a]
@@ -196,9 +202,13 @@ class Quadratics(NamedTuple):
                         share = entry / pivot
                         for c, other in enumerate(row[b - a - 1 :]):
                             matrix[b][c] -= share * other
-                logs = np.log(q) if self.small else np.log1p(q)
-                result[:, own] = (level - power * logs - 0.5 * np.log(det)).T
-        return result
+                logs = np.log(q, out=q) if self.small else np.log1p(q, out=q)
+                logs *= -power
+                logs += level
+                np.log(det, out=det)
+                det *= 0.5
+                result[own] = np.subtract(logs, det, out=logs)
+        return result.T
 
 
 def within(y) -> np.ndarray:
