@@ -169,7 +169,7 @@ class Quadratics(NamedTuple):
     def _with_gaps(self, y, gone) -> np.ndarray:
         """Return the log density of rows under the groups that have a covariance matrix, (F, n)."""
         groups, dim = self.mean.shape
-        result = np.empty((len(y), groups))
+        result = np.empty((len(y), groups))  # rows first, as `take` brings their pivots: passes over both keep step
         lost, width = gone.sum(1), self.coefficients.shape[1]
         entries = self.precision.reshape(dim * dim, groups)
         linear = -0.5 * self.coefficients[:, 1 : 1 + dim].T
