@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging import components
-from bayesgen.averaging.gaps import WIDE, Filling
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.gaps import WIDE, Filling, Missing
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Bent, Training, bent
 from bayesgen.averaging.warp import Warp, far_rows
 from bayesgen.core.program import Record
@@ -67,19 +67,34 @@ class View(Record):
 
         They are matrices, (G, D, D), or sums by column, (G, D).
         """
-        groups, vector = len(self.owner), not self.by_column
+        groups = len(self.owner)
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
-            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=vector))
+            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=not self.by_column))
         result: Any = None
         for part in bent(rows, self.warp, self.filling) if parts is None else parts:
-            group = components.assign(part.y, part.codes, self.centres, self.owner)
-            if part.missing is None:
-                more = moments(part.y, group, groups, part.weight, vector=vector)
-            else:
-                more = part.missing.moments(part.y, group, groups, part.weight)
+            place = self.assign(part.y, part.codes)
+            more = self._moments(part.y, part.missing, part.weight, place, groups)
             result = more if result is None else result + more
         return result
+
+    def sum_departures(self, held: HeldOut) -> Moments:
+        """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""
+        y, missing = self.completed(held.gone)
+        shape = int(held.leaves.max()) + 1, len(self.owner)
+        place = held.leaves * shape[1] + self.assign(y, held.gone.codes)
+        flat = self._moments(y, missing, held.gone.weight, place, shape[0] * shape[1])
+        return Moments(*(a.reshape(*shape, *a.shape[1:]) for a in (flat.n, flat.mean, flat.scatter)))
+
+    def assign(self, y, codes) -> np.ndarray:
+        """Return the group of each completed row, the nearest of its class."""
+        return components.assign(y, codes, self.centres, self.owner)
+
+    def _moments(self, y, missing: Missing | None, weight, place, size: int) -> Moments:
+        """Return the moments of completed rows by a place for each, of ``size`` places."""
+        if missing is None:
+            return moments(y, place, size, weight, vector=not self.by_column)
+        return missing.moments(y, place, size, weight)
 
     def claims(self, dim: int, classes: int):
         """Yield the conditions on bends and completion of ``dim`` columns; see `Together.claims`."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging import components
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.quadratics import FEW, WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
@@ -25,7 +24,7 @@ from bayesgen.averaging.training import Training
 from bayesgen.averaging.view import View
 from bayesgen.averaging.warp import FAR
 from bayesgen.core.errors import DataError
-from bayesgen.models.moments import Moments, moments
+from bayesgen.models.moments import Moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
 _CELLS = 1 << 21  # densities worked on at a time
@@ -287,7 +286,7 @@ class FittedView(Together):
         """
         y, seen = self.view.read(held.rows.x)
         gone, _ = self.view.completed(held.gone)
-        group = components.assign(gone, held.gone.codes, self.view.centres, self.view.owner)
+        group = self.view.assign(gone, held.gone.codes)
         weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
         large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
         result = np.empty((len(self.members), len(y), self.view.classes))
@@ -310,7 +309,7 @@ class FittedView(Together):
                 own = gone[here], group[here], some.gone.weight
                 reference = Reference.without(self.statistics, *own, rest)
             else:
-                reference = Reference.without_groups(self.statistics, self._leaving(some), rest)
+                reference = Reference.without_groups(self.statistics, self.view.sum_departures(some), rest)
                 if seen is None:
                     at = some.at
                 else:
@@ -326,19 +325,6 @@ class FittedView(Together):
         groups, dim = self.statistics.mean.shape
         step = max(1, _MATRICES // (rows * groups * (dim if self.view.by_column else (dim + 2) ** 2)))
         return (slice(first, first + step) for first in range(0, count, step))
-
-    def _leaving(self, held: HeldOut) -> Moments:
-        """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""
-        y, missing = self.view.completed(held.gone)
-        count, departures = len(self.view.owner), int(held.leaves.max()) + 1
-        group = components.assign(y, held.gone.codes, self.view.centres, self.view.owner)
-        place, size = held.leaves * count + group, departures * count
-        if missing is None:
-            flat = moments(y, place, size, held.gone.weight, vector=not self.view.by_column)
-        else:
-            flat = missing.moments(y, place, size, held.gone.weight)
-        shape = departures, count
-        return Moments(*(a.reshape(*shape, *a.shape[1:]) for a in (flat.n, flat.mean, flat.scatter)))
 
     def mix(self, density, log_share, axis: int) -> np.ndarray:
         """Return the log densities of classes, which are mixtures, from those of their groups along an axis."""
