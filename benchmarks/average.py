@@ -25,13 +25,19 @@ CELLS = {  # rows, columns, classes
     "1,000 x 10, 10 classes": (1000, 10, 10),
     "1,000 x 10, 30 classes": (1000, 10, 30),
 }
-GAPS, PENGUINS = "1,000 x 10, 3 classes, a tenth missing", "penguins, 276 x 6, 3 classes"
+TENTH, PENGUINS = "1,000 x 10, 3 classes, a tenth missing", "penguins, 276 x 6, 3 classes"
+GAPS = {  # rows, columns, classes, share of entries that are missing
+    TENTH: (1000, 10, 3, 0.1),
+    "1,000 x 10, 3 classes, three tenths missing": (1000, 10, 3, 0.3),
+    "1,000 x 30, 3 classes, a tenth missing": (1000, 30, 3, 0.1),
+    "1,000 x 100, 3 classes, a tenth missing": (1000, 100, 3, 0.1),
+}
 MANY = 5000
 ASKED = {  # of the generative members and of all: milliseconds for a row, microseconds a row of many
     "1,000 x 10, 3 classes": ((1, 3), (20, 60)),
     "1,000 x 100, 3 classes": ((None, None), (120, None)),
     PENGUINS: ((2, None), (None, None)),
-    GAPS: ((None, None), (60, None)),  # three times the time of complete rows
+    TENTH: ((None, None), (60, None)),  # three times the time of complete rows
 }
 
 
@@ -114,8 +120,7 @@ class Times:
 
 def run(quick: bool = False) -> list[Times]:
     """Measure every cell."""
-    cells = {name: lambda size=size: rows(*size) for name, size in CELLS.items()}
-    cells |= {GAPS: lambda: rows(1000, 10, 3, 0.1), PENGUINS: penguins}
+    cells = {name: lambda size=size: rows(*size) for name, size in (CELLS | GAPS).items()} | {PENGUINS: penguins}
     if quick:
         cells = {"150 x 4, 3 classes": lambda: rows(150, 4, 3)}
     times = {}

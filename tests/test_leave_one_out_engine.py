@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize
+from scipy import integrate, optimize, stats
 from scipy.special import logsumexp
 
 from bayesgen.averaging import average, components, rows, stack, temper, views
@@ -12,6 +12,7 @@ from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.marginals import Marginals
 from bayesgen.averaging.quadratics import RADIUS
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.rotations import Rotations
@@ -287,22 +288,45 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     np.testing.assert_allclose(q, p, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("columns", [4, 9])
+@pytest.mark.parametrize("columns", [4, 9, 40])
 @pytest.mark.parametrize("count", [1, 2])
-def test_gaps_of_single_rows_are_eliminated_from_the_polynomials(count, columns, monkeypatch):
-    x, codes, weight = vectors(120, columns, seed=5)
+def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns):
+    x, codes, weight = vectors(300, columns, seed=5)
     x[:, 1] = x[:, 0] + 0.01 * x[:, 1]  # nearly the same as another: the means given the seen entries may be far out
     view, some = viewed(x, codes, weight, count), np.array([0, 1, 2, 5, 13, 30, 35, 40, 50])
     new = np.where(np.random.default_rng(6).random(x.shape) < 0.4, np.nan, x)
     new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
     fitted = fit(view, x, codes, weight)
-    assert len(fitted._quadratics(some, None)[0]) > len(some) // 2
+    served = {type(form): some[places] for places, form in fitted._with_gaps(some)}
+    assert {fitted.members[m].diagonal for m in served[Marginals]} == {False}
+    assert len(served[Marginals]) > 4
     found = fitted.log_density(new, NONE, some)
     np.testing.assert_allclose(found[:, 0], 0.0, atol=1e-14)
     alone = [fitted.log_density(row, NONE, some) for row in new[:, None]]
     np.testing.assert_allclose(np.concatenate(alone, axis=1), found, rtol=1e-13, atol=4e-12)
-    monkeypatch.setattr(views, "FEW", -1)
-    np.testing.assert_allclose(found, fitted.log_density(new, NONE, some), rtol=1e-13, atol=4e-12)
+    y = np.where(np.isnan(new), np.nan, fitted.view.read(new)[0])
+    plain = np.array([fitted.posterior(m).log_predictive(y) for m in some])  # a factor of the block of each pattern
+    np.testing.assert_allclose(found, fitted.mix(plain, fitted.log_share, 2), rtol=1e-13, atol=4e-12)
+
+
+def test_marginals_are_those_of_scipy():
+    x, codes, weight = vectors(200, 12, seed=8)
+    fitted, rng = fit(viewed(x, codes, weight, 1), x, codes, weight), np.random.default_rng(9)
+    models = [fitted.posterior(m) for m in (0, 13)]
+    places, form = Marginals.of_models(models, fitted.reference)
+    seen = rng.random(x.shape) > np.linspace(0.05, 0.5, len(x))[:, None]
+    y = fitted.view.read(x)[0]
+    own, near = form.near(np.where(seen, y, 0.0), seen)
+    rows = np.flatnonzero(near & seen.any(1))
+    assert len(rows) > 150 and places.tolist() == [0, 1]
+    found = form.log_density(own[rows], seen[rows]).reshape(2, 3, -1)
+    for model, density in zip(models, found, strict=True):
+        shape, dof = model.predictive_scale, np.broadcast_to(model.dof, 3)
+        for k, one in np.ndindex(3, len(rows)):
+            some = np.flatnonzero(seen[rows[one]])
+            block = np.broadcast_to(shape, (3, 12, 12))[k][np.ix_(some, some)]
+            expected = stats.multivariate_t.logpdf(y[rows[one], some], model._means[k, some], block, df=dof[k])
+            np.testing.assert_allclose(density[k, one], expected, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("columns, rows", [(24, 60), (70, 60), (30, 400)])

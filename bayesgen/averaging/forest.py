@@ -10,6 +10,7 @@ takes the place of log p(x | k), where π are the class frequencies. A row is le
 A forest is underconfident, which its exponent mends. It has no density of x, and takes no part where one is needed.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -136,8 +137,10 @@ def grown(rows: Rows, seed):
         here = np.flatnonzero(times)
         if not len(here):
             here, times = np.arange(len(rows)), np.ones(len(rows))
+        # Checks of parameters would take longer than a tree of few rows.
         tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
-        with sklearn.config_context(skip_parameter_validation=True):  # else checks take longer than a tree of few rows
+        with sklearn.config_context(skip_parameter_validation=True), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes")  # many, of few rows that a tree drew
             tree.fit(seen[here], rows.codes[here], times[here] * rows.weight[here], check_input=gaps)
         shares = np.zeros((tree.tree_.node_count, classes), np.float32)
         shares[:, tree.classes_] = tree.tree_.value[:, 0]

@@ -10,13 +10,6 @@ where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs b
 
 Members for which this could exceed `ERROR`, within `RADIUS` standard deviations a column, are left to their models,
 and so are rows beyond.
-
-A row that lacks the columns m has the marginal density. With 0 in their place let g = (P (y - mean))_m, half the slope
-of q there. Then
-
-.. math:: q_o = \min_{y_m} q = q - g^\top P_{mm}^{-1} g, \qquad |P_o| = |P| / |P_{mm}|
-
-where P_o is the precision of the columns that are left: some steps of elimination for each row, whatever others lack.
 """
 
 from typing import NamedTuple
@@ -24,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesgen.models.gaussian import NormalInverseGamma
-from bayesgen.numerics.monomials import SMALL, longest, monomials, polynomials
+from bayesgen.numerics.monomials import ERROR, SMALL, longest, monomials, polynomials
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -32,7 +25,6 @@ RADIUS = 3.0  # times the root of the columns: length of the longest row, in sta
 _BYTES = 10**7  # of the coefficients of one fit of members
 WIDEST = 64  # columns of groups with a covariance matrix; with more, whitening takes no longer, see `rotations`
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
-FEW = 6  # missing entries, at most, that are eliminated for each row by itself
 
 
 class Quadratics(NamedTuple):
@@ -94,7 +86,7 @@ class Quadratics(NamedTuple):
             parts = zip(*(own for _, (_, own) in chosen), strict=True)
             matrix, level, power = (np.concatenate(own) for own in parts)
             precision = np.ascontiguousarray((matrix.mT @ matrix).transpose(1, 2, 0))
-        half = level - _level(2 * power - dim, dim)
+        half = level - level_of(2 * power - dim, dim)
         factors = np.concatenate([np.empty((dim, 0, 3)), *(own[0] for _, own in apart)], axis=1)
         by_column = np.concatenate([np.empty((0, dim)), *(own[1] for _, own in apart)])
         power = np.concatenate([power, *(own[2] for _, own in apart)])[:, None]
@@ -125,7 +117,7 @@ class Quadratics(NamedTuple):
         precision = precision[np.ix_(columns, columns)]
         power = self.power.copy()
         power[:count] -= (dim - len(columns)) / 2
-        level = half + _level(self._dof, len(columns))
+        level = half + level_of(self._dof, len(columns))
         return self._of(
             self.mean[:, columns], precision, half, level, self.factors[columns], self.by_column[:, columns], power
         )
@@ -135,17 +127,21 @@ class Quadratics(NamedTuple):
         """Degrees of freedom of the groups that have a covariance matrix, (F,)."""
         return 2 * self.power[: len(self.mean), 0] - self.mean.shape[1]
 
+    def near(self, y, seen) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows (n, D), 0 where not ``seen``, and True for those that `log_density` takes."""
+        return y, within(y)
+
     def log_density(self, y, seen=None) -> np.ndarray:
-        """Return the log density of rows (n, D), complete or 0 where not ``seen``, (G, n)."""
+        """Return the log density of rows (n, D), (G, n).
+
+        Rows may be 0 where they are not ``seen``, if no group has a covariance matrix.
+        """
         result = np.empty((len(self.power), len(y)))
         joint, count = self.coefficients.shape
-        first = 0
-        if seen is not None and joint:
-            result[:joint], first = self._with_gaps(y, ~seen), joint
         for part in pieces(len(y), joint + count * (joint > 0) + self.factors[..., 0].size, _CELLS):
             columns = y[part].T
             own = scratch("quadratic", (len(result), columns.shape[1]))
-            if joint and not first:
+            if joint:
                 np.matmul(self.coefficients, monomials(columns), out=own[:joint])
                 if not self.small:
                     np.log1p(own[:joint], out=own[:joint])
@@ -158,57 +154,13 @@ class Quadratics(NamedTuple):
                 if seen is not None:
                     np.copyto(each, 1.0, where=~seen[part].T[:, None])
                 np.multiply.reduce(each, axis=0, out=own[joint:])
-            logs = own[first if self.small else joint :]
+            logs = own if self.small else own[joint:]
             np.log(logs, out=logs)
-            own[first:] *= self.power[first:]
-            np.subtract(self.level[first:], own[first:], out=result[first:, part])
+            own *= self.power
+            np.subtract(self.level, own, out=result[:, part])
             if seen is not None:
                 result[joint:, part] -= self.by_column @ ~seen[part].T
         return result
-
-    def _with_gaps(self, y, gone) -> np.ndarray:
-        """Return the log density of rows under the groups that have a covariance matrix, (F, n)."""
-        groups, dim = self.mean.shape
-        result = np.empty((len(y), groups))  # rows first, as `take` brings their pivots: passes over both keep step
-        lost, width = gone.sum(1), self.coefficients.shape[1]
-        entries = self.precision.reshape(dim * dim, groups)
-        linear = -0.5 * self.coefficients[:, 1 : 1 + dim].T
-        for k in np.unique(lost):
-            every = np.flatnonzero(lost == k)
-            if k == dim:
-                result[every] = 0.0
-                continue
-            level = self.half_log_det + _level(self._dof, dim - k)
-            power = self.power[:groups, 0] - k / 2
-            first, second = np.triu_indices(k)
-            for part in pieces(len(every), groups * (k + 1) * (k + 2) // 2 + width, _CELLS):
-                own = every[part]
-                m = np.nonzero(gone[own])[1].reshape(-1, k).T
-                q = monomials(y[own].T).T @ self.coefficients.T
-                slope = np.empty((k, *q.shape))
-                for column, line in enumerate(linear):
-                    a, here = np.nonzero(m == column)
-                    slope[a, here] = y[own[here]] @ self.precision[column] - line
-                pairs = iter(entries.take(dim * m[first] + m[second], axis=0))
-                matrix = [[next(pairs) for _ in range(a, k)] for a in range(k)]
-                det = np.ones_like(q)
-                for a in range(k):
-                    pivot, *row = matrix[a]
-                    det *= pivot
-                    ratio = slope[a] / pivot
-                    q -= slope[a] * ratio
-                    for b, entry in enumerate(row, a + 1):
-                        slope[b] -= entry * ratio
-                        share = entry / pivot
-                        for c, other in enumerate(row[b - a - 1 :]):
-                            matrix[b][c] -= share * other
-                logs = np.log(q, out=q) if self.small else np.log1p(q, out=q)
-                logs *= -power
-                logs += level
-                np.log(det, out=det)
-                det *= 0.5
-                result[own] = np.subtract(logs, det, out=logs)
-        return result.T
 
 
 def within(y) -> np.ndarray:
@@ -217,7 +169,7 @@ def within(y) -> np.ndarray:
         return (y * y).sum(1) <= RADIUS**2 * y.shape[1]
 
 
-def _level(dof, dim: int) -> np.ndarray:
+def level_of(dof, dim: int) -> np.ndarray:
     """Return the log constant of t densities of some degrees of freedom in ``dim`` columns, without |P|."""
     return log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi)
 
@@ -226,7 +178,7 @@ def _factors(model):
     """Return factors (D, G, 3), levels (G, D) and powers of a model's groups; None where these would lose digits."""
     mean, width, level, power = model.columns_alike()
     square = width * width
-    if power is None or (power >= SMALL).any() or not _exact(square.max(1), mean, power):
+    if power is None or (power >= SMALL).any() or not exact(square.max(1), mean, power):
         return None
     factors = np.stack([1 + square * mean * mean, -2 * square * mean, square], axis=2)
     return factors.swapaxes(0, 1), level, power
@@ -234,9 +186,9 @@ def _factors(model):
 
 def _precise(mean, whitener) -> bool:
     """Return True if the densities of groups keep their digits as `Quadratics`."""
-    return _exact(np.sqrt(((whitener.matrix.mT @ whitener.matrix) ** 2).sum((1, 2))), mean, whitener.power)
+    return exact(np.sqrt(((whitener.matrix.mT @ whitener.matrix) ** 2).sum((1, 2))), mean, whitener.power)
 
 
-def _exact(norm, mean, power) -> bool:
-    """Return True if groups of some norm ‖P‖, mean and power keep their digits within `RADIUS`."""
-    return bool((longest(norm, mean, power) > RADIUS * mean.shape[1] ** 0.5).all())
+def exact(norm, mean, power, error: float = ERROR) -> bool:
+    """Return True if groups of some norm ‖P‖, mean and power err by no more than ``error`` within `RADIUS`."""
+    return bool((longest(norm, mean, power, error) > RADIUS * mean.shape[1] ** 0.5).all())

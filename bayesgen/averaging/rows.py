@@ -159,11 +159,12 @@ class HeldOut:
         shuffled = np.random.default_rng(0).permutation(len(rows))
         order = np.lexsort((shuffled, np.zeros(len(rows)) if fold is None else fold, rows.codes))
         count = np.bincount(rows.codes, minlength=data.classes)
-        first, weight = np.cumsum(count) - count, np.bincount(data.codes, data.weight, data.classes)
+        first, every = np.cumsum(count) - count, np.bincount(data.codes, minlength=data.classes)
+        several = (every > 1) | (np.bincount(data.codes, data.weight, data.classes) >= 2)  # weights may sum to 1
         at = np.empty(len(rows), np.intp)
         at[order] = np.arange(len(rows)) - first[rows.codes[order]]
         most = int(count.max(initial=0))
-        turns = {k: np.arange(most if weight[k] >= 2 else 1) for k in np.flatnonzero(count)}
+        turns = {k: np.arange(most if several[k] else 1) for k in np.flatnonzero(count)}
         own = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [at])
         leaves = np.concatenate([*turns.values()] or [at])
         gone = rows.take(own, np.minimum(1.0, rows.weight[own]))

@@ -3,8 +3,8 @@
 A `FittedView` adds to a `View` the statistics of its groups, which can be subtracted. Its members are conjugate models
 of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use, and members of
 one structure are one model with an axis of members. Rows of the fit that are left out, and rows that lack many entries,
-go through `students`, where one factorisation serves every kappa; rows that are not far out and lack few entries or
-none go through `quadratics`, which are kept from the first prediction on.
+go through `students`, where one factorisation serves every kappa. Rows that are not far out go through `quadratics`, or
+`marginals` where they have gaps; both are kept from the first prediction on.
 """
 
 import functools
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.averaging.marginals import Marginals
 from bayesgen.averaging.member import Together
-from bayesgen.averaging.quadratics import FEW, WIDEST, Quadratics, within
+from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
 from bayesgen.averaging.rows import HeldOut
@@ -33,6 +34,7 @@ _LARGE = 4000  # times the columns: weight of a group whose rows are not left ou
 _PATTERNS = 4  # patterns of gaps whose quadratics are kept, at least
 _KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
+_FEW = 16  # columns up to which the marginal densities of a single pattern are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
 
@@ -172,14 +174,14 @@ class FittedView(Together):
         kinds, order, bounds = grouped_patterns(seen[~whole])
         several = np.diff(bounds) >= (np.inf if self.view.by_column or dim > WIDEST else _SEVERAL)
         places, alone = np.flatnonzero(~whole)[order], np.zeros(len(order), bool)
-        for kind in np.flatnonzero((several | (len(kinds) == 1)) & kinds.any(1)):
+        for kind in np.flatnonzero((several | (len(kinds) == 1 and dim <= _FEW)) & kinds.any(1)):
             own, columns = slice(bounds[kind], bounds[kind + 1]), np.flatnonzero(kinds[kind])
             part = np.empty((*result.shape[:2], own.stop - own.start))
             self._write(part, y[np.ix_(places[own], columns)], used, columns)  # complete rows of fewer columns
             result[:, :, places[own]], alone[own] = part, True
         holes = np.sort(places[~alone])
         alike = len(holes) >= _ALIKE * len(kinds)
-        if not alike:
+        if len(holes) and not alike:
             self._write_gaps(result, y, seen, used, holes)
         rows = np.sort(np.concatenate([np.flatnonzero(whole), holes])) if alike else np.flatnonzero(whole)
         if len(rows):
@@ -193,24 +195,46 @@ class FittedView(Together):
 
         Those that are not far out and lack few entries are worked out under many members at once.
         """
-        classes, groups = self.view.classes, len(self.view.owner)
-        few = within(y[rows]) & ((~seen[rows]).sum(1) <= FEW)
-        joint, form = np.empty(0, np.intp), None
-        if few.any() and not self.view.by_column:
-            joint, form = self._quadratics(used, None)
-        if form is not None:
-            near = rows[few]
-            for part in pieces(len(near), len(joint) * groups, _CELLS):
-                own = near[part]
-                density = form.log_density(y[own], seen[own]).reshape(len(joint), groups, -1)
-                result[np.ix_(joint, np.arange(classes), own)] = self.mix(density, self.log_share, 1)
-        every = np.arange(len(used))
-        for places, some in ((np.delete(every, joint), rows[few]), (every, rows[~few])):
-            members = [self.members[m] for m in used[places]]
-            for part in self._pieces(len(some) if members else 0):
-                own = some[part]
-                density = self.mix(log_density(members, self.reference, y[own], seen[own]), self.log_share, 2)
-                result[np.ix_(places, np.arange(classes), own)] = density.swapaxes(1, 2)
+        classes, groups = np.arange(self.view.classes), len(self.view.owner)
+        y, seen = y[rows], seen[rows]
+        for places, form in self._with_gaps(used):
+            near = np.zeros(len(rows), bool)
+            if form is not None:
+                own, near = form.near(y, seen)
+                some = np.flatnonzero(near)
+                for part in pieces(len(some), len(places) * groups, _CELLS):
+                    at = some[part]
+                    density = form.log_density(own[at], seen[at]).reshape(len(places), groups, -1)
+                    result[np.ix_(places, classes, rows[at])] = self.mix(density, self.log_share, 1)
+            members, some = [self.members[m] for m in used[places]], np.flatnonzero(~near)
+            if members[0].diagonal:
+                density = np.empty((len(places), len(classes), len(some)))
+                self._write(density, np.where(seen, y, np.nan)[some], used[places])
+                result[np.ix_(places, classes, rows[some])] = density
+                continue
+            for part in self._pieces(len(some)):
+                at = some[part]
+                density = self.mix(log_density(members, self.reference, y[at], seen[at]), self.log_share, 2)
+                result[np.ix_(places, classes, rows[at])] = density.swapaxes(1, 2)
+
+    def _with_gaps(self, used) -> list[tuple[np.ndarray, Any]]:
+        """Return the densities of rows with gaps, or None, with the places among ``used`` of the members they serve.
+
+        Members with a covariance matrix stand apart from those without.
+        """
+        key = used.tobytes(), "gaps"
+        if key not in self._prepared:
+            flat, result = np.array([self.members[m].diagonal for m in used]), []
+            for own in (np.flatnonzero(~flat), np.flatnonzero(flat)):
+                at, form = np.empty(0, np.intp), None
+                if len(own) and not self.view.by_column:
+                    models = [self.posterior(m) for m in used[own]]
+                    at, form = (
+                        Quadratics.of_models(models) if flat[own[0]] else Marginals.of_models(models, self.reference)
+                    )
+                result += [(own[at], form), (np.delete(own, at), None)]
+            self._prepared[key] = [part for part in result if len(part[0])]
+        return self._prepared[key]
 
     @functools.cached_property
     def _kept(self) -> dict:
@@ -323,7 +347,7 @@ class FittedView(Together):
     def _pieces(self, count: int, rows: int = 1) -> Iterator[slice]:
         """Yield slices of departures of so many rows, whose matrices of all groups, or squares of columns, are few."""
         groups, dim = self.statistics.mean.shape
-        step = max(1, _MATRICES // (rows * groups * (dim if self.view.by_column else (dim + 2) ** 2)))
+        step = max(1, _MATRICES // (max(rows, 1) * groups * (dim if self.view.by_column else (dim + 2) ** 2)))
         return (slice(first, first + step) for first in range(0, count, step))
 
     def mix(self, density, log_share, axis: int) -> np.ndarray:

@@ -191,7 +191,8 @@ class GaussianVector(ExponentialFamily):
             variance = np.diagonal(sigma)
             for j in np.flatnonzero(variance <= floor):
                 raise DataError("maximum likelihood does not exist: no two distinct values", **place, feature=int(j))
-            correlation = sigma / np.sqrt(np.outer(variance, variance))
+            spread = np.sqrt(variance)  # a product of two variances would leave float64 where units are extreme
+            correlation = sigma / spread[:, None] / spread
             if np.linalg.eigvalsh(correlation)[0] <= 8 * dim * np.finfo(float).eps:
                 raise DataError("maximum likelihood does not exist: the columns are linearly dependent", **place)
         return full_params(statistics.mean, covariance)

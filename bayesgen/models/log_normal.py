@@ -49,6 +49,8 @@ class LogGaussian(Gaussian):
     def logarithm(self, x):
         """Return log(x + shift), exact near 0 for a shift of 1."""
         xp = namespace(x)
+        if isinstance(x, np.ndarray):  # NumPy's log1p of a uint8 is a float16
+            x = x.astype(float, copy=False)
         return xp.log1p(x) if self.shift == 1 else xp.log(x + self.shift)
 
     def likelihood(self, params):

@@ -26,7 +26,7 @@ from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletPrior
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
-from bayesgen.numerics.counts import LogWays, filled, log_factorial, small, spectrum, stored_gaps, whole
+from bayesgen.numerics.counts import LogWays, filled, lengths, log_factorial, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.pieces import pieces, row_pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
@@ -140,7 +140,7 @@ class DirichletMultinomial(DirichletPrior):
             counts = filled(x) if known is None else x
             sums += sparse_sum(counts, rows)
             if rows.weight is None and known is not None:
-                base = log_factorial(counts.sum(1)).sum() - known @ log_factorial(np.arange(len(known)))
+                base = log_factorial(lengths(counts)).sum() - known @ log_factorial(np.arange(len(known)))
             else:
                 base = _log_coefficient(counts, rows.weight)
         else:
@@ -157,8 +157,7 @@ class DirichletMultinomial(DirichletPrior):
             return super().log_likelihood_rows(params, x)
         eta, counts = self.natural_parameters(params), filled(x)
         result = (counts @ eta.reshape(-1, x.shape[1]).T).T
-        lengths = log_factorial(counts.sum(1)) - with_data(counts, log_factorial(counts.data)).sum(1)
-        result = result + lengths
+        result = result + log_factorial(lengths(counts)) - with_data(counts, log_factorial(counts.data)).sum(1)
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
@@ -185,7 +184,7 @@ class DirichletMultinomial(DirichletPrior):
             ways = self._ways[key]
             for piece, part in row_pieces(x):
                 rows = part if counts is not None else filled(part[:, *bag] if bag else part)
-                result[piece] += ways(rows, counts) - _of_lengths(own.sum(1), rows.sum(1))
+                result[piece] += ways(rows, counts) - _of_lengths(own.sum(1), lengths(rows))
         return result.reshape(x.shape[0], *groups)
 
 
@@ -199,5 +198,5 @@ def _of_lengths(total, length):
 def _log_coefficient(x, weight):
     """Return the weighted sum of log N!/∏ x_v! over rows of counts, dense or CSR."""
     words = with_data(x, log_factorial(x.data)) if sparse.issparse(x) else log_factorial(x)
-    rows = log_factorial(x.sum(1)) - words.sum(1)
+    rows = log_factorial(lengths(x)) - words.sum(1)
     return rows.sum() if weight is None else weight @ rows

@@ -165,7 +165,8 @@ class ReferenceVector(GaussianVector, ReferencePrior):
         _require(nu > dim - 1, f"{dim} columns need {rows} in each class")
         variance = np.diagonal(scatter, axis1=-2, axis2=-1)
         _require(variance > noise, "no two distinct values")
-        correlation = scatter / np.sqrt(variance[..., :, None] * variance[..., None, :])
+        spread = np.sqrt(variance)  # a product of two variances would leave float64 where units are extreme
+        correlation = scatter / spread[..., :, None] / spread[..., None, :]
         independent = np.linalg.eigvalsh(correlation)[..., 0] > 8 * dim * np.finfo(float).eps
         _require(independent, "the columns are linearly dependent")
         return NormalInverseWishart(statistics.mean, n, nu, scatter, shared=self.shared)

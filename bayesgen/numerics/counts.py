@@ -176,8 +176,17 @@ def log_factorial(x):
     """Return log x! of every count, from a table if all counts are small."""
     top = float(x.max(initial=0))  # as a uint8, 255 + 2 would be 1
     if not top < 1 << 12:
-        return gammaln(x + 1.0)
+        return gammaln(x.astype(float, copy=False) + 1.0)  # float32 has too few digits
     return gammaln(np.arange(1.0, top + 2))[x.astype(np.intp)]
+
+
+def lengths(x):
+    """Return the sums of rows of counts, dense or CSR, exact up to 2**53 also where the counts are float32.
+
+    >>> lengths(np.array([[1 << 24, 1]], np.float32))
+    array([16777217.])
+    """
+    return (x.astype(float) if x.dtype == np.float32 else x).sum(1)  # SciPy sums in the type of the entries
 
 
 def filled(x):

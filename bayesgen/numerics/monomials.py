@@ -40,9 +40,9 @@ def polynomials(mean, precision) -> np.ndarray:
     return np.hstack([(linear * mean).sum(1)[:, None], -2 * linear, pairs])
 
 
-def longest(norm, mean, power) -> np.ndarray:
-    """Return the length of a row up to which each group of some ‖P‖, mean and power errs by no more than `ERROR`."""
-    return np.sqrt(ERROR / (_EPS * power * norm)) - np.sqrt((mean * mean).sum(1))
+def longest(norm, mean, power, error: float = ERROR) -> np.ndarray:
+    """Return the length of a row up to which each group of some ‖P‖, mean and power errs by no more than ``error``."""
+    return np.sqrt(error / (_EPS * power * norm)) - np.sqrt((mean * mean).sum(1))
 
 
 class Quadratic(NamedTuple):
