@@ -207,6 +207,8 @@ class FittedView(Together):
                     density = form.log_density(own[at], seen[at]).reshape(len(places), groups, -1)
                     result[np.ix_(places, classes, rows[at])] = self.mix(density, self.log_share, 1)
             members, some = [self.members[m] for m in used[places]], np.flatnonzero(~near)
+            if not len(some):
+                continue
             if members[0].diagonal:
                 density = np.empty((len(places), len(classes), len(some)))
                 self._write(density, np.where(seen, y, np.nan)[some], used[places])
