@@ -117,12 +117,13 @@ class Marginals(NamedTuple):
 
     def log_density(self, y, seen) -> np.ndarray:
         """Return the log density of turned rows (n, D) that lack what is not ``seen``, (F, n)."""
-        lost = (~seen).sum(1)
+        gone = ~seen
+        lost = gone.sum(1)
         order, (groups, width) = np.argsort(lost, kind="stable"), self.coefficients.shape
         result = np.empty((len(y), groups))  # rows first, as `take` brings their pivots: passes over both keep step
         cells = np.cumsum(groups * (lost[order] + 2) * (lost[order] + 3) // 2 + width) // _CELLS
         for rows in np.split(order, np.flatnonzero(np.diff(cells)) + 1):
-            result[rows] = self._of_sorted(y[rows], ~seen[rows], lost[rows])
+            result[rows] = self._of_sorted(y[rows], gone[rows], lost[rows])
         return result.T
 
     def _of_sorted(self, y, gone, lost) -> np.ndarray:
@@ -162,7 +163,7 @@ class Marginals(NamedTuple):
                 steps[b] -= entry / pivot * steps[a][b - a :]
             q -= own[-1] / pivot * own[-1]
             if a % _RUN:
-                pivot *= steps[a - 1][0]
+                pivot *= steps[a - 1][0]  # which is the product of the pivots of the run so far
             if a % _RUN == _RUN - 1 or a == k - 1:
                 log_det = log_det + np.log(pivot, out=pivot)
         return log_det

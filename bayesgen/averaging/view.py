@@ -70,7 +70,7 @@ class View(Record):
         groups = len(self.owner)
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
-            return self.warp.moments(moments(rows.x, rows.codes, groups, weight, vector=not self.by_column))
+            return self.warp.moments(self._moments(rows.x, None, weight, rows.codes, groups))
         result: Any = None
         for part in bent(rows, self.warp, self.filling) if parts is None else parts:
             place = self.assign(part.y, part.codes)

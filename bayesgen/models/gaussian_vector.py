@@ -191,11 +191,16 @@ class GaussianVector(ExponentialFamily):
             variance = np.diagonal(sigma)
             for j in np.flatnonzero(variance <= floor):
                 raise DataError("maximum likelihood does not exist: no two distinct values", **place, feature=int(j))
-            spread = np.sqrt(variance)  # a product of two variances would leave float64 where units are extreme
-            correlation = sigma / spread[:, None] / spread
-            if np.linalg.eigvalsh(correlation)[0] <= 8 * dim * np.finfo(float).eps:
+            if not independent(sigma):
                 raise DataError("maximum likelihood does not exist: the columns are linearly dependent", **place)
         return full_params(statistics.mean, covariance)
+
+
+def independent(scatter) -> np.ndarray:
+    """Return True for each scatter matrix (..., D, D) whose columns, of variances above 0, are linearly independent."""
+    dim, spread = scatter.shape[-1], np.sqrt(np.diagonal(scatter, axis1=-2, axis2=-1))
+    correlation = scatter / spread[..., :, None] / spread[..., None, :]  # the product of both may leave float64
+    return np.linalg.eigvalsh(correlation)[..., 0] > 8 * dim * np.finfo(float).eps
 
 
 def _columns(z):

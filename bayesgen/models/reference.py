@@ -35,7 +35,7 @@ from bayesgen.models.bernoulli import Bernoulli, BetaBernoulli
 from bayesgen.models.categorical import Categorical, DirichletCategorical, labels
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
-from bayesgen.models.gaussian_vector import GaussianVector
+from bayesgen.models.gaussian_vector import GaussianVector, independent
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
@@ -165,10 +165,7 @@ class ReferenceVector(GaussianVector, ReferencePrior):
         _require(nu > dim - 1, f"{dim} columns need {rows} in each class")
         variance = np.diagonal(scatter, axis1=-2, axis2=-1)
         _require(variance > noise, "no two distinct values")
-        spread = np.sqrt(variance)  # a product of two variances would leave float64 where units are extreme
-        correlation = scatter / spread[..., :, None] / spread[..., None, :]
-        independent = np.linalg.eigvalsh(correlation)[..., 0] > 8 * dim * np.finfo(float).eps
-        _require(independent, "the columns are linearly dependent")
+        _require(independent(scatter), "the columns are linearly dependent")
         return NormalInverseWishart(statistics.mean, n, nu, scatter, shared=self.shared)
 
 
