@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.averaging.rows import HeldOut, Rows
@@ -31,6 +32,15 @@ def test_weights_may_sum_to_one(weight):
     fitted = bg.AveragedClassifier(members=["gaussian"]).fit(x, y, sample_weight=weights)
     assert fitted.scores_["nested"] < fitted.scores_["base_rate"] + 0.01  # noise tells nothing
     np.testing.assert_allclose(fitted.predict_proba(x).sum(1), 1.0)
+
+
+@pytest.mark.parametrize("weight", [1e9, 1e13])
+def test_rows_of_any_weight_choose_members(weight):
+    X, y = load_iris(return_X_y=True)
+    X += np.random.default_rng(0).normal(0, 0.01, X.shape)  # then the equations for 1e13 were singular
+    fitted = bg.AveragedClassifier(members="generative").fit(X, y, sample_weight=np.full(150, weight))
+    assert fitted.weights_.sum() == pytest.approx(1.0)
+    assert fitted.scores_["base_rate"] + 0.2 < fitted.scores_["average"] < 0
 
 
 def test_gaps_where_groups_are_so_heavy_that_no_row_is_left_out():

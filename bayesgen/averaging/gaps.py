@@ -15,6 +15,7 @@ completed entry of that row takes part.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,7 @@ import numpy as np
 from bayesgen.averaging.reference import Reference
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.pieces import pieces, taken
-from bayesgen.numerics.sums import Grouping
+from bayesgen.numerics.pieces import pieces
 
 _STEPS = 6
 WIDE = 100  # columns; of more each entry is completed by the mean of its class
@@ -65,7 +65,7 @@ class Filling(Record):
 
     def _step(self, x, seen, codes, classes, weight):
         statistics = moments(x[:0], codes[:0], classes, vector=True)
-        for part in pieces(len(x), x.shape[1] ** 2):
+        for part in pieces(len(x), cells(seen)):
             complete, missing = self.complete(x[part], seen[part], codes[part])
             statistics = statistics + missing.moments(complete, codes[part], classes, weight[part])
         reference, dim = Reference.of(statistics), x.shape[1]
@@ -83,51 +83,81 @@ class Filling(Record):
         codes : int array, shape (n,)
             Classes.
         """
-        dim = x.shape[1]
-        complete = np.where(seen, x, 0.0)
-        rows = np.flatnonzero(~seen.all(1))
-        o = seen[rows]
+        dim, mean = x.shape[1], self.mean[codes]
         if dim > WIDE:
-            complete[rows] = np.where(o, complete[rows], self.mean[codes[rows]])
             own = self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)  # of earlier files
-            return complete, Missing(rows, ~o * own)
-        most = int((~o).sum(1).max(initial=0))
-        places = np.argsort(o, axis=1, kind="stable")[:, :most]  # the missing columns of each row, then some others
-        here = np.arange(len(rows))[:, None]
-        gone = ~o[here, places]
-        precision = np.linalg.inv(self.covariance)
-        own = precision[places[:, :, None], places[:, None, :]] * (gone[:, :, None] & gone[:, None, :])
-        own[:, np.arange(most), np.arange(most)] += ~gone
-        small = np.linalg.inv(own) * (gone[:, :, None] & gone[:, None, :])
-        mean = self.mean[codes[rows]]
-        pull = (np.where(o, complete[rows] - mean, 0.0) @ precision)[here, places]
-        guess = np.zeros_like(mean)
-        guess[here, places] = (mean[here, places] - (small @ pull[:, :, None])[:, :, 0]) * gone
-        complete[rows] += guess
-        rest = np.zeros((len(rows), dim, dim))
-        rest[here[:, :, None], places[:, :, None], places[:, None, :]] = small
-        return complete, Missing(rows, rest)
+            rows, columns = np.nonzero(~seen)
+            return np.where(seen, x, mean), Missing(rows, columns, own[columns], (dim,))
+        away = np.where(seen, x - mean, 0.0)
+        entries = [(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+        for rows, columns, covariance in complete(away, seen, np.linalg.inv(self.covariance)):
+            places = columns[:, :, None] * dim + columns[:, None]
+            entries.append((np.repeat(rows, columns.shape[1] ** 2), places.ravel(), covariance.ravel()))
+        rows, places, covariance = map(np.concatenate, zip(*entries, strict=True))
+        return np.where(seen, x, mean + away), Missing(rows, places, covariance, (dim, dim))
+
+
+def complete(away, seen, precision) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Write into rows of mean 0 the conditional means of their missing entries, -C P_mo x_o.
+
+    Parameters
+    ----------
+    away, seen : array, shape (n, D)
+        Rows, 0 where missing; True where not missing.
+    precision : array, shape (D, D)
+        P.
+
+    Yields
+    ------
+    rows, columns, covariance : array, shape (m,), (m, k), (m, k, k)
+        The rows that lack k entries, the columns of these, and their conditional covariances C.
+    """
+    lost = (~seen).sum(1)
+    for k in np.unique(lost[lost > 0]):
+        rows = np.flatnonzero(lost == k)
+        columns = np.nonzero(~seen[rows])[1].reshape(-1, k)
+        covariance = np.linalg.inv(precision[columns[:, :, None], columns[:, None]])
+        pull = np.take_along_axis(away[rows] @ precision, columns, 1)
+        away[rows[:, None], columns] = -(covariance @ pull[:, :, None])[:, :, 0]
+        yield rows, columns, covariance
+
+
+def cells(seen) -> int:
+    """Return the entries that one completed row takes with the covariances of its gaps, at most."""
+    dim = seen.shape[1]
+    return dim if dim > WIDE else dim + int((~seen).sum(1).max(initial=0)) ** 2
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Conditional covariances of the missing entries.
+    """Conditional covariances C of the missing entries of rows, one by one.
 
     Attributes
     ----------
-    rows : int array, shape (m,)
-        The rows with gaps.
-    covariance : array, shape (m, D, D)
-        C; 0 except where both entries are missing. Its diagonals, (m, D), of more than `WIDE` columns.
+    rows : int array, shape (E,)
+        The row of each entry of C.
+    places : int array, shape (E,)
+        Its place in a matrix (D, D), row by row; its column, of the diagonals of more than `WIDE` columns.
+    covariance : array, shape (E,)
+        The entry.
+    shape : tuple of int
+        (D, D), or (D,) of diagonals.
     """
 
     rows: np.ndarray
+    places: np.ndarray
     covariance: np.ndarray
+    shape: tuple[int, ...]
+
+    def take(self, rows) -> "Missing":
+        """Return those of some rows, at increasing places, numbered anew."""
+        place = np.searchsorted(rows, self.rows)
+        own = np.flatnonzero(np.take(rows, place, mode="clip") == self.rows) if len(rows) else np.empty(0, np.intp)
+        return Missing(place[own], self.places[own], self.covariance[own], self.shape)
 
     def moments(self, complete, group, groups: int, weight) -> Moments:
         """Return the expected moments of the rows by group."""
-        result = moments(complete, group, groups, weight, vector=self.covariance.ndim == 3)
-        flat = self.covariance.reshape(len(self.rows), math.prod(self.covariance.shape[1:]))
-        own = taken(weight, self.rows)
-        extra = Grouping(group[self.rows], groups, own, (groups,)).membership() @ flat
+        result, size = moments(complete, group, groups, weight, vector=len(self.shape) == 2), math.prod(self.shape)
+        own = self.covariance if weight is None else self.covariance * weight[self.rows]
+        extra = np.bincount(group[self.rows] * size + self.places, own, groups * size)
         return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.averaging.gaps import complete
 from bayesgen.averaging.quadratics import exact, level_of, within
 from bayesgen.averaging.reference import Reference
 from bayesgen.numerics.monomials import monomials, polynomials
@@ -105,13 +106,12 @@ class Marginals(NamedTuple):
 
         Of rows that lack more entries it takes less time to factorise what they have.
         """
-        y, pooled, lost = np.where(seen, x - self.centre, 0.0), self.root.T @ self.root, (~seen).sum(1)
-        few = lost <= y.shape[1] // 2 + 3
-        for k in np.unique(lost[few & (lost > 0)]):
-            own = np.flatnonzero(lost == k)
-            m = np.nonzero(~seen[own])[1].reshape(-1, k)
-            slope = np.take_along_axis(y[own] @ pooled, m, 1)
-            y[own[:, None], m] = -np.linalg.solve(pooled[m[:, :, None], m[:, None]], slope[..., None])[..., 0]
+        y = np.where(seen, x - self.centre, 0.0)
+        few = (~seen).sum(1) <= y.shape[1] // 2 + 3
+        own = y[few]
+        for _ in complete(own, seen[few], self.root.T @ self.root):
+            pass
+        y[few] = own
         y = y @ self.root.T
         return y, few & within(y)
 

@@ -20,6 +20,8 @@ from scipy.special import expit
 from bayesgen.core.errors import warn
 
 _SHRINK, _INSIDE = 0.1, 0.99  # of the distance of w z from its end, kept at a step; of the way to the boundary
+_SINGULAR = 1e-12  # share of the rows that the prior of a member is worth at least: below, equations lose all digits
+_ROUNDING = 1e-14  # of the mean log score
 _TRUSTED = 1.5  # log odds that the average is better than the base rate, before any row is seen
 _OUTSIDE, _HALF = 0.6, 200.0  # largest share of outside members, and the rows at which they have half of it
 
@@ -58,7 +60,7 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
     start : array, shape (M,), optional
         Initial weights; by default the prior.
     tolerance : float
-        Largest distance of F from its maximum.
+        Largest distance of F from its maximum; of rows that weigh so much that rounding is more than that, 1e-14 T.
     steps : int
         Most steps; some ten are needed, and a warning is given where these do not do.
 
@@ -68,7 +70,9 @@ def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: 
         Weights below 1e-4 are 0, so that prediction need not look at those members.
     """
     score = np.exp(log_score - log_score.max(0))
+    prior = np.maximum(prior, _SINGULAR * weight.sum())
     total = weight.sum() + prior.sum()
+    tolerance = max(tolerance, _ROUNDING * total)
     weights = prior if start is None else np.maximum(start, prior / total)
     weights = weights / weights.sum()
     slack = (prior + _SHRINK * total / len(prior)) / weights

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.gaps import WIDE, Filling, Missing
+from bayesgen.averaging.gaps import Filling, Missing, cells
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.rows import Rows, sample, weighted_back
 from bayesgen.averaging.warp import Warp
@@ -189,5 +189,4 @@ def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
 
 def _cells(rows: Rows, filling: Filling | None) -> int:
     """Return the entries that a bent row takes, with the covariances of its gaps."""
-    dim = rows.x.shape[1]
-    return dim if filling is None or dim > WIDE else dim**2
+    return rows.x.shape[1] if filling is None else cells(~np.isnan(rows.x))

@@ -78,12 +78,10 @@ class View(Record):
             result = more if result is None else result + more
         return result
 
-    def sum_departures(self, held: HeldOut) -> Moments:
-        """Return the moments of the rows that leave, by departure and group, (B, G, D, D)."""
-        y, missing = self.completed(held.gone)
+    def sum_departures(self, held: HeldOut, y, missing: Missing | None, group) -> Moments:
+        """Return the moments of the rows that leave, completed and assigned, by departure and group, (B, G, D, D)."""
         shape = int(held.leaves.max()) + 1, len(self.owner)
-        place = held.leaves * shape[1] + self.assign(y, held.gone.codes)
-        flat = self._moments(y, missing, held.gone.weight, place, shape[0] * shape[1])
+        flat = self._moments(y, missing, held.gone.weight, held.leaves * shape[1] + group, shape[0] * shape[1])
         return Moments(*(a.reshape(*shape, *a.shape[1:]) for a in (flat.n, flat.mean, flat.scatter)))
 
     def assign(self, y, codes) -> np.ndarray:

@@ -311,7 +311,7 @@ class FittedView(Together):
         leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows.
         """
         y, seen = self.view.read(held.rows.x)
-        gone, _ = self.view.completed(held.gone)
+        gone, missing = self.view.completed(held.gone)
         group = self.view.assign(gone, held.gone.codes)
         weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
         large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
@@ -335,7 +335,9 @@ class FittedView(Together):
                 own = gone[here], group[here], some.gone.weight
                 reference = Reference.without(self.statistics, *own, rest)
             else:
-                reference = Reference.without_groups(self.statistics, self.view.sum_departures(some), rest)
+                own = np.flatnonzero(np.isin(held.leaves, departures[part]))
+                rows = gone[own], None if missing is None else missing.take(own), group[own]
+                reference = Reference.without_groups(self.statistics, self.view.sum_departures(some, *rows), rest)
                 if seen is None:
                     at = some.at
                 else:
