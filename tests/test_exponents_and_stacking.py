@@ -1,0 +1,130 @@
+"""Exponents and weights of the members of an average, against SciPy."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.special import logsumexp
+
+from bayesgen.averaging import average, stack, temper
+from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.softmax import SoftmaxMember
+
+
+def densities(members=4, n=60, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, classes, n)
+    density = rng.normal(size=(members, n, classes)) * np.array([0.3, 3, 30, 300])[:members, None, None]
+    density[:, np.arange(n), codes] += np.array([0.1, 2, 20, 10])[:members, None]
+    return density, np.log(rng.dirichlet(np.ones(classes), n)), codes, rng.uniform(0.2, 2, n)
+
+
+def test_exponents_are_those_that_scipy_finds():
+    density, log_prior, codes, weight = densities()
+    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    for f, tau in zip(density, found, strict=True):
+
+        def loss(log_tau, f=f):
+            tau = np.exp(log_tau)
+            joint = tau * f + log_prior
+            score = joint[np.arange(len(codes)), codes] - logsumexp(joint, axis=1)
+            return -(weight @ score + (log_tau - np.log(0.7) - tau / 0.7) / 0.25)
+
+        best = optimize.minimize_scalar(loss, bounds=(-9, 4), method="bounded", options={"xatol": 1e-10})
+        assert tau == pytest.approx(np.exp(best.x), rel=1e-5)
+
+
+def test_exponents_start_anywhere_and_end_at_one_place():
+    density, log_prior, codes, weight = densities()
+    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    for start in (1e-4, 50.0):
+        again = temper.exponents(density, log_prior, codes, weight, 0.7, np.full(4, start))
+        np.testing.assert_allclose(again, found, rtol=1e-12)
+
+
+def test_an_exponent_does_not_depend_on_the_members_beside_it():
+    density, log_prior, codes, weight = densities()
+    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    for start in (None, found[:1]):  # at its root, a member waits for those that need more steps
+        alone = np.concatenate([temper.exponents(f[None], log_prior, codes, weight, 0.7, start) for f in density])
+        np.testing.assert_allclose(alone, found, rtol=1e-12)
+    again = temper.exponents(density, log_prior, codes, weight, 0.7, np.where(np.arange(4) == 3, 50.0, found))
+    np.testing.assert_allclose(again, found, rtol=1e-12)
+
+
+def test_the_probability_of_one_class_is_that_among_all():
+    density, log_prior, codes, _ = densities()
+    exponents, least = np.array([2.0, 1.0, 0.1, 0.5]), np.array([0.0, 0.02, 0.0, 0.3])
+    found = temper.log_probability_of(codes, density, log_prior, exponents, least)
+    every = temper.log_probability(density, log_prior, exponents, least)
+    np.testing.assert_allclose(found, every[:, np.arange(len(codes)), codes], rtol=1e-12, atol=1e-12)
+
+
+def test_a_member_that_says_nothing_keeps_the_expected_exponent_and_the_class_prior():
+    _, log_prior, codes, weight = densities()
+    nothing = np.zeros((1, len(codes), 3))
+    tau = temper.exponents(nothing, log_prior, codes, weight, 0.7)
+    assert tau == pytest.approx(0.7)
+    np.testing.assert_allclose(temper.log_probability(nothing, log_prior, tau)[0], log_prior, atol=1e-14)
+
+
+def test_stacking_is_what_scipy_finds():
+    rng = np.random.default_rng(0)
+    score, weight = np.log(rng.uniform(0.05, 1, (5, 40))), rng.uniform(0.2, 2, 40)
+    prior = np.array([1.0, 0.5, 0.5, 0.2, 0.2])
+
+    def loss(free):
+        w = np.exp(free - logsumexp(free))
+        return -(weight @ np.log(w @ np.exp(score)) + prior @ np.log(w))
+
+    best = optimize.minimize(loss, np.zeros(5), tol=1e-14)
+    expected = np.exp(best.x - logsumexp(best.x))
+    np.testing.assert_allclose(stack.stack(score, weight, prior), expected, atol=1e-5)
+    np.testing.assert_allclose(stack.stack(score + rng.normal(size=40), weight, prior), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("members", "count"), [(1, 3), (4, 1), (6, 150), (120, 40), (3, 0)])
+def test_stacking_ends_at_its_maximum(members, count, seed):
+    """At a maximum over the simplex the gradient has one size, and members that are nearly alike make the way long."""
+    rng = np.random.default_rng(seed)
+    score = rng.choice([1e-3, 0.1, 1.0, 30.0]) * rng.normal(size=(members, count)) - 50.0 * rng.normal(size=count)
+    score[members // 2 :] = score[: members - members // 2] + 1e-3 * rng.normal(size=(members - members // 2, count))
+    weight = rng.choice([1e-3, 1.0, 3.0], count)
+    prior = rng.dirichlet(np.ones(members)) + 0.1  # so that no weight is small enough to be cut
+    start = np.eye(members)[0] if seed % 2 else None
+    weights = stack.stack(score, weight, prior, start, tolerance=1e-9)
+    density = np.exp(score - score.max(0, initial=-np.inf))
+    gradient = density @ (weight / (weights @ density)) + prior / weights
+    assert weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(gradient, weight.sum() + prior.sum(), rtol=1e-4)
+    assert gradient.max() <= (weight.sum() + prior.sum()) * (1 + 1e-8)
+
+
+def test_the_gap_of_stacking_bounds_what_is_left_to_gain():
+    rng = np.random.default_rng(0)
+    score, weight, prior = np.log(rng.uniform(0.05, 1, (30, 40))), rng.uniform(0.2, 2, 40), np.full(30, 0.1)
+
+    def value(w):
+        return weight @ np.log(w @ np.exp(score)) + prior @ np.log(w)
+
+    best = value(stack.stack(score, weight, prior, tolerance=1e-12))
+    for tolerance in (1.0, 1e-2, 1e-4):
+        assert 0 <= best - value(stack.stack(score, weight, prior, tolerance=tolerance)) < tolerance
+
+
+def test_stacking_that_is_cut_short_says_so():
+    score, one = np.log(np.random.default_rng(0).uniform(0.05, 1, (5, 40))), np.ones(40)
+    with pytest.warns(UserWarning, match="were not found in 2 steps"):
+        stack.stack(score, one, np.full(5, 0.2), steps=2)
+
+
+def test_the_mass_of_the_prior_is_even_over_families():
+    a, b = (average.Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
+    base, softmax = average.Product(None, None), SoftmaxMember(1.0)
+    np.testing.assert_allclose(stack.prior_mass([a, b, b, softmax], 9), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
+    np.testing.assert_allclose(stack.prior_mass([a, base], 9), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(stack.prior_mass([a, softmax, softmax], 9), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(stack.prior_mass([a, b, ForestMember()], 40), [0.45, 0.45, 0.1])  # .6 N/(N + 200)
+    np.testing.assert_allclose(stack.prior_mass([a, b, ForestMember()], 1800)[2], 0.54)
+    assert stack.strength(10) == 5 and stack.strength(1000) == 1
