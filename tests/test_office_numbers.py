@@ -304,6 +304,31 @@ def test_a_word_among_them_leaves_categories_and_is_told(tmp_path):
     assert table["x"].isna().sum() == 3 and len(account.notes) == 2
 
 
+def test_a_word_among_plain_numbers_does_not_make_names_of_them(tmp_path):
+    sizes = [f"{i * 0.37:.2f}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,t", *(f"{v},{'ab'[i % 2]}" for i, v in enumerate(sizes)), "oops,a"]))
+    with pytest.raises(
+        ValueError, match=r"x left out: numbers as text, such as '0.00', but for 'oops'; missing='oops' reads them"
+    ):
+        bg.read_table(tmp_path / "t.csv", "t")
+    table, _ = bg.read_table(tmp_path / "t.csv", "t", missing="oops")
+    assert table["x"].isna().sum() == 1
+    frame = pd.read_csv(tmp_path / "t.csv")
+    with pytest.warns(
+        UserWarning, match=r"'x' holds numbers as text, .* but for 'oops': .*missing='oops'\) reads them"
+    ):
+        NB().fit(frame[["x"]], frame["t"])
+    text = pd.DataFrame({"x": sizes, "id": [f"{i:03d}" for i in range(60)], "code": [f"A{i}" for i in range(60)]})
+    with pytest.warns(UserWarning) as said:
+        NB().fit(text, ["a", "b"] * 30)
+    found = [re.search(r"column '(\w+)' (holds numbers|seems to name)", str(warning.message)) for warning in said]
+    assert [m.groups() for m in found if m] == [
+        ("x", "holds numbers"),
+        ("id", "seems to name"),
+        ("code", "seems to name"),
+    ]
+
+
 def test_what_is_said_to_be_categories_is(tmp_path):
     rows = "\n".join(f"{i % 15}%,{i * 0.37 % 3:.2f},{'ab'[i % 2]}" for i in range(60))
     (tmp_path / "t.csv").write_text(f"x,z,t\n{rows}\n")

@@ -236,7 +236,8 @@ def how_read(found: Unread | None) -> str:
     if found is None:
         return ""
     ways = (" ".join(f"--{a.name}" + ("" if a.value is True else f" {a.value!r}") for a in w) for w in found.cures())
-    return f", such as {found.example()}; {' or '.join(ways)} reads them"
+    cure = " or ".join(filter(None, ways))
+    return f", such as {found.example()}" + (f"; {cure} reads them" if cure else "")
 
 
 def _of_one_type(column) -> tuple[Any, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from bayesgen.core.errors import InputTypeError
 from bayesgen.tables.columns import FAMILY, refuse
 from bayesgen.tables.dates import written
-from bayesgen.tables.numerals import Unread, unread
+from bayesgen.tables.numerals import Unread, almost_plain, unread
 
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _NAMES = 0.9  # share of distinct values from which labels name the rows
@@ -92,7 +92,11 @@ def of_labels(distinct: Any, seen: int) -> Verdict | None:
         return Verdict("dates", count, seen)
     if text and (found := unread(distinct)):
         return Verdict("numbers", count, seen, found)
-    return Verdict("names", count, seen) if count >= _NAMES * seen else None
+    if count < _NAMES * seen:
+        return None
+    if text and (found := almost_plain(distinct)):
+        return Verdict("numbers", count, seen, found)
+    return Verdict("names", count, seen)
 
 
 def of_whole(values: np.ndarray, rows: np.ndarray | None = None) -> Verdict | None:

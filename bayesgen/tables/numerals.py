@@ -190,3 +190,21 @@ def unread(texts: Iterable[str]) -> Unread | None:
     if how.decimal == "," and not how.thousands:  # 1,898 may be 1898
         ways += [way for way in _WAYS if way == Numerals(".", ",", how.limits) and counts[way] == most]
     return Unread(tuple(ways), needing[0], word)
+
+
+def almost_plain(texts: Iterable[str]) -> Unread | None:
+    """Return how a column of plain numbers, with a few words among them, would be numbers; None where it would not.
+
+    Whole numbers without a word may be names, such as 001.
+
+    >>> almost_plain([*map(str, range(20)), "unknown"]).example()
+    "'0', but for 'unknown'"
+    >>> almost_plain(map(str, range(20)))
+    """
+    texts = [text for text in first_texts(texts) if text]
+    words = [text for text in texts if not _PLAIN.match(text)]
+    fractions = [text for text in texts if "." in text and _PLAIN.match(text)]
+    if len(texts) <= _FEW or 10 * len(words) > len(texts) or not (words or fractions):
+        return None
+    entry = next(text for text in fractions or texts if text not in words)
+    return Unread((Numerals(),), entry, words[0] if words else None)
