@@ -309,7 +309,7 @@ ERRORS = [
     (([0, 1], P), {"sample_weight": [1]}, ValueError, r"sample_weight must have shape \(2,\)"),
     (([0, 1], P), {"sample_weight": [0, 0]}, ValueError, "sample_weight must be positive"),
     (([0, 1], P), {"sample_weight": ["a", "b"]}, TypeError, "sample_weight must be an array of numbers"),
-    ((np.zeros(0, int), np.zeros((0, 2))), {}, ValueError, "none to average"),
+    ((np.zeros(0, int), np.zeros((0, 2))), {}, ValueError, "no row to average"),
 ]
 FUNCTIONS = [
     evaluation.accuracy,

@@ -138,6 +138,22 @@ def test_value_by_the_average_of_a_mixed_table():
     assert found["island"][0] == pytest.approx(wanted, abs=0.02) and found["sex"][0] < 0.02 < found["island"][0]
 
 
+@pytest.mark.parametrize("covariance", ["full", "isotropic"])
+@pytest.mark.parametrize("inference", ["exact", "map"])
+def test_a_known_entry_may_be_as_far_out_as_float64_goes(inference, covariance):
+    classifier = bg.GaussianDiscriminantClassifier(covariance, inference=inference).fit(X, Y)
+    rows = np.array([[10.0**k, np.nan, 1.0, 1.0] for k in (140, 200, 300)])
+    near, *far = next_measurement(classifier, rows)[:, 1]  # the squares of 1e140 are within float64
+    if inference == "exact":
+        np.testing.assert_allclose(far, near, rtol=1e-6, atol=1e-12)
+    assert np.isfinite(far).all()  # a Gaussian has no density there, and the classes their prior
+    filled = bg.inspection.impute(classifier, rows)[:, 1]
+    drawn = bg.inspection.impute(classifier, rows, draws=20)
+    assert np.isfinite(filled).all() and np.isfinite(np.stack(list(drawn))).all()
+    if (covariance, inference) == ("full", "exact"):
+        np.testing.assert_allclose(filled / rows[:, 0], filled[0] / rows[0, 0], rtol=1e-12)
+
+
 def test_values_are_never_negative_before_costs():
     rng = np.random.default_rng(0)
     rows = np.where(rng.random((60, 4)) < 0.5, np.nan, rng.uniform(-5, 15, (60, 4)))

@@ -45,6 +45,7 @@ REGRESSION = {
         "y must hold numbers, got datetime64",
     ),
     "squares of the target that overflow": (LINE(), X, T * 1e200, ValueError, "y: squares .* larger units"),
+    "squares of the target that vanish": (LINE(), X, T * 1e-200, ValueError, "y: squares .* smaller units"),
     "logistic squares that overflow": (
         LOGIT(inference="map", standardize=False),
         X * 1e200,

@@ -30,6 +30,7 @@ SCORES = {
         ValueError,
         "y_true contains missing labels",
     ),
+    "no row": (lambda: evaluation.log_loss([], np.empty((0, 2))), ValueError, "no row to average"),
     "negative probability": (lambda: evaluation.log_loss([0], [[-0.5, 1.5]]), ValueError, r"in \[0, 1\]"),
     "words for probabilities": (lambda: evaluation.accuracy([0], [["a", "b"]]), TypeError, "array of numbers"),
     "complex probability": (lambda: decision.decide([[1j, 1 - 1j]]), TypeError, "array of numbers"),

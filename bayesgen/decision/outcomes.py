@@ -233,6 +233,8 @@ def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
         raise ValueError(f"sample_weight must have shape ({n_rows},), one a row; got {w.shape}.")
     if not (np.isfinite(w) & (w >= 0)).all():
         raise ValueError("sample_weight must be finite and nonnegative; to leave a row out give it 0.")
+    if not n_rows:
+        raise ValueError("there is no row to average: give at least one.")
     if not w.any():
         raise ValueError("sample_weight must be positive for at least one row; there is none to average.")
     return w

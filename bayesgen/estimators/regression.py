@@ -30,6 +30,8 @@ def scale_of_noise(variance, mean, intercept: bool) -> float:
         variance, mean = variance + mean**2, 0.0
     if variance > (8 * np.finfo(float).eps * np.abs(mean)) ** 2:
         return float(variance)
+    if mean != 0 == mean**2:
+        raise ValueError("y: squares of the rows are too small for float64; give it in smaller units")
     warn("y is constant: the prior of the noise variance takes the scale 1")
     return 1.0
 

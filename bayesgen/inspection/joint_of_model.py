@@ -24,6 +24,7 @@ from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, selec
 from bayesgen.numerics.special import log_gamma_ratio
 
 _DRAWS, _FEWER = 500, 100  # draws of the parameters, where the posterior is draws: for means, and for values of entries
+_SQUARE = 1e300  # largest square of a distance: a node that is farther from every class still has class probabilities
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
 _CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of each class at which the line is cut
 
@@ -229,7 +230,9 @@ def _along(score, location, spread, dof):
     finite = np.where(np.isinf(kinds), 1.0, kinds)
     level = np.where(np.isinf(kinds), -0.5 * LOG_2PI, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
     z = (v - location[..., None]) / spread[..., None]
-    z *= z
+    with np.errstate(over="ignore"):
+        z *= z
+    np.minimum(z, _SQUARE, out=z)
     if np.isinf(kinds).all():
         z *= -0.5
     else:
