@@ -26,7 +26,7 @@ from bayesgen.averaging.warp import FAR
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse, upper_factors
 
-BORDER = 1e250  # large: the diagonal of what borders a matrix
+BORDER = 1e250  # large: the diagonal of what borders a matrix, and of columns that a row lacks
 
 
 def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndarray:
@@ -61,8 +61,6 @@ def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndar
         place[order] = np.arange(len(at)) - (np.cumsum(size) - size)[at[order]]
         u = np.zeros((*delta.shape[:2], size.max(initial=0), x.shape[1]))
         u[at, :, place] = x[:, None] - reference.mean[at]
-    if seen is not None:
-        u, delta = u * seen[:, None, None], delta * seen[:, None]
     result, start = np.empty((len(members), *u.shape[:3])), 0
     for structure, alike in groupby(members, lambda m: m.structure):
         own = list(alike)
@@ -218,22 +216,19 @@ class _Bordered:
     fixed : array, shape (B, G, D, D)
         The part that all A have in common.
     vectors : array, shape (B, G, R, D)
-        R vectors for each matrix, 0 in missing entries.
+        R vectors for each matrix, any numbers in missing entries.
     seen : bool array, shape (B, D), or None
-        True where an entry is not missing. Missing rows and columns of the matrix are replaced by the identity's, which
-        leaves determinant and inverse of the seen block.
+        True where an entry is not missing. A missing column gets a diagonal entry so large that its row of U vanishes
+        beside it, and its entries of U'⁻¹ v are 0 to all digits: the others are those of the seen block.
     """
 
     def __init__(self, fixed, vectors, seen):
         *_, count, self.dim = vectors.shape
         beside = seen is None and count > self.dim
-        self.vectors = vectors if beside else None
-        self.fixed, self.both = fixed if beside else bordered(fixed, vectors), None
+        self.vectors, self.seen = vectors if beside else None, True if seen is None else seen[:, None]
+        self.fixed = fixed if beside else bordered(fixed, vectors)
         if seen is not None:
-            self.both = (seen[:, :, None] & seen[:, None, :])[:, None]
-            own = self.fixed[..., : self.dim, : self.dim]
-            own *= self.both
-            _add_diagonal(own, ~seen[:, None])
+            _add_diagonal(self.fixed[..., : self.dim, : self.dim], BORDER * ~self.seen)
         self.matrix = np.empty_like(self.fixed)
         self.rest = np.zeros_like(self.fixed[:, :1])
 
@@ -242,10 +237,10 @@ class _Bordered:
 
         The next call may write over U'⁻¹ v.
         """
-        dim, own = self.dim, self.rest[..., : self.dim, : self.dim]
-        np.copyto(own, rest) if self.both is None else np.multiply(rest, self.both, out=own)
+        dim = self.dim
+        np.copyto(self.rest[..., :dim, :dim], rest)
         root = upper_factors(np.add(self.rest, self.fixed, out=self.matrix))
-        log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1)
+        log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1, where=self.seen)
         if self.vectors is None:
             return log_det, root[..., :dim, dim:].mT
         return log_det, self.vectors @ triangular_inverse(root.mT).mT
