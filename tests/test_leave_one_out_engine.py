@@ -288,14 +288,14 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
 
 @pytest.mark.parametrize("columns", [4, 9, 40])
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns):
+def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, monkeypatch):
     x, codes, weight = vectors(300, columns, seed=5)
     x[:, 1] = x[:, 0] + 0.01 * x[:, 1]  # nearly the same as another: the means given the seen entries may be far out
     view, some = viewed(x, codes, weight, count), np.array([0, 1, 2, 5, 13, 30, 35, 40, 50])
     new = np.where(np.random.default_rng(6).random(x.shape) < 0.4, np.nan, x)
     new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
     fitted = fit(view, x, codes, weight)
-    served = {type(form): some[places] for places, form in fitted._with_gaps(some)}
+    served = {type(form): some[places] for places, form in fitted._with_gaps(some, len(new))}
     assert {fitted.members[m].diagonal for m in served[Marginals]} == {False}
     assert len(served[Marginals]) > 4
     found = fitted.log_density(new, NONE, some)
@@ -305,6 +305,13 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns):
     y = np.where(np.isnan(new), np.nan, fitted.view.read(new)[0])
     plain = np.array([fitted.posterior(m).log_predictive(y) for m in some])  # a factor of the block of each pattern
     np.testing.assert_allclose(found, fitted.mix(plain, fitted.log_share, 2), rtol=1e-13, atol=4e-12)
+    monkeypatch.setattr(views, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
+    other = fit(view, x, codes, weight)
+    parts = [places for places, form in other._with_gaps(some, len(new)) if isinstance(form, Marginals)]
+    assert len(parts) > 3 and some[np.concatenate(parts)].tolist() == served[Marginals].tolist()
+    assert not any(isinstance(form, Marginals) for _, form in other._with_gaps(some, 10))
+    np.testing.assert_allclose(other.log_density(new, NONE, some), found, rtol=1e-13, atol=4e-12)
+    np.testing.assert_allclose(other.log_density(new[:10], NONE, some), found[:, :10], rtol=1e-13, atol=4e-12)
 
 
 def test_marginals_are_those_of_scipy():

@@ -26,7 +26,6 @@ from bayesgen.numerics.monomials import monomials, polynomials
 from bayesgen.numerics.student import triangular_inverse
 
 _ERROR = 1e-10  # bound of the rounding of a log density, which adds all terms without their signs: it errs by 1e-12
-_BYTES = 4 * 10**7  # of the matrices of one fit of members
 _CELLS = 1 << 19  # entries worked on at a time
 _RUN = 8  # pivots that share a logarithm: their product stays within float64
 
@@ -63,6 +62,11 @@ class Marginals(NamedTuple):
     half_log_det: np.ndarray
     dof: np.ndarray
 
+    @staticmethod
+    def size(groups: int, dim: int) -> int:
+        """Return the bytes that one model of so many groups takes."""
+        return 16 * groups * dim**2
+
     @classmethod
     def of_models(cls, models, reference: Reference) -> "tuple[np.ndarray, Marginals | None]":
         """Return the places of the models whose densities keep their digits, and these, or None if none does.
@@ -75,8 +79,6 @@ class Marginals(NamedTuple):
             The statistics of the groups with all rows.
         """
         V, (groups, dim) = reference.covariance[0], reference.mean[0].shape
-        if 16 * len(models) * groups * V.size > _BYTES:
-            return np.empty(0, np.intp), None
         lower = np.linalg.cholesky(V)
         root, chosen = triangular_inverse(lower), []
         for place, model in enumerate(models):

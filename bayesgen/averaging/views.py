@@ -34,6 +34,8 @@ _LARGE = 4000  # times the columns: weight of a group whose rows are not left ou
 _PATTERNS = 4  # patterns of gaps whose quadratics are kept, at least
 _KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
+_BYTES = 4 * 10**7  # of the densities of rows with gaps that are kept for one fit of members, or derived at a time
+_DERIVED = 64  # rows with gaps from which it takes less time to derive these densities than to factorise for each row
 _FEW = 16  # columns up to which the marginal densities of a single pattern are worked out
 _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
@@ -197,7 +199,7 @@ class FittedView(Together):
         """
         classes, groups = np.arange(self.view.classes), len(self.view.owner)
         y, seen = y[rows], seen[rows]
-        for places, form in self._with_gaps(used):
+        for places, form in self._with_gaps(used, len(rows)):
             near = np.zeros(len(rows), bool)
             if form is not None:
                 own, near = form.near(y, seen)
@@ -219,24 +221,33 @@ class FittedView(Together):
                 density = self.mix(log_density(members, self.reference, y[at], seen[at]), self.log_share, 2)
                 result[np.ix_(places, classes, rows[at])] = density.swapaxes(1, 2)
 
-    def _with_gaps(self, used) -> list[tuple[np.ndarray, Any]]:
-        """Return the densities of rows with gaps, or None, with the places among ``used`` of the members they serve.
+    def _with_gaps(self, used, rows: int) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield the densities of so many rows with gaps, or None, with the places among ``used`` of their members.
 
-        Members with a covariance matrix stand apart from those without.
+        Members with a covariance matrix stand apart from those without. What would take much memory is not kept but
+        derived anew, some members at a time, where there are rows enough.
         """
-        key = used.tobytes(), "gaps"
-        if key not in self._prepared:
-            flat, result = np.array([self.members[m].diagonal for m in used]), []
-            for own in (np.flatnonzero(~flat), np.flatnonzero(flat)):
-                at, form = np.empty(0, np.intp), None
-                if len(own) and not self.view.by_column:
-                    models = [self.posterior(m) for m in used[own]]
-                    at, form = (
-                        Quadratics.of_models(models) if flat[own[0]] else Marginals.of_models(models, self.reference)
-                    )
-                result += [(own[at], form), (np.delete(own, at), None)]
-            self._prepared[key] = [part for part in result if len(part[0])]
-        return self._prepared[key]
+        flat, shape = np.array([self.members[m].diagonal for m in used]), self.statistics.mean.shape
+        for own, size in ((np.flatnonzero(flat), 0), (np.flatnonzero(~flat), Marginals.size(*shape))):
+            if not len(own):
+                continue
+            if self.view.by_column or (size * len(own) > _BYTES and rows < _DERIVED):
+                yield own, None
+            elif size * len(own) > _BYTES:
+                step = max(1, _BYTES // size)
+                for first in range(0, len(own), step):
+                    yield from self._form(used, own[first : first + step])
+            else:
+                key = used.tobytes(), "gaps", own.tobytes()
+                if key not in self._prepared:
+                    self._prepared[key] = self._form(used, own)
+                yield from self._prepared[key]
+
+    def _form(self, used, own) -> list[tuple[np.ndarray, Any]]:
+        """Return `_with_gaps` of some places among ``used``."""
+        models, diagonal = [self.posterior(m) for m in used[own]], self.members[used[own[0]]].diagonal
+        at, form = Quadratics.of_models(models) if diagonal else Marginals.of_models(models, self.reference)
+        return [part for part in ((own[at], form), (np.delete(own, at), None)) if len(part[0])]
 
     @functools.cached_property
     def _kept(self) -> dict:
