@@ -17,8 +17,14 @@ log|A| + (D - r) log ρ + 2 Σ log s. Each l has a scale and a basis of its own.
 
 A row is left out of W, S_g and m by subtraction, with weights that may be below 0 in one rank more. The scale s, like
 the bends, is learned without the fold of the row. All vectors are combinations of the row and the means, so their
-products under one factorisation serve every row, κ and departure. A missing entry is integrated out: with o the entries
-that a row has, A_oo = ρ I + Q_o (A - ρ I) Q_o', whose inverse and determinant take matrices of the size of the span.
+products under one factorisation serve every row, κ and departure. Missing entries m are integrated out: with P = A⁻¹,
+o the entries that a row has, and any numbers in v_m and w_m,
+
+.. math:: v_o^\top A_{oo}^{-1} w_o = v^\top P w - (P v)_m^\top P_{mm}^{-1} (P w)_m, \quad |A_{oo}| = |A| \, |P_{mm}|, \quad
+   P = \tfrac1\rho (I - Q Q^\top) + Q (Q^\top A Q)^{-1} Q^\top
+
+so that a factor of the few entries that a row lacks comes to one of A, which serves all rows. No eigenvalue of P is
+above 1/ρ, and a missing entry counts as one of the centre: what cancels is small.
 """
 
 import functools
@@ -37,7 +43,7 @@ from bayesgen.averaging.training import Training
 from bayesgen.averaging.view import View
 from bayesgen.averaging.warp import FAR, far_rows
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.pieces import patterns, pieces, taken
+from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
 _RANK = 1e-13  # share of the largest square below which a direction is none
 _FAR = 1e7  # square of the distance to its mean from which a row is left out by summing the others anew
@@ -262,10 +268,8 @@ class WideView(Together):
             span, own = self.spans[place]
             own = own if sums is None else sums[place]
             departure = Departure.of(own.n, group, removed, len(y))
-            for known, at in [(slice(None), slice(None))] if seen is None else patterns(seen):
-                rows = Alike.of(span, y[at], known, own.mean)
-                density = _densities(members, own, departure.take(at), rows)
-                result[start : start + len(members), at] = density
+            rows = Coordinates.of(span, y, seen, own.mean)
+            result[start : start + len(members)] = _densities(members, own, departure, rows)
             start += len(members)
         return result
 
@@ -278,75 +282,97 @@ def _scales(view: View, rows: Rows, levels) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Rows with gaps in the same columns, or without any, beside the means of G groups.
+class Coordinates:
+    """Rows in the coordinates of a span, beside the means of G groups.
 
     Attributes
     ----------
+    span : Span
     c : array, shape (n, r)
-        Q_o'x_o of the rows.
+        Q'x of the rows, in units of the columns, 0 where an entry is missing.
     square : array, shape (n,)
         Their squares.
+    seen : bool array, shape (n, D), or None
+        True where an entry is not missing.
     mean : array, shape (G, r)
         Coordinates of the means.
-    inside : array, shape (r, r), or None
-        Q_o'Q_o; None without gaps, where it is I.
-    width : int
-        Number of columns that the rows have.
-    log_scale : float
-        Sum of log s over these.
     """
 
+    span: Span
     c: np.ndarray
     square: np.ndarray
+    seen: np.ndarray | None
     mean: np.ndarray
-    inside: np.ndarray | None
-    width: int
-    log_scale: float
 
     @classmethod
-    def of(cls, span: Span, y, known, mean) -> "Alike":
-        """Return rows (n, D) that have some columns."""
-        scale = span.scale[known]
-        z, log_scale = (y[:, known] - span.centre[known]) / scale, float(np.log(scale).sum())
-        square, whole = (z * z).sum(1), len(scale) == len(span.scale)
-        if span.basis is None and whole:
-            return cls(z, square, mean, None, len(scale), log_scale)
-        basis = np.eye(len(span.scale)) if span.basis is None else span.basis
-        c, inside = z @ basis[:, known].T, None
-        if not whole:
-            gone = np.delete(basis, known, axis=1)
-            inside = np.eye(len(basis)) - gone @ gone.T
-        return cls(c, square, mean, inside, len(scale), log_scale)
+    def of(cls, span: Span, y, seen, mean) -> "Coordinates":
+        """Return rows (n, D)."""
+        z = (y - span.centre) / span.scale
+        if seen is not None:
+            z = np.where(seen, z, 0.0)
+        return cls(span, z if span.basis is None else z @ span.basis.T, (z * z).sum(1), seen, mean)
 
-    def products(self, matrix, rho, some) -> tuple[float, np.ndarray]:
-        """Return log|A_oo| and the products v'A_oo⁻¹w of each of some rows and the means, (n, 1 + G, 1 + G).
+    def take(self, some) -> "Coordinates":
+        """Return some of the rows."""
+        return Coordinates(self.span, self.c[some], self.square[some], taken(self.seen, some), self.mean)
+
+    @property
+    def width(self) -> np.ndarray:
+        """Number of columns that the rows have, () or (n, 1)."""
+        return np.array(len(self.span.scale)) if self.seen is None else self.seen.sum(1)[:, None]
+
+    @functools.cached_property
+    def log_scale(self):
+        """Sum of log s over these."""
+        log_scale = np.log(self.span.scale)
+        return log_scale.sum() if self.seen is None else self.seen @ log_scale
+
+    @functools.cached_property
+    def gaps(self) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+        """The rows Q_m (u, r) of all columns that a row lacks; and rows that lack the same, with the places of these."""
+        some = np.flatnonzero(~self.seen.all(0))
+        basis = np.eye(len(self.span.scale)) if self.span.basis is None else self.span.basis
+        kinds, order, bounds = grouped_patterns(self.seen[:, some])
+        parts = zip(kinds, np.split(order, bounds[1:-1]), strict=True)
+        return basis[:, some].T, [(rows, np.flatnonzero(~kind)) for kind, rows in parts if not kind.all()]
+
+    def products(self, matrix, rho) -> tuple[np.ndarray, np.ndarray]:
+        """Return log|A_oo| (n,) and the products v'A_oo⁻¹w of each row and the means, (n, 1 + G, 1 + G).
 
         A is ``matrix`` within the span and ρ I outside.
         """
-        c, square, mean = self.c[some], self.square[some], self.mean
-        result, rank = np.empty((len(c), 1 + len(mean), 1 + len(mean))), len(matrix)
-        if self.inside is None:
-            root = np.linalg.cholesky(matrix)
-            log_det = 2 * np.log(np.diagonal(root)).sum()
-            white = solve_triangular(root, np.concatenate([c, mean]).T, lower=True, check_finite=False).T
-            row, others = white[: len(c)], white[len(c) :]
-            outside = np.maximum(square - (c * c).sum(1), 0.0) if self.width > rank else 0.0
-            result[:, 0, 0] = (row * row).sum(1) + outside / rho
-            result[:, 0, 1:], result[:, 1:, 1:] = row @ others.T, others @ others.T
-        else:
-            extra, others = matrix - rho * np.eye(rank), mean @ self.inside
-            inner = rho * np.eye(rank) + extra @ self.inside
-            log_det = float(np.linalg.slogdet(inner)[1])
-            row, pull = np.split(np.linalg.solve(inner, extra @ np.concatenate([c, others]).T), [len(c)], axis=1)
-            result[:, 0, 0] = (square - (c * row.T).sum(1)) / rho
-            result[:, 0, 1:] = (c @ mean.T - c @ pull) / rho
-            result[:, 1:, 1:] = (mean @ others.T - others @ pull) / rho
+        count, rank, dim = len(self.c), len(matrix), len(self.span.scale)
+        result = np.empty((count, 1 + len(self.mean), 1 + len(self.mean)))
+        root = np.linalg.cholesky(matrix)
+        white = solve_triangular(root, np.concatenate([self.c, self.mean]).T, lower=True, check_finite=False).T
+        row, others = white[:count], white[count:]
+        outside = np.maximum(self.square - (self.c * self.c).sum(1), 0.0) if dim > rank else 0.0
+        result[:, 0, 0] = (row * row).sum(1) + outside / rho
+        result[:, 0, 1:], result[:, 1:, 1:] = row @ others.T, others @ others.T
         result[:, 1:, 0] = result[:, 0, 1:]
-        return log_det + (self.width - rank) * np.log(rho) + 2 * self.log_scale, result
+        log_det = np.full(count, 2 * np.log(np.diagonal(root)).sum() + (dim - rank) * np.log(rho)) + 2 * self.log_scale
+        if self.seen is not None:
+            self._eliminate(result, log_det, root, row, others, rho)
+        return log_det, result
+
+    def _eliminate(self, result, log_det, root, row, others, rho) -> None:
+        """Take from products what the missing entries add to them, and add log|P_mm| to log|A|."""
+        basis, parts = self.gaps
+        white = solve_triangular(root, basis.T, lower=True, check_finite=False)
+        precision, slope, slopes = white.T @ white, row @ white, others @ white
+        if basis.shape[1] < len(self.span.scale):
+            precision += (np.eye(len(basis)) - basis @ basis.T) / rho
+            slope -= self.c @ basis.T / rho
+        for rows, m in parts:
+            root = np.linalg.cholesky(precision[np.ix_(m, m)])
+            both = np.concatenate([slope[rows[:, None], m], slopes[:, m]]).T
+            own = solve_triangular(root, both, lower=True, check_finite=False).T
+            own = np.concatenate([own[: len(rows), None], np.repeat(own[None, len(rows) :], len(rows), axis=0)], axis=1)
+            result[rows] -= own @ own.mT
+            log_det[rows] += 2 * np.log(np.diagonal(root)).sum()
 
 
-def _densities(members, sums: Moments, departure: Departure, rows: Alike) -> np.ndarray:
+def _densities(members, sums: Moments, departure: Departure, rows: Coordinates) -> np.ndarray:
     """Return log densities under members of one l, (m, n, G)."""
     result = np.empty((len(members), *departure.n.shape))
     free, start = freedom(departure.n.sum(1), (departure.n > 0).sum(1)).round(9), 0
@@ -357,13 +383,13 @@ def _densities(members, sums: Moments, departure: Departure, rows: Alike) -> np.
         start += len(kappas)
         for value in [0.0] if shared else np.unique(free):  # one, but where weights differ
             some = np.flatnonzero(shared | (free == value))
+            chosen, here = (rows if len(some) == len(free) else rows.take(some)), departure.take(some)
             factor = 1.0 if shared else rho * (1 - shrinkage) / value
             base = rho * np.eye(len(within)) + factor * within
             for own in [groups] if shared else groups[:, None]:
-                log_det, products = rows.products(base if shared else base + sums.scatter[own[0]], rho, some)
-                here = departure.take(some)
+                log_det, products = chosen.products(base if shared else base + sums.scatter[own[0]], rho)
                 lost = here.lost * (factor + (not shared) * (here.group == own[0]))
-                density = _students(kappas, rho, shared, own, here, lost, log_det, products, rows.width)
+                density = _students(kappas, rho, shared, own, here, lost, log_det, products, chosen.width)
                 part[:, some[:, None], own] = density
     return result
 
@@ -373,7 +399,7 @@ def _students(kappas, rho, shared, own, here: Departure, lost, log_det, products
     n, delta, u = here.n[:, own], here.delta[:, own], here.u[:, own]
     known, total = 1 + len(own), here.n.sum(1, keepdims=True)
     dof = rho + 2 + (total if shared else n)
-    gamma = gamma_ratio(dof, np.array(width))
+    gamma = gamma_ratio(dof, width)
     result: Any = np.empty((len(kappas), *n.shape))
     for out, kappa in zip(result, kappas, strict=True):
         b = kappa / (kappa + n)
