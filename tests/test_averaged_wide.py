@@ -47,6 +47,8 @@ def test_new_rows_have_the_density_of_whole_matrices(n, gaps):
     rows = table(n, weights=True)
     new = table(20, seed=1, gaps=gaps).x
     new[0], new[1, :3] = np.nan, [1e120, -1e90, 3e110]
+    new[4:9, np.isnan(new[3])] = np.nan  # rows that lack the same, but one that lacks an entry more
+    new[8, 0] = np.nan
     wide, whole = both(Training(rows, rows))
     expected = whole.log_density(new, rows.c, EVERY)
     np.testing.assert_allclose(wide.log_density(new, rows.c, EVERY), expected, rtol=1e-9, atol=1e-9)

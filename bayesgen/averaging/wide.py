@@ -20,8 +20,8 @@ the bends, is learned without the fold of the row. All vectors are combinations 
 products under one factorisation serve every row, κ and departure. Missing entries m are integrated out: with P = A⁻¹,
 o the entries that a row has, and any numbers in v_m and w_m,
 
-.. math:: v_o^\top A_{oo}^{-1} w_o = v^\top P w - (P v)_m^\top P_{mm}^{-1} (P w)_m, \quad |A_{oo}| = |A| \, |P_{mm}|, \quad
-   P = \tfrac1\rho (I - Q Q^\top) + Q (Q^\top A Q)^{-1} Q^\top
+.. math:: v_o^\top A_{oo}^{-1} w_o = v^\top P w - (P v)_m^\top P_{mm}^{-1} (P w)_m, \quad |A_{oo}| = |A| \, |P_{mm}|,
+   \quad P = \tfrac1\rho (I - Q Q^\top) + Q (Q^\top A Q)^{-1} Q^\top
 
 so that a factor of the few entries that a row lacks comes to one of A, which serves all rows. No eigenvalue of P is
 above 1/ρ, and a missing entry counts as one of the centre: what cancels is small.
@@ -44,9 +44,11 @@ from bayesgen.averaging.view import View
 from bayesgen.averaging.warp import FAR, far_rows
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
+from bayesgen.numerics.student import triangular_inverse
 
 _RANK = 1e-13  # share of the largest square below which a direction is none
 _FAR = 1e7  # square of the distance to its mean from which a row is left out by summing the others anew
+_CELLS = 1 << 18  # entries of matrices that are factorised at a time
 _APART = 1e5  # scales by which a row may lie from the others
 
 
@@ -329,12 +331,22 @@ class Coordinates:
 
     @functools.cached_property
     def gaps(self) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-        """The rows Q_m (u, r) of all columns that a row lacks; and rows that lack the same, with the places of these."""
-        some = np.flatnonzero(~self.seen.all(0))
+        """The columns of Q' (u, r) that some row lacks, and patterns of gaps.
+
+        Patterns of the same number k of entries and R of rows stand together: their rows (p, R), and the places of what
+        these lack among the u columns (p, k).
+        """
+        seen = np.asarray(self.seen)
+        some, parts = np.flatnonzero(~seen.all(0)), []
+        kinds, order, bounds = grouped_patterns(seen[:, some])
+        lost, size = (~kinds).sum(1), np.diff(bounds)
+        for k, count in np.unique(np.stack([lost, size], axis=1)[lost > 0], axis=0):
+            own = np.flatnonzero((lost == k) & (size == count))
+            for at in np.split(own, np.arange(0, len(own), max(1, _CELLS // k**2))[1:]):
+                rows = order[bounds[at][:, None] + np.arange(count)]
+                parts.append((rows, np.nonzero(~kinds[at])[1].reshape(-1, k)))
         basis = np.eye(len(self.span.scale)) if self.span.basis is None else self.span.basis
-        kinds, order, bounds = grouped_patterns(self.seen[:, some])
-        parts = zip(kinds, np.split(order, bounds[1:-1]), strict=True)
-        return basis[:, some].T, [(rows, np.flatnonzero(~kind)) for kind, rows in parts if not kind.all()]
+        return basis[:, some].T, parts
 
     def products(self, matrix, rho) -> tuple[np.ndarray, np.ndarray]:
         """Return log|A_oo| (n,) and the products v'A_oo⁻¹w of each row and the means, (n, 1 + G, 1 + G).
@@ -364,12 +376,13 @@ class Coordinates:
             precision += (np.eye(len(basis)) - basis @ basis.T) / rho
             slope -= self.c @ basis.T / rho
         for rows, m in parts:
-            root = np.linalg.cholesky(precision[np.ix_(m, m)])
-            both = np.concatenate([slope[rows[:, None], m], slopes[:, m]]).T
-            own = solve_triangular(root, both, lower=True, check_finite=False).T
-            own = np.concatenate([own[: len(rows), None], np.repeat(own[None, len(rows) :], len(rows), axis=0)], axis=1)
+            root, count = np.linalg.cholesky(precision[m[:, :, None], m[:, None]]), rows.shape[1]
+            both = np.concatenate([slope[rows[:, :, None], m[:, None]], slopes[:, m].swapaxes(0, 1)], axis=1)
+            own = both @ triangular_inverse(root).mT
+            means = np.repeat(own[:, None, count:], count, axis=1)
+            own = np.concatenate([own[:, :count, None], means], axis=2)
             result[rows] -= own @ own.mT
-            log_det[rows] += 2 * np.log(np.diagonal(root)).sum()
+            log_det[rows] += 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)[:, None]
 
 
 def _densities(members, sums: Moments, departure: Departure, rows: Coordinates) -> np.ndarray:
