@@ -31,8 +31,11 @@ GAPS = {  # rows, columns, classes, share of entries that are missing
     "1,000 x 10, 3 classes, three tenths missing": (1000, 10, 3, 0.3),
     "1,000 x 30, 3 classes, a tenth missing": (1000, 30, 3, 0.1),
     "1,000 x 100, 3 classes, a tenth missing": (1000, 100, 3, 0.1),
+    "1,000 x 100, 10 classes, a tenth missing": (1000, 100, 10, 0.1),
+    "300 x 300, 3 classes, a tenth missing": (300, 300, 3, 0.1),
 }
 MANY = 5000
+_ASKING = 0.5  # seconds that a call of a thread takes at most, or that of a hundred rows
 ASKED = {  # of the generative members and of all: milliseconds for a row, microseconds a row of many
     "1,000 x 10, 3 classes": ((1, 3), (20, 60)),
     "1,000 x 100, 3 classes": ((None, None), (120, None)),
@@ -69,7 +72,10 @@ def measure(X, y) -> dict[str, tuple[float, float, float, float]]:
     own, some = X[n : n + 1], X[n:]
     one = medians({name: lambda m=m: m.predict_proba(own) for name, m in models.items()}, 30)
     many = medians({name: lambda m=m: m.predict_proba(some) for name, m in models.items()}, 3, clock=process_time)
-    return {name: (fit[name], one[name], many[name] / MANY, _threads(m, some)) for name, m in models.items()}
+    times = {name: (fit[name], one[name], many[name] / MANY) for name in models}
+    return {
+        name: (*own, _threads(models[name], some[: max(100, int(_ASKING / own[-1]))])) for name, own in times.items()
+    }
 
 
 def _threads(model, X, calls: int = 6) -> float:
