@@ -31,7 +31,6 @@ GAPS = {  # rows, columns, classes, share of entries that are missing
     "1,000 x 10, 3 classes, three tenths missing": (1000, 10, 3, 0.3),
     "1,000 x 30, 3 classes, a tenth missing": (1000, 30, 3, 0.1),
     "1,000 x 100, 3 classes, a tenth missing": (1000, 100, 3, 0.1),
-    "1,000 x 100, 10 classes, a tenth missing": (1000, 100, 10, 0.1),
     "300 x 300, 3 classes, a tenth missing": (300, 300, 3, 0.1),
 }
 MANY = 5000
