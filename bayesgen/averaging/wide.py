@@ -354,35 +354,40 @@ class Coordinates:
         A is ``matrix`` within the span and ρ I outside.
         """
         count, rank, dim = len(self.c), len(matrix), len(self.span.scale)
-        result = np.empty((count, 1 + len(self.mean), 1 + len(self.mean)))
         root = np.linalg.cholesky(matrix)
         white = solve_triangular(root, np.concatenate([self.c, self.mean]).T, lower=True, check_finite=False).T
-        row, others = white[:count], white[count:]
+        row, means = white[:count], white[count:]
         outside = np.maximum(self.square - (self.c * self.c).sum(1), 0.0) if dim > rank else 0.0
-        result[:, 0, 0] = (row * row).sum(1) + outside / rho
-        result[:, 0, 1:], result[:, 1:, 1:] = row @ others.T, others @ others.T
-        result[:, 1:, 0] = result[:, 0, 1:]
+        square, across = (row * row).sum(1) + outside / rho, row @ means.T
+        between = np.repeat((means @ means.T)[None], count, axis=0)
         log_det = np.full(count, 2 * np.log(np.diagonal(root)).sum() + (dim - rank) * np.log(rho)) + 2 * self.log_scale
-        if self.seen is not None:
-            self._eliminate(result, log_det, root, row, others, rho)
+        for rows, m, precision, slope, slopes in self._missing(root, row, means, rho):
+            lower = np.linalg.cholesky(precision[m[:, :, None], m[:, None]])
+            inverse = triangular_inverse(lower).mT
+            a, b = slope[rows[:, :, None], m[:, None]] @ inverse, slopes[:, m].swapaxes(0, 1) @ inverse
+            square[rows] -= (a * a).sum(2)
+            across[rows] -= a @ b.mT
+            between[rows] -= (b @ b.mT)[:, None]
+            log_det[rows] += 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)[:, None]
+        result = np.empty((count, 1 + len(means), 1 + len(means)))
+        result[:, 0, 0], result[:, 0, 1:], result[:, 1:, 0], result[:, 1:, 1:] = square, across, across, between
         return log_det, result
 
-    def _eliminate(self, result, log_det, root, row, others, rho) -> None:
-        """Take from products what the missing entries add to them, and add log|P_mm| to log|A|."""
+    def _missing(self, root, row, means, rho):
+        """Yield rows that lack entries and the places of these, with P, and P times the rows and the means, there.
+
+        ``root`` is the factor of A within the span, and ``row`` and ``means`` are whitened by it.
+        """
+        if self.seen is None:
+            return
         basis, parts = self.gaps
         white = solve_triangular(root, basis.T, lower=True, check_finite=False)
-        precision, slope, slopes = white.T @ white, row @ white, others @ white
+        precision, slope, slopes = white.T @ white, row @ white, means @ white
         if basis.shape[1] < len(self.span.scale):
             precision += (np.eye(len(basis)) - basis @ basis.T) / rho
             slope -= self.c @ basis.T / rho
         for rows, m in parts:
-            root, count = np.linalg.cholesky(precision[m[:, :, None], m[:, None]]), rows.shape[1]
-            both = np.concatenate([slope[rows[:, :, None], m[:, None]], slopes[:, m].swapaxes(0, 1)], axis=1)
-            own = both @ triangular_inverse(root).mT
-            means = np.repeat(own[:, None, count:], count, axis=1)
-            own = np.concatenate([own[:, :count, None], means], axis=2)
-            result[rows] -= own @ own.mT
-            log_det[rows] += 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(1)[:, None]
+            yield rows, m, precision, slope, slopes
 
 
 def _densities(members, sums: Moments, departure: Departure, rows: Coordinates) -> np.ndarray:
