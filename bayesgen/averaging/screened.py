@@ -119,7 +119,7 @@ class ScreenedMembers(ComposedMembers):
         right = chosen.ndim == 1 and chosen.dtype.kind == "i" and len(chosen) > 0 and (np.diff(chosen) > 0).all()
         yield "the screened members take no columns of this table", right and 0 <= chosen[0] <= chosen[-1] < total, None
         own = tuple(levels[j - dim] for j in chosen if j >= dim)
-        yield from self.claims_of_parts((chosen < dim).sum(), own, classes)
+        yield from self.claims_of_parts(int((chosen < dim).sum()), own, classes)
 
 
 def best_first(training: Training) -> np.ndarray:
