@@ -22,7 +22,7 @@ from bayesgen.inference.coordinates import LogOdds
 from bayesgen.models import BetaBernoulli
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily
 from bayesgen.models.model import Conjugate, Hyperparameters, Model, Params, is_conjugate
-from bayesgen.posterior import ParameterDraws, Posterior
+from bayesgen.posterior import ParameterDraws, Posterior, Predictive
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,7 +44,7 @@ def ours(classes) -> list[type]:
 
 BASES = {Record, Hyperparameters, Statistics, Estimator}  # what nobody makes an instance of
 
-CLASSES = ours([*program.records(), *below(Posterior), *below(Estimator)])
+CLASSES = ours([*program.records(), *below(Predictive), *below(Estimator)])
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
@@ -76,6 +76,7 @@ REQUIRED = {
     ExponentialFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters"},
     ConjugateFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters", "update",
                       "log_evidence_terms", "sample_parameters"},
+    Predictive: {"log_predictive", "label_draws", "with_class_prior", "log_class_prior"},
     Posterior: {"log_predictive", "draws", "as_draws", "with_class_prior", "point_or_draws", "mean"},
 }  # fmt: skip
 REQUIRED[Conjugate] = REQUIRED[Model] | {"update", "log_evidence", "log_predictive", "sample_parameters"}

@@ -26,18 +26,18 @@ from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
 from bayesgen.averaging.temper import sharpened
 from bayesgen.averaging.views import FittedView
-from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
-from bayesgen.posterior.posterior import Posterior, generator
+from bayesgen.posterior.posterior import generator
+from bayesgen.posterior.predictive import Predictive
 
 _CELLS = 1 << 20  # densities held at a time, so many that threads seldom wait for each other between products
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
-class Average(Posterior):
-    """Members with their exponents and weights, as a posterior that predicts classes and rows.
+class Average(Predictive):
+    """Members with their exponents and weights, which predict classes and rows.
 
     Rows are a mapping of "numbers" (n, D), NaN where missing, "categories" (n, F), -1 where missing, and "leaves"
     (n, E), NaN where missing, if columns have leaves of their own.
@@ -73,8 +73,8 @@ class Average(Posterior):
     kind = "average"
 
     @functools.cached_property
-    def log_class_prior(self) -> np.ndarray:
-        """Log of the class probabilities, (K,)."""
+    def log_class_prior(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]  # kept once worked out
+        """Log of the learned class probabilities, (K,)."""
         return np.log(self.class_weight + self.concentration) - np.log((self.class_weight + self.concentration).sum())
 
     @functools.cached_property
@@ -184,7 +184,7 @@ class Average(Posterior):
             result += numbers[0].view.warp.log_slope(x)[:, None]
         return result
 
-    # -- as a posterior ----------------------------------------------------------------------------------------------
+    # -- as a predictive ---------------------------------------------------------------------------------------------
 
     def log_predictive(self, x) -> np.ndarray:
         """Return log p(x, t = k | data), (n, K), under the untempered members, with class probabilities ``given``."""
@@ -194,15 +194,8 @@ class Average(Posterior):
         with np.errstate(divide="ignore"):
             return joint - self.log_class_prior + np.log(self.given)
 
-    def check(self, x):
-        """Return the rows unchanged: the schema has read them."""
-        return x
-
-    def check_draws(self, count: int) -> None:
-        """Accept any number: members are drawn one by one."""
-
     def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield log p(t = k | x, m, θ), members m drawn by weight and θ from their posteriors; see `Posterior`."""
+        """Yield log p(t = k | x, m, θ), members m drawn by weight and θ from their posteriors."""
         seed = int(generator(seed).integers(1 << 31))  # the same draws for every piece
         prior = np.exp(self.log_class_prior)
         ratio = 1.0 if self.given is None else self.given / prior
@@ -216,24 +209,6 @@ class Average(Posterior):
     def with_class_prior(self, classes) -> "Average":
         """Return the average under given class probabilities, which change no exponent or weight."""
         return replace(self, given=np.asarray(classes.probability))
-
-    def draws(self, seed=None, size=(4, 1000)):
-        """Raise: the members have parameters, the average has none."""
-        raise NoClosedForm(
-            "an average has no parameters of its own: its members have one posterior each, see to_arviz()"
-        )
-
-    def as_draws(self, seed=None):
-        """Raise likewise."""
-        return self.draws(seed)
-
-    def point_or_draws(self, seed=None, size=(4, 1000)):
-        """Raise likewise."""
-        return self.draws(seed)
-
-    def mean(self):
-        """Raise likewise."""
-        return self.draws()
 
     def pieces(self, rows: int, used):
         """Return slices of rows whose densities under some members fit into memory."""

@@ -359,8 +359,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             warn_of_few_draws(joint, effective, posterior.model.conjugate)
         exponent = getattr(self, "exponent_", 1.0)
         if exponent != 1:
-            prior = posterior.log_predictive(self._as_model_takes(self.schema_.nothing()))
-            joint = tempered(joint, prior, exponent)
+            joint = tempered(joint, posterior.log_class_prior, exponent)
         count = 0
         for piece in pieces(*joint.shape):  # that stay in the cache
             part = joint[piece]
@@ -368,7 +367,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             if not top.min() > -np.inf:
                 lost = np.isneginf(top)
                 count += int(lost.sum())
-                part[lost] = posterior.log_predictive(self._as_model_takes(self.schema_.nothing()))
+                part[lost] = posterior.log_class_prior
                 top = part.max(1)
             part -= top[:, None]
         if count:

@@ -100,7 +100,7 @@ def _bayes_terms(classifier, rows):
     """Return names and terms: the log class probability, then the effect of each column with all others missing."""
     nothing, posterior = classifier.schema_.nothing(), classifier.posterior_
     blank = {name: np.repeat(v, count_rows(rows), axis=0) for name, v in nothing.items()}
-    prior = posterior.log_predictive(nothing)
+    prior = posterior.log_class_prior[None]
     names, terms = [], [prior]
     for block in classifier.schema_.blocks:
         own = rows[block.name]

@@ -35,8 +35,7 @@ class SingleJoint(Joint):
     def __init__(self, classifier):
         self.classifier, even = classifier, np.full(len(classifier.classes_), 1 / len(classifier.classes_))
         self.posterior = classifier.posterior_.with_class_prior(classifier._known(even))
-        nothing = classifier._as_model_takes(classifier.schema_.nothing())
-        self.log_prior = classifier.posterior_.log_predictive(nothing)[0]
+        self.log_prior = classifier.posterior_.log_class_prior
 
     def read(self, X):
         """Return the rows by leaf; sparse ones are made dense."""

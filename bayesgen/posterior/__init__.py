@@ -9,12 +9,14 @@ from bayesgen.posterior.posterior import (
     generator,
     log_mean_density,
 )
+from bayesgen.posterior.predictive import Predictive
 
 __all__ = [
     "ExactPosterior",
     "ParameterDraws",
     "PointEstimate",
     "Posterior",
+    "Predictive",
     "distance",
     "generator",
     "log_mean_density",

@@ -6,14 +6,13 @@ information of x about θ, and is wrong for a generative model by up to 0.9 in p
 """
 
 import abc
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any
 
 import numpy as np
 
-from bayesgen.core.program import same
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.model import Conjugate, Model, Params
@@ -21,31 +20,18 @@ from bayesgen.numerics.checks import check_count, check_memory
 from bayesgen.numerics.draws import chain_efficiency, log_mean_density, mean_density
 from bayesgen.numerics.pieces import split_rows
 from bayesgen.posterior.arviz import add_prior, data_groups, log_prior, prior_samples, tree
+from bayesgen.posterior.predictive import Predictive
 
 
-class Posterior(abc.ABC):
+class Posterior(Predictive):
     """The posterior of a model's parameters, in any representation.
 
     A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior`, `point_or_draws`
-    and `mean`; callers never ask for its type. The posterior of several models at once
-    (`bayesgen.averaging.average.Average`) has no ``model`` and writes `check` and `label_draws` besides.
+    and `mean`; callers never ask for its type.
     """
 
     model: Any
-    kind: ClassVar[Literal["exact", "draws", "point", "average"]]
     sample_stats: Mapping[str, np.ndarray] = {}  # a sampler's statistics of each draw, in ArviZ's names
-
-    def __eq__(self, other):
-        if type(self) is not type(other):
-            return NotImplemented
-        compared = (f.name for f in fields(self) if f.compare)  # type: ignore[arg-type]
-        return all(same(getattr(self, name), getattr(other, name)) for name in compared)
-
-    __hash__ = None  # type: ignore[assignment]  # its arrays may be large
-
-    @abc.abstractmethod
-    def log_predictive(self, x) -> np.ndarray:
-        """Return log p(x, t = k | data) of a classifier, (n, K), or log p(x | data) of a single feature, (n,)."""
 
     @abc.abstractmethod
     def draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
@@ -56,10 +42,6 @@ class Posterior(abc.ABC):
         """Return the posterior as chains of draws: its own, or four of a thousand."""
 
     @abc.abstractmethod
-    def with_class_prior(self, classes) -> Self:
-        """Return a classifier's posterior under given class probabilities, a `KnownCategorical`."""
-
-    @abc.abstractmethod
     def point_or_draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
         """Return parameters without an axis of draws where they have only one value, else `draws`."""
 
@@ -67,8 +49,14 @@ class Posterior(abc.ABC):
     def mean(self) -> Params:
         """Return the mean of every parameter, as plain arrays."""
 
+    @property
+    def log_class_prior(self) -> np.ndarray:
+        """Log of the mean of each class probability, shape (K,)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.mean()[f"{self.model.CLASSES}.probability"])
+
     def check(self, x) -> Any:
-        """Return rows as `label_draws` takes them, or raise."""
+        """Return rows as the model checks them."""
         return self.model.check(x)
 
     def check_draws(self, count: int) -> None:
@@ -76,11 +64,8 @@ class Posterior(abc.ABC):
         one = sum(np.asarray(v).nbytes for v in self.draws(0, (1,)).values())
         check_memory(f"{count} draws of the parameters", count * one, "take fewer draws, or a smaller model")
 
-    def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Params]]:
-        """Yield log p(x, t = k | θ) of ``step`` checked rows at a time, (size, K, n), and the draws of the parameters.
-
-        A discriminative model gives log p(t = k | x, θ). The draws are the same for all rows.
-        """
+    def label_draws(self, x, size, step, seed=None):
+        """Draw parameters once, and yield the densities of some rows at a time under them."""
         self.check_draws(size)
         params = self.draws(seed, (size,))
         for part in split_rows(x, step):
@@ -144,8 +129,14 @@ class ExactPosterior(Posterior):
         """Log p(data) under the prior, as a sequence, every constant kept."""
         return self.prior.log_evidence(self.statistics)
 
+    @property
+    def log_class_prior(self):
+        """Log of the mean of each class probability, in closed form."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.model.classes.mean)  # type: ignore[attr-defined]  # classifiers have it
+
     def log_predictive(self, x) -> np.ndarray:
-        """Return the log predictive in closed form; see `Posterior`."""
+        """Return the log predictive in closed form."""
         return self.model.log_predictive(x)
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
@@ -157,7 +148,7 @@ class ExactPosterior(Posterior):
         return ParameterDraws(self.model, self.draws(seed))
 
     def with_class_prior(self, classes) -> "ExactPosterior":
-        """Return the same posterior under given class probabilities; see `Posterior`."""
+        """Replace the class prior of the posterior."""
         return replace(self, model=replace(self.model, classes=classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
@@ -169,7 +160,7 @@ class ExactPosterior(Posterior):
         return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and only they call this
 
     def predictive_moments(self, x):
-        """Return mean and variance in closed form; see `Posterior`."""
+        """Return mean and variance in closed form."""
         return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # regressions have it
 
 
@@ -217,7 +208,7 @@ class ParameterDraws(Posterior):
         return {site: v.reshape(-1, *v.shape[2:]) for site, v in self.samples.items()}
 
     def log_predictive(self, x) -> np.ndarray:
-        """Return the log of the average over draws of the (joint) density; see `Posterior`."""
+        """Return the log of the average over draws of the (joint) density."""
         return log_mean_density(self.model, self.flat, self.model.check(x))
 
     def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray]:
@@ -258,7 +249,7 @@ class ParameterDraws(Posterior):
         return self
 
     def with_class_prior(self, classes) -> "ParameterDraws":
-        """Return the same posterior under given class probabilities; see `Posterior`."""
+        """Replace the class probabilities in every draw."""
         model: Any = self.model
         return replace(self, model=replace(model, classes=classes), samples=_known(model, self.samples, classes))
 
@@ -296,7 +287,7 @@ class PointEstimate(Posterior):
         """Take any number of draws, which are all the same."""
 
     def log_predictive(self, x) -> np.ndarray:
-        """Return the log density at the estimate; see `Posterior`."""
+        """Return the log density at the estimate."""
         return log_mean_density(self.model, self.as_draws().flat, self.model.check(x))
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
@@ -308,7 +299,7 @@ class PointEstimate(Posterior):
         return ParameterDraws(self.model, {site: v[None, None] for site, v in self.params.items()})
 
     def with_class_prior(self, classes) -> "PointEstimate":
-        """Return the same estimate under given class probabilities; see `Posterior`."""
+        """Replace the class probabilities of the estimate."""
         model: Any = self.model
         return PointEstimate(replace(model, classes=classes), _known(model, self.params, classes))
 

@@ -1,0 +1,55 @@
+"""What is known of rows and their classes after a fit, whether or not one model with parameters stands behind it."""
+
+import abc
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from bayesgen.core.program import same
+from bayesgen.models.model import Params
+
+
+class Predictive(abc.ABC):
+    """The predictive distribution p(x, t = k | data) of a fit, and its spread over what the data leave open.
+
+    A subclass must write `log_predictive`, `label_draws`, `with_class_prior` and `log_class_prior`. A `Posterior`, of
+    one model, writes these from draws of its parameters. The average of many members
+    (`bayesgen.averaging.average.Average`) has no parameters of its own.
+    """
+
+    kind: ClassVar[Literal["exact", "draws", "point", "average"]]
+
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        compared = (f.name for f in fields(self) if f.compare)  # type: ignore[arg-type]
+        return all(same(getattr(self, name), getattr(other, name)) for name in compared)
+
+    __hash__ = None  # type: ignore[assignment]  # its arrays may be large
+
+    @property
+    @abc.abstractmethod
+    def log_class_prior(self) -> np.ndarray:
+        """Log p(t = k | data) of a row without entries, shape (K,); -inf for a class that cannot be."""
+
+    @abc.abstractmethod
+    def log_predictive(self, x) -> np.ndarray:
+        """Return log p(x, t = k | data) of a classifier, (n, K), or log p(x | data) of a single feature, (n,)."""
+
+    @abc.abstractmethod
+    def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Params]]:
+        """Yield log p(x, t = k | θ) of ``step`` checked rows at a time, (size, K, n), and the draws of the parameters.
+
+        A discriminative model gives log p(t = k | x, θ), and an average that of members drawn by weight, up to a
+        constant for each row and draw. The draws are the same for all rows.
+        """
+
+    @abc.abstractmethod
+    def with_class_prior(self, classes) -> Self:
+        """Return the same under given class probabilities, a `KnownCategorical`."""
+
+    def check(self, x) -> Any:
+        """Return rows as `label_draws` takes them, or raise; by default they are taken as they are."""
+        return x
