@@ -60,6 +60,8 @@ BETWEEN = ["scipy.special", "bayesgen.models", "typer"]  # imported as the ones 
 INTERRUPT = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
