@@ -1,6 +1,5 @@
 """Bayesian generative classifiers and the lecture models under them."""
 
-import gc
 import importlib
 from typing import TYPE_CHECKING
 
@@ -70,20 +69,14 @@ def __getattr__(name: str):
     """Import a public name when it is first used; with `load`, every estimator that a file may name."""
     if name not in __all__:
         raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
-    collects = gc.isenabled()
-    gc.disable()  # modules are no garbage: to look for it among all that they make takes .01 s
-    try:
-        if name in _HOMES:
-            # scikit-learn's modules import each other thirty deep. Behind a dozen calls more, their loops run at
-            # the edge of a page of Python's stack, which each call makes and frees: from here, they take .07 s less.
-            importlib.import_module("sklearn.base")
-        if name == "load":
-            for home in _HOMES.values():
-                importlib.import_module(f"bayesgen.{home}")
-        module = importlib.import_module(f"bayesgen.{_HOMES.get(name, name)}")
-    finally:
-        if collects:
-            gc.enable()
+    if name in _HOMES:
+        # scikit-learn imports thirty deep. Behind a dozen calls more, its loops run at the edge of a page of the stack,
+        # which each call makes and frees: from here, they take .07 s less.
+        importlib.import_module("sklearn.base")
+    if name == "load":
+        for home in _HOMES.values():
+            importlib.import_module(f"bayesgen.{home}")
+    module = importlib.import_module(f"bayesgen.{_HOMES.get(name, name)}")
     globals()[name] = value = getattr(module, name) if name in _HOMES else module
     return value
 

@@ -33,7 +33,7 @@ NUMERIC = ("pima", "sonar", "bupa", "phoneme", "vowel", "banana", "ring", "satim
 CATEGORICAL = ("hayes-roth", "breast", "tic-tac-toe", "mushroom", "splice", "monk-2")
 ELSEWHERE = {"german": (0, 2, 3, 5, 6, 8, 9, 11, 13, 14, 16, 18, 19)}  # of `benchmarks.tabarena`
 MIXED = {"australian": (0, 3, 4, 5, 7, 8, 10, 11), "tae": (0, 1, 2, 3)}  # positions of the categories
-ON_DEMAND = ("bayesgen averaged, loo", "bayesgen averaged, not sharpened")  # measured only where named
+ON_DEMAND = ("bayesgen averaged, not sharpened",)  # measured only where named
 DEVELOPMENT = (*SKLEARN, "penguins", *NUMERIC, *MIXED, *CATEGORICAL)
 LARGE = ("magic", "letter")  # 19,020 rows of 2 classes, 20,000 of 26; for sizes that no development set has
 OURS, BASE = "bayesgen averaged", "base rate"
@@ -171,7 +171,6 @@ def contenders(X: pd.DataFrame, y) -> dict:
         "bayesgen naive Bayes": bg.NaiveBayesClassifier(),
         "bayesgen averaged, one component": AveragedClassifier(members=["gaussian", "category", "softmax"]),
         OURS: AveragedClassifier(),
-        "bayesgen averaged, loo": AveragedClassifier(weights="loo"),
         "bayesgen averaged, not sharpened": _NotSharpened(),
     }
     if numeric:

@@ -41,7 +41,7 @@ CLASSIFIERS = tuple(KINDS)[:-1]
 GRIDS = {
     "naive Bayes": {"class_concentration": [1.0, 5.0]},
     "discriminant": {"covariance": ["full", "diagonal"]},
-    "averaged": {"weights": ["stacking", "loo"]},
+    "averaged": {"class_concentration": [1.0, 5.0]},
     "linear": {"prior_scale": [1.0, 2.5]},
     "logistic": {"prior_scale": [1.0, 2.5]},
     "probit": {"prior_scale": [1.0, 2.5]},

@@ -151,18 +151,6 @@ def test_an_exponent_is_chosen_for_new_patients():
     assert alone.exponent_ == pytest.approx(plain.exponent_, rel=1e-6)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_prior_is_chosen_for_new_patients(shared):
-    X, y, patient = clinic(15, 6, 0, 1.0)
-    base = GaussianDiscriminantClassifier(prior="loo", shared=shared)
-    plain, grouped = clone(base).fit(X, y), clone(base).fit(X, y, groups=patient)
-    alone = clone(base).fit(X, y, groups=np.arange(90))
-    np.testing.assert_allclose(alone.predict_proba(X), plain.predict_proba(X), atol=1e-6)
-    new, truth, _ = clinic(500, 1, 1, 1.0)
-    losses = [log_loss(truth, classifier.predict_proba(new)) for classifier in (plain, grouped)]
-    assert losses[1] < losses[0]
-
-
 # -- sets, comparison
 
 

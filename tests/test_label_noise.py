@@ -193,8 +193,8 @@ REFUSED = {
         "rate must be below 0.667",
     ),
     "what leave-one-out chooses": (
-        lambda: GD(prior="loo", label_noise=LabelNoise()),
-        "prior='loo' is chosen by labels",
+        lambda: NB(exponent="loo", label_noise=LabelNoise()),
+        "exponent='loo' is chosen by labels",
     ),
     "no record": (lambda: GD(inference="map", label_noise=0.1), "label_noise must be a LabelNoise"),
 }

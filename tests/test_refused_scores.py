@@ -243,7 +243,6 @@ SCORES = {
         ValueError,
         "Rows with weights are not exchangeable",
     ),
-    "sets by a prior that rows chose": (lambda: sets(GD(prior="loo").fit(X, Y)), ValueError, "prior='loo' was chosen"),
     "sets by an exponent that rows chose": (
         lambda: sets(NB(exponent="loo").fit(X, Y)),
         ValueError,

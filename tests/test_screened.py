@@ -17,7 +17,6 @@ from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.screened import ScreenedMember, ScreenedMembers, best_first, evidence
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.training import Setting, Training
-from bayesgen.core import registry
 
 WINE, CULTIVAR = load_wine(return_X_y=True)
 POOL = ["gaussian", "category", "screened"]
@@ -233,11 +232,6 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
         classifier.save(tmp_path / "wrong.nc")
         with pytest.raises(ValueError, match=f"do not fit each other.*({words}|exponents are not)"):
             bg.load(tmp_path / "wrong.nc")
-
-
-def test_softmax_members_of_an_earlier_file_have_the_strengths_of_their_time():
-    read = registry.renewed(type(SoftmaxMember.fit([(SoftmaxMember(1.0),)], _training())[0]), {"levels": 0})
-    assert [m.strength for m in read["members"]] == [0.01, 0.1, 1.0, 10.0, 100.0]
 
 
 def _training():

@@ -1,7 +1,6 @@
 """The exponent of the average: against SciPy, on a mean of calibrated probabilities, and what it leaves as it is."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,10 +106,3 @@ def test_weights_by_evidence_are_not_sharpened_and_files_keep_the_exponent(fitte
         broken.save(tmp_path / "wrong.nc")
         with pytest.raises(ValueError, match="sharpening is not one number > 0"):
             bg.load(tmp_path / "wrong.nc")
-
-
-def test_earlier_files_have_none():
-    files = [*Path(__file__).parent.glob("**/*veraged*.nc")]
-    assert files
-    for file in files:
-        assert bg.load(file).average_.sharpening == 1

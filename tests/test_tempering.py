@@ -5,15 +5,12 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine
 
 import bayesgen as bg
 from bayesgen.averaging import temper
-from bayesgen.averaging.reference import Reference
 from bayesgen.estimators import naive_bayes
-from bayesgen.estimators.discriminant import candidates, mean_strength
 from bayesgen.models import DirichletCategorical
-from bayesgen.models.moments import moments
 
 NB = bg.NaiveBayesClassifier
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -129,60 +126,3 @@ def test_where_rows_are_not_there_they_cannot_be_left_out():
         NB(exponent="loo", inference="map").fit(X, Y)
     stream = clone(NB(exponent=0.5)).partial_fit(X, Y, classes=[0, 1, 2])
     np.testing.assert_allclose(stream.predict_proba(IRIS), NB(exponent=0.5).fit(X, Y).predict_proba(IRIS), rtol=1e-9)
-
-
-# -- the strength of a prior
-
-
-GD = bg.GaussianDiscriminantClassifier
-
-
-def prior_of(member, statistics):
-    return member.prior(Reference.of(statistics))._untied()
-
-
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_the_strength_is_that_of_refits_without_each_row(covariance, shared):
-    x, y = IRIS[::6, :2] + 50.0, SPECIES[::6]
-    members = candidates(covariance, shared)
-    log_class = np.log((np.bincount(y) + 1) / (len(y) + 3))
-    score = np.zeros(len(members))
-    for i in range(len(x)):
-        rest, own = np.delete(x, i, 0), np.delete(y, i)
-        moved = moments(rest, own, 3, vector=True)
-        for m, member in enumerate(members):
-            refit = GD(covariance, shared, prior=prior_of(member, moved)).fit(rest, own).posterior_.model
-            density = refit.leaves["gaussian"].log_predictive(x[i : i + 1])
-            score[m] += log_softmax(np.ravel(density) + log_class)[y[i]]
-    best = prior_of(mean_strength(members, score), moments(x, y, 3, vector=True))
-    found = GD(covariance, shared, prior="loo").fit(x, y)
-    for name, value in vars(best).items():
-        if isinstance(value, np.ndarray):
-            # Covariances are 0 where the shrinkage, a mean with weights that sum to 1 up to rounding, is 1.
-            own = getattr(found.model_.leaves["gaussian"], name)
-            np.testing.assert_allclose(own, value, rtol=1e-8, atol=1e-12, err_msg=name)
-
-
-def test_a_strength_that_is_chosen_is_better_than_a_weak_one_where_rows_are_few(tmp_path):
-    cells, kinds = load_breast_cancer(return_X_y=True)
-    fit, test = np.arange(569) % 28 == 0, np.arange(569) % 28 > 0
-    chosen, weak = (GD(prior=prior).fit(cells[fit], kinds[fit]) for prior in ("loo", "weak"))
-    losses = [bg.evaluation.log_loss(kinds[test], c.predict_proba(cells[test])) for c in (chosen, weak)]
-    assert losses[0] < losses[1]
-    chosen.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc")
-    np.testing.assert_array_equal(again.predict_proba(cells), chosen.predict_proba(cells))
-
-
-def test_a_strength_is_chosen_from_weighted_and_whole_rows():
-    weight = np.arange(len(X)) % 3
-    weighted = GD(prior="loo").fit(X, Y, weight)
-    repeated = GD(prior="loo").fit(np.repeat(X, weight, 0), np.repeat(Y, weight))
-    np.testing.assert_allclose(weighted.predict_proba(IRIS), repeated.predict_proba(IRIS), rtol=1e-8)
-    with pytest.raises(ValueError, match="complete rows"):
-        GD(prior="loo", inference="map").fit(np.where(X == X[0, 0], np.nan, X), Y)
-    with pytest.raises(ValueError, match="for covariance='full' and 'diagonal', got 'isotropic'"):
-        GD("isotropic", prior="loo").fit(X, Y)
-    with pytest.raises(AttributeError, match="partial_fit"):
-        GD(prior="loo").partial_fit(X, Y, classes=[0, 1, 2])

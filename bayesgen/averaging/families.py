@@ -1,7 +1,5 @@
 """The list of the families of members, and those that a user chooses; products and summaries follow its order."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from bayesgen.averaging.boosted import BoostedMember
@@ -13,8 +11,7 @@ from bayesgen.averaging.member import Member
 from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.averaging.outside import OutsideMember
 from bayesgen.averaging.screened import ScreenedMember
-from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
-from bayesgen.core.registry import earlier
+from bayesgen.averaging.softmax import SoftmaxMember
 
 FAMILIES: list[type[Member]] = [
     GaussianMember,
@@ -78,31 +75,3 @@ def chosen(members, reserved=()) -> list[type[Member]]:
         seen.add(name)
     union = set().union(*(pools[own] for own in wanted if isinstance(own, str)), {OutsideMember} if seen else set())
     return [family for family in FAMILIES if family in union]
-
-
-@earlier("LogisticMembers")
-def of_softmax_members(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of `LogisticMembers` from those in a file in which the strengths were always the same."""
-    return {"members": tuple(map(SoftmaxMember, STRENGTHS)), **read}
-
-
-_OF_0_2_0 = ("numeric", "categorical", "discriminative")
-
-
-@earlier("Average")
-def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of an `Average` from those in an earlier file; version 0.2.0 named the parts by family."""
-    fields: dict[str, Any] = {"leaves": None, "sharpening": 1.0, **read}
-    if not {*_OF_0_2_0} <= fields.keys():
-        return fields
-    numeric, *others = [fields[name] for name in _OF_0_2_0]
-
-    def renewed(view):
-        count = view.view.count
-        if count == 1:
-            return view
-        strengths = [(m.structure, m.rho, m.kappa, m.shrinkage) for m in view.members]
-        return replace(view, members=tuple(MixtureMember(*own, most=count) for own in strengths))
-
-    parts = (*map(renewed, numeric), *(part for part in others if part is not None))
-    return {"parts": parts, "given": None} | {name: v for name, v in fields.items() if name not in _OF_0_2_0}

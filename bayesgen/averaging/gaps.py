@@ -85,9 +85,8 @@ class Filling(Record):
         """
         dim, mean = x.shape[1], self.mean[codes]
         if dim > WIDE:
-            own = self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)  # of earlier files
             rows, columns = np.nonzero(~seen)
-            return np.where(seen, x, mean), Missing(rows, columns, own[columns], (dim,))
+            return np.where(seen, x, mean), Missing(rows, columns, self.covariance[columns], (dim,))
         away = np.where(seen, x - mean, 0.0)
         entries = [(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
         for rows, columns, covariance in complete(away, seen, np.linalg.inv(self.covariance)):

@@ -164,7 +164,7 @@ def fit_average(
     ----------
     data : Rows
         The rows, weights > 0.
-    method : {"stacking", "loo", "evidence"}
+    method : {"stacking", "evidence"}
         Source of the weights; see `AveragedClassifier`.
     bend : bool
         Whether columns are bent.
@@ -331,7 +331,7 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
         weights = np.exp(log_weight - logsumexp(log_weight))
         density_weights = weights
     else:
-        exponents, weights = _choose(left, prior, mode, method)
+        exponents, weights = _choose(left, prior, mode)
         joint = left.own(left.density[whole]) + left.own(left.log_prior)
         density_weights = np.zeros(len(members))
         if whole.any():
@@ -342,7 +342,7 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
     if method == "evidence":
         nested, sharpening = float(average.mixed(log_q, weights) @ share), 1.0
     else:
-        unseen = _nested(left, prior, mode, method, (exponents, weights))
+        unseen = _nested(left, prior, mode, (exponents, weights))
         gain = float(left.log_score(unseen, 1.0) @ share) - base
         weights = stack.gated(weights, members.index(NOTHING), left.count * gain)
         sharpening = temper.sharpening(unseen, left.log_prior, left.codes, left.count * share)
@@ -360,24 +360,20 @@ def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration,
     return fitted, scores
 
 
-def _choose(left: LeftOut, prior, mode, method, near=None, heavy=None):
+def _choose(left: LeftOut, prior, mode, near=None, heavy=None):
     """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
     exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near)
-    log_q = left.log_q(exponents)
-    if method == "stacking":
-        return exponents, stack.stack(log_q, left.weight, prior * stack.strength(left.count), heavy)
-    # The full score would be too sure of differences that are known only up to their standard error.
-    log_weight = 0.5 * log_q @ left.weight * (left.count / left.weight.sum()) + np.log(prior)
-    return exponents, np.exp(log_weight - logsumexp(log_weight))
+    prior = prior * stack.strength(left.count)
+    return exponents, stack.stack(left.log_q(exponents), left.weight, prior, heavy)
 
 
-def _nested(left: LeftOut, prior, mode, method, start) -> np.ndarray:
+def _nested(left: LeftOut, prior, mode, start) -> np.ndarray:
     """Return the average of rows (n, K) under exponents and weights chosen by other rows, over five folds."""
     fold = left.rows.folds(5)
     result = np.empty(left.log_prior.shape)
     for j in np.unique(fold):
         here = fold == j
         rest = left.take(here if here.all() else ~here)
-        exponents, weights = _choose(rest, prior, mode, method, *start)
+        exponents, weights = _choose(rest, prior, mode, *start)
         result[here] = left.take(here).average(exponents, weights)
     return result

@@ -4,7 +4,7 @@ A `View` holds all that is learned from rows and cannot be subtracted: bends, ce
 covariance to complete gaps. What can be subtracted is in `views.FittedView`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Bent, Training, bent
 from bayesgen.averaging.warp import Warp, far_rows
 from bayesgen.core.program import Record
-from bayesgen.core.registry import earlier
 from bayesgen.models.moments import Moments, moments
 
 
@@ -120,9 +119,3 @@ class View(Record):
         far = far_rows(y)
         y[far] = 0.0  # they stay among the others, whose sums keep their order
         return y, seen, far
-
-
-@earlier("View")
-def of_earlier(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a `View` from those in a file of a version without sums by column."""
-    return {"by_column": False, **read}

@@ -45,18 +45,6 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 }
 
 
-@registry.earlier("AveragedClassifier")
-def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parts of a file of version 0.2.0, which said which members take part by two flags, as of today."""
-    parameters = {"n_jobs": None, "progress": None} | parts["parameters"]
-    if "components" not in parameters:
-        return {**parts, "parameters": parameters}
-    rest = {name: value for name, value in parameters.items() if name not in ("components", "discriminative")}
-    wanted = {"mixture": parameters["components"], "softmax": parameters["discriminative"]}
-    members = ["gaussian", "category", *(name for name, flag in wanted.items() if flag)]
-    return {**parts, "parameters": {"features": "auto"} | rest | {"members": members}}
-
-
 @registry.estimator
 @dataclass(eq=False, repr=False)
 class AveragedClassifier(ClassifierMixin, Estimator):
@@ -74,12 +62,11 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     Parameters
     ----------
-    weights : {"stacking", "loo", "evidence"}, default "stacking"
-        Weights of the members. "stacking" maximises the leave-one-out log score of the average; "loo" weighs each
-        member by the exponential of half its own leave-one-out log score; "evidence" by its evidence, untempered
-        (Bayesian model averaging, over the members that have an evidence: one component per class, independent
-        categories). By "stacking" and "loo" the class prior alone gets more of the average, the less the nested score
-        gains on it; see ``scores_``.
+    weights : {"stacking", "evidence"}, default "stacking"
+        Weights of the members. "stacking" maximises the leave-one-out log score of the average; the class prior alone
+        gets more of it, the less the nested score gains on it, see ``scores_``. "evidence" weighs each member by its
+        evidence, untempered (Bayesian model averaging, over the members that have an evidence: one component per class,
+        independent categories).
     bend : bool, default True
         Whether numeric columns are bent; otherwise they are only standardised.
     members : {"all", "generative"} or list, default "all"

@@ -20,7 +20,7 @@ _VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by
 
 def check_settings(classifier) -> None:
     """Raise where a setting that does not depend on the rows is none."""
-    for name, options in (("weights", ("stacking", "loo", "evidence")), ("unseen", ("error", "missing"))):
+    for name, options in (("weights", ("stacking", "evidence")), ("unseen", ("error", "missing"))):
         if getattr(classifier, name) not in options:
             raise ValueError(f"{name} must be one of {list(options)}, got {getattr(classifier, name)!r}")
     check_flag("bend", classifier.bend)

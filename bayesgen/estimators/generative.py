@@ -94,7 +94,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             Row weights >= 0; an integer weight is a row repeated.
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. It matters only where
-            rows are left out to choose a setting (``exponent="loo"``, ``prior="loo"``): a group then leaves as a whole.
+            rows are left out to choose an ``exponent="loo"``: a group then leaves as a whole.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         with self._whole():
             labels, place = some_labels(y, self.unlabelled)
             own = labels if place is None else place
-            group = group_codes(groups, len(own), sample_weight)
+            group_codes(groups, len(own), sample_weight)  # or raise
             table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
             schema = self._learn_schema(table)
             known = np.ones(len(own), bool) if place is None else own >= 0
@@ -111,10 +111,9 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
             labelled, weights = table, weight
             if partly:
-                labelled, weights, group = table.rows(known), taken(weight, known), taken(group, known)
+                labelled, weights = table.rows(known), taken(weight, known)
             blocks = schema.read(labelled)
             template, statistics = self._summarise(schema, blocks, codes, weights)
-            template = self._choose_prior(template, statistics, labelled, codes, weights, group)
             if self.label_noise is not None:
                 template = replace(template, confusion=confusion_prior(self))
                 given = np.full(len(known), -1)
@@ -289,10 +288,6 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     def _known(self, priors):
         """Return known class probabilities, checked."""
         return known_classes(priors, self.classes_)
-
-    def _choose_prior(self, template, statistics, table, codes, weight, group) -> ClassConditional:
-        """Return the model with priors of the strength that the rows of fit choose, where this is a setting."""
-        return template
 
     def _temper(self, *rows) -> None:
         """Learn the exponent of the features from the rows of fit, where there are any."""

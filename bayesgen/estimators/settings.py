@@ -30,15 +30,16 @@ DOUBTED = "rows whose label may be wrong have no sums that add: give all of them
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
 
 
-def chosen_by_loo(classifier) -> list[str]:
-    """Return the names of the parameters that leave-one-out chooses."""
-    return [name for name in ("exponent", "prior") if isinstance(v := getattr(classifier, name, 1), str) and v == "loo"]
+def chosen_by_loo(classifier) -> bool:
+    """Return True if leave-one-out chooses the exponent of the features."""
+    exponent = getattr(classifier, "exponent", None)
+    return isinstance(exponent, str) and exponent == "loo"
 
 
 def sums_suffice(classifier) -> bool:
     """Return True if a fit needs statistics alone; else raise AttributeError: there is no ``partial_fit``."""
-    for name in chosen_by_loo(classifier):
-        raise AttributeError(f"{name}='loo' is chosen by leaving out rows: give all of them to fit")
+    if chosen_by_loo(classifier):
+        raise AttributeError("exponent='loo' is chosen by leaving out rows: give all of them to fit")
     if classifier.label_noise is not None:
         raise AttributeError(DOUBTED)
     if classifier.unlabelled != "error":
@@ -80,8 +81,8 @@ def confusion_prior(classifier) -> DirichletCategorical:
         raise TypeError(
             f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {classifier.label_noise!r}"
         )
-    for name in chosen_by_loo(classifier):
-        raise ValueError(f"{name}='loo' is chosen by labels that must be right: give a value, or no label_noise")
+    if chosen_by_loo(classifier):
+        raise ValueError("exponent='loo' is chosen by labels that must be right: give a value, or no label_noise")
     if isinstance(resolve(classifier.inference), Laplace):
         raise ValueError(
             "inference='laplace' begins its search at the prior, and may find a mode with the classes exchanged: "

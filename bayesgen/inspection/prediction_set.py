@@ -93,7 +93,7 @@ def predict_set(
     Parameters
     ----------
     classifier : fitted classifier
-        Classifier without weights of rows, and without priors or an exponent by "loo": their rows are not exchangeable.
+        Classifier without weights of rows, and without an exponent by "loo": their rows are not exchangeable.
     X : DataFrame or array, shape (n, columns)
         Rows to predict; gaps as at the fit, so none for full covariances.
     X_known, y_known : rows and their classes
@@ -172,12 +172,11 @@ def _refuse_rows_of_fit(classifier, X, y) -> None:
 
 
 def _full(classifier, X, X_known, y_known, by_class):
-    for name in ("prior", "exponent"):
-        if isinstance(value := getattr(classifier, name, None), str) and value == "loo":
-            raise ValueError(
-                f"predict_set() treats all rows alike, and {name}='loo' was chosen by the rows of fit alone: give a "
-                "number, a prior or 'weak', or use an AveragedClassifier with rows set aside"
-            )
+    if isinstance(exponent := getattr(classifier, "exponent", None), str) and exponent == "loo":
+        raise ValueError(
+            "predict_set() treats all rows alike, and exponent='loo' was chosen by the rows of fit alone: give a "
+            "number, or use an AveragedClassifier with rows set aside"
+        )
     rows, codes, _ = rows_of_fit(classifier, X_known, y_known, None, "predict_set() takes the rows of an exact fit")
     template, whole = classifier._template(classifier.schema_), classifier.statistics_
 
