@@ -89,6 +89,8 @@ def test_a_pool_holds_what_it_names(members, expected):
         ([("a__b", LogisticRegression())], ValueError, "has '__'"),
         ([("a", LogisticRegression()), ("a", LogisticRegression())], ValueError, "which is taken"),
         ([("a", OneHotEncoder())], TypeError, "'a', a OneHotEncoder: a classifier with fit"),
+        ([("a", LogisticRegression)], TypeError, "'a', the class LogisticRegression: give a classifier of it"),
+        ([("", LogisticRegression())], ValueError, "a classifier without a name"),
     ],
 )
 def test_a_pool_that_names_nothing_is_refused(members, error, words):
@@ -122,6 +124,96 @@ def test_a_member_gets_the_rows_as_they_are_given(told):
     told.given.clear()
     classifier.predict_proba(frame[::-1])
     pd.testing.assert_frame_equal(told.given[-1][0], frame[::-1].reset_index(drop=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "later"),
+    [
+        ("int64", [2.999, -0.5]),
+        ("uint8", [300.0, -1.0]),
+        ("int8", [300.0, 1e300]),
+        ("Int64", [2.5, np.nan]),
+        ("UInt8", [-1.0, 3.0]),
+        ("float32", [0.1, np.nan]),
+    ],
+)
+@pytest.mark.parametrize("form", ["frame", "array"])
+def test_later_numbers_reach_a_member_as_they_are(told, kind, later, form):
+    frame = pd.DataFrame({"n": (np.arange(40) % 7).astype(kind.lower()), "m": (np.arange(40) % 5).astype(kind.lower())})
+    X = frame.astype(kind) if form == "frame" else frame.to_numpy()
+    classifier = AveragedClassifier(members=["gaussian", ("told", told())]).fit(X, np.arange(40) % 7 > 2)
+    new = pd.DataFrame({"n": later, "m": [1.0, 2.0]})
+    told.given.clear()
+    classifier.predict_proba(new if form == "frame" else new.to_numpy())
+    seen = np.asarray(told.given[-1][0], float)
+    np.testing.assert_array_equal(seen[seen[:, 1].argsort()], new.to_numpy())  # rows come by their gaps
+    told.given.clear()
+    classifier.predict_proba(X[:3])  # what the type of the fit holds, comes in it
+    assert (told.given[-1][0].dtypes == X.dtypes).all() if form == "frame" else told.given[-1][0].dtype == X.dtype
+
+
+def test_what_later_rows_cannot_give_back_is_refused(told):
+    small = np.arange(40) % 7
+    y = small > 2
+    classifier = AveragedClassifier(members=["gaussian", ("told", told())])
+    long = pd.DataFrame({"small": small, "id": 2**53 + small})
+    with pytest.raises(ValueError, match=r"column 'id': 9007199254740993 in row 1 is a whole number beyond 2\^53"):
+        classifier.fit(long, y)
+    with pytest.raises(ValueError, match=r"column 'x0': 9007199254740997 in row 0.*members=\['told'\]"):
+        classifier.fit(small[:, None], y).predict(np.array([[2**53 + 5], [2**53 + 4]]))
+    with pytest.raises(ValueError, match=r"drops the columns \['id'\].*never again"):
+        clone(classifier).set_params(features={"id": "drop"}).fit(long, y)
+    days = pd.Timestamp("2024-05-13") + pd.to_timedelta(small, unit="D")
+    dated = pd.DataFrame({"small": small, "when": days.strftime("%Y-%m-%d")})
+    with pytest.raises(ValueError, match=r"columns \['when'\] hold dates as text"):
+        clone(classifier).set_params(features={"when": "date"}).fit(dated, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p: p[:1], r"has the shape \(1, 3\), where there are \d+ rows and 3 classes"),
+        (lambda p: p[:, :1], r"has the shape \(\d+, 1\)"),
+        (lambda p: p - 0.5, "has the entry -.* below 0"),
+        (lambda p: p * np.nan, "is not finite"),
+        (lambda p: p * 1.01, "sums to 1.01 in a row"),
+    ],
+)
+def test_probabilities_that_are_none_leave_a_member_out(told, change, words):
+    class Wrong(told):
+        def predict_proba(self, X):
+            return change(super().predict_proba(X))
+
+    alone = AveragedClassifier(members=["gaussian"]).fit(X[FIT], NAMES[FIT])
+    with pytest.warns(UserWarning, match=f"'odd' failed and takes no part: ValueError: .*member 'odd' {words}"):
+        classifier = AveragedClassifier(members=["gaussian", ("odd", Wrong())]).fit(X[FIT], NAMES[FIT])
+    np.testing.assert_array_equal(classifier.predict_proba(X), alone.predict_proba(X))
+
+
+def test_probabilities_of_float32_are_taken_and_later_faults_named(told):
+    class Rounded(told):
+        wrong = 1.0
+
+        def predict_proba(self, X):
+            return (super().predict_proba(X) * np.float32(1.0005) * self.wrong).astype(np.float32)
+
+    classifier = AveragedClassifier(members=["gaussian", ("a", Rounded()), ("b", told())]).fit(X[FIT], NAMES[FIT])
+    a, b = (part.log_density(X, np.empty((150, 0), int), [0]) for part in classifier.average_.parts[-2:])
+    np.testing.assert_allclose(a, b, atol=1e-6)
+    Rounded.wrong = 2.0
+    with pytest.raises(ValueError, match=r"predict_proba of member 'a' sums to 2\.001"):
+        classifier.predict(X)
+
+
+@pytest.mark.filterwarnings("ignore:.*hold one value", "ignore:no member predicts")
+@pytest.mark.parametrize("members", ["all", ["gaussian", ("told", Told())], ["softmax", "forest"]])
+def test_without_a_column_that_varies_the_class_prior_is_the_answer(members):
+    y = np.repeat(["a", "b"], [10, 20])
+    with pytest.warns(UserWarning, match="no member predicts rows left out better"):
+        classifier = AveragedClassifier(members=members).fit(np.ones((30, 1)), y)
+    np.testing.assert_allclose(classifier.predict_proba([[1.0], [7.0]]), [[11 / 32, 21 / 32]] * 2)
+    rare = np.r_[7.0, np.ones(29)][:, None]  # one fold has ones alone
+    assert np.isfinite(AveragedClassifier(members=members).fit(rare, y).predict_proba(rare)).all()
 
 
 def test_folds_of_the_users_members_are_fitted_side_by_side():

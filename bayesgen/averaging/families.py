@@ -65,8 +65,12 @@ def chosen(members, reserved=()) -> list[type[Member]]:
         if not (isinstance(own, tuple) and len(own) == 2 and isinstance(own[0], str)):
             raise ValueError(f"members has {own!r:.100}, which is neither a name nor a pair (name, classifier)")
         name, estimator = own
+        if not name:
+            raise ValueError("members has a classifier without a name: give ('name', classifier)")
         if name in {*pools, *seen, *reserved} or "__" in name:
             raise ValueError(f"members has a classifier named {name!r}, which is taken, or has '__': give another name")
+        if isinstance(estimator, type):
+            raise TypeError(f"members has {name!r}, the class {estimator.__name__}: give a classifier of it, by ()")
         if not all(hasattr(estimator, method) for method in ("fit", "get_params", "predict_proba")):
             raise TypeError(
                 f"members has {name!r}, a {type(estimator).__name__}: a classifier with fit, get_params and "

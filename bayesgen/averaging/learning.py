@@ -194,8 +194,8 @@ def fit_average(
     data = sample if places is None else data
     others = not setting.evidence and data.classes > 1  # members that are no densities
     wanted = [family for family in families.chosen(members) if family.generative or others]
-    if leaves is not None and not sample.x.shape[1] + len(sample.levels):
-        wanted = []  # no column is left to the members
+    if not sample.x.shape[1] + len(sample.levels):
+        wanted = []  # no column is left to the members: the class prior, or the leaves, say all
     groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
     split = _split(data, sample, places, groups, 0.0 if leaves is None else leaves.seconds(), rng)
     whole = Training(sample, data, bend, split.seeds[-1])

@@ -3,7 +3,8 @@ r"""Members that the user passes: any classifier with ``predict_proba``, judged 
 With p(k | x) from the classifier and π the class frequencies of the rows that it was fitted to, log p(k | x) - log π
 takes the place of log p(x | k). It is cloned for each fold and for all rows, and gets the rows as the user gave them.
 Later rows, and rows with an entry taken away, are rebuilt from their entries; where the classifier takes no gaps, with
-medians and most frequent categories in them.
+medians and most frequent categories in them. What it returns is checked: at the fit, a classifier whose probabilities
+are none is left out with a warning; later, an error names it.
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from bayesgen.core.errors import warn
 
 _FOLDS = 5
 _LEAST = 1e-12  # of a probability: its logarithm is finite
+_OFF = 1e-3  # by which a sum of probabilities, perhaps of float32, may miss 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +152,28 @@ class OutsideMembers(Together):
             x, c = np.where(np.isnan(x), self.middle[0], x), np.where(c < 0, self.middle[1], c)
         probability = np.zeros((len(x), len(self.log_prior)))
         if len(x):
-            probability[:, self.place] = self.estimator.predict_proba(self.shape.rebuilt(x, c))
-        if not np.isfinite(probability).all():
-            raise ValueError("predict_proba gives probabilities that are not finite")
+            found = self.estimator.predict_proba(self.shape.rebuilt(x, c))
+            probability[:, self.place] = _checked(found, (len(x), len(self.place)), self.members[0].own)
         result = np.log(np.maximum(probability, _LEAST)) - self.log_prior
         result[nothing] = 0.0
         return np.repeat(result[None], len(used), axis=0)
+
+
+def _checked(found, shape: tuple[int, int], name: str) -> np.ndarray:
+    """Return what a classifier gives as probabilities (n, K) that sum to 1, or raise an error that names it."""
+    result = np.asarray(found, float)
+    wrong = None
+    if result.shape != shape:
+        wrong = f"has the shape {result.shape}, where there are {shape[0]} rows and {shape[1]} classes"
+    elif not np.isfinite(result).all():
+        wrong = "is not finite"
+    elif (result < 0).any():
+        wrong = f"has the entry {result.min():.3g} below 0"
+    elif (off := np.abs(result.sum(1) - 1)).max() > _OFF:
+        wrong = f"sums to {result[off.argmax()].sum():.6g} in a row, not to 1"
+    if wrong:
+        raise ValueError(f"predict_proba of member {name!r} {wrong}")
+    return result / result.sum(1, keepdims=True)
 
 
 def _weighs(estimator) -> bool:

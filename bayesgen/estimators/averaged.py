@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import columns, draws, families
 from bayesgen.averaging.average import Average
-from bayesgen.averaging.given import Given
+from bayesgen.averaging.given import Given, refuse_changed, refuse_long
 from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.rows import Rows
 from bayesgen.core import registry
@@ -234,6 +234,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                     f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
                     f"with leaves ({listed(leaves.names)}): give either these members, or features"
                 )
+            if pairs:
+                refuse_changed([name for name, _ in pairs], table, self.schema_)
             try:
                 far = np.errstate(over="ignore", invalid="ignore")  # values too far out, which `fit_average` refuses
                 with far, stages("averaging", self.progress) as stage:
@@ -269,7 +271,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     def _read(self, X):
         check_is_fitted(self)
-        blocks = self.schema_.read(self._table(X, reset=False), self.unseen)
+        table = self._table(X, reset=False)
+        if pairs := families.pairs(self.members):
+            refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
+        blocks = self.schema_.read(table, self.unseen)
         x, c = columns.arrays(self.schema_, blocks, self.constant_)
         rows, e = {"numbers": x, "categories": c}, columns.entries(self.schema_, blocks)
         if self.average_.leaves is None or e is None:
