@@ -18,15 +18,15 @@ def run(*arguments, command="compare"):
 
 def fitted(tmp_path, *arguments):
     """Return the output of `fit`, and the classifier it saves in a folder that was not there."""
-    code, out, err = run(*arguments, "--output", tmp_path / "deep" / "er" / "m.nc", command="fit")
+    code, out, err = run(*arguments, "--output", tmp_path / "deep" / "er" / "m.safetensors", command="fit")
     assert (code, err) == (0, "")
-    return out, bg.load(tmp_path / "deep" / "er" / "m.nc")
+    return out, bg.load(tmp_path / "deep" / "er" / "m.safetensors")
 
 
 def predicted(tmp_path, *arguments):
     """Return the output of `predict`, and its table."""
     file = tmp_path / "deeper" / "p.csv"
-    code, out, err = run(tmp_path / "deep" / "er" / "m.nc", *arguments, "--output", file, command="predict")
+    code, out, err = run(tmp_path / "deep" / "er" / "m.safetensors", *arguments, "--output", file, command="predict")
     assert (code, err) == (0, "")
     return out, pd.read_csv(file, dtype={"class": str}, keep_default_na=False)
 

@@ -139,9 +139,11 @@ def dress(folder: Path, rng) -> str:
     path, options = dressed(table, folder, rng)
     wanted, rows = at_once(plain(folder, table))
     same(wanted, at_once(path, **options)[0], rows)
-    code = command("fit", path, "--target=kind", "--model=nb", f"--output={folder / 'm.nc'}", *options_of(options))
+    code = command(
+        "fit", path, "--target=kind", "--model=nb", f"--output={folder / 'm.safetensors'}", *options_of(options)
+    )
     require(code == 0, "the command line refused a whole table")
-    same(wanted, bg.load(folder / "m.nc"), rows)
+    same(wanted, bg.load(folder / "m.safetensors"), rows)
     kept = [name for name in table.columns if name in wanted.schema_.columns or name == "kind"]
     whole = plain(folder, table[kept], "kept.csv")
     found = naive_bayes().fit_batches(whole, "kind", progress=False)
@@ -165,7 +167,7 @@ def damage(folder: Path, rng) -> str:
     else:
         content = damaged(content, rng)
     path.write_bytes(content)
-    output = folder / "m.nc"
+    output = folder / "m.safetensors"
     output.write_text("of an earlier day")
     code = command("fit", path, "--target=kind", "--model=nb", f"--output={output}", *options_of(options))
     require(path.read_bytes() == content, "the input was changed")
@@ -239,31 +241,21 @@ def checkpoint(folder: Path, rng) -> str:
 
 
 _FLAGS = ["--target", "--model", "--drop", "--id", "--group", "--categorical", "--count", "--bernoulli", "--log"]
-_FLAGS += [
-    "--date",
-    "--missing",
-    "--sep",
-    "--decimal",
-    "--thousands",
-    "--limits",
-    "--seed",
-    "--inference",
-    "--untrusted",
-]
+_FLAGS += ["--date", "--missing", "--sep", "--decimal", "--thousands", "--limits", "--seed", "--inference"]
 _VALUES = ["kind", "size", "count", "colour", "far", "none", "", ",", "nb", "gda", "averaged", "logistic", "map", "ml"]
-_VALUES += ["exact", "-1", "3", "1e9", "\x1b[31m", "é", "a,b", "tab", ".", "plain.csv", "m.nc", "*", "."]
+_VALUES += ["exact", "-1", "3", "1e9", "\x1b[31m", "é", "a,b", "tab", ".", "plain.csv", "m.safetensors", "*", "."]
 
 
 def arguments(folder: Path, rng) -> str:
     """Give commands arguments at random."""
     table = drawn(rng)
-    file, output = plain(folder, table), folder / "m.nc"
+    file, output = plain(folder, table), folder / "m.safetensors"
     content = file.read_bytes()
     given = ["--target", "kind"] if rng.random() < 0.8 else []
     for _ in range(int(rng.integers(4))):
         flag = str(rng.choice(_FLAGS))
         given.append(flag)
-        if flag not in ("--limits", "--untrusted"):
+        if flag != "--limits":
             given.append(str(rng.choice(_VALUES)))
     model = [] if "--model" in given or rng.random() < 0.1 else ["--model", "nb"]
     with contextlib.chdir(folder):

@@ -60,7 +60,7 @@ def saved(name: str, folder: Path):
     """A classifier that was fitted, and its rows; its file and one of costs are written into the folder."""
     unfitted, rows = BUILT[name]
     classifier = unfitted.fit(rows, Y)
-    classifier.save(folder / "model.nc")
+    classifier.save(folder / "model.safetensors")
     costs(folder)
     return classifier, rows
 
@@ -94,7 +94,7 @@ def served(folder: Path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"MODEL": str(folder / "model.nc"), "COSTS": str(folder / "costs.csv"), "OMP_NUM_THREADS": "1"}
+    settings = {"MODEL": str(folder / "model.safetensors"), "COSTS": str(folder / "costs.csv"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "uvicorn", "app:app", "--app-dir", str(SERVE), "--port", str(port)]
     process = subprocess.Popen([*command, "--log-level", "warning"], env=os.environ | settings)
     try:

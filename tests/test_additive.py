@@ -153,8 +153,8 @@ def test_regressions_merge_learn_on_and_forget(case, tmp_path):
     assert whole.log_evidence_ == pytest.approx(sum(parts[1:], parts[0].forget(*_rows(ORDER[18:]))).log_evidence_)
     whole.forget(*_rows(GONE))
     same_line(whole, line(case, KEPT), 1e-8)
-    whole.save(tmp_path / "line.nc")
-    same_line(bg.load(tmp_path / "line.nc") + line(case, GONE), line(case), 1e-8)
+    whole.save(tmp_path / "line.safetensors")
+    same_line(bg.load(tmp_path / "line.safetensors") + line(case, GONE), line(case), 1e-8)
 
 
 def _rows(chosen):

@@ -429,13 +429,13 @@ def test_sets_next_labels_summary_and_picture(fitted):
 
 
 def test_what_is_loaded_is_what_was_saved(fitted, tmp_path):
-    fitted.save(tmp_path / "model.nc")
-    again = load(tmp_path / "model.nc", [Waiting])
+    fitted.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors", [Waiting])
     assert again.average_ == fitted.average_ and again.get_params() == fitted.get_params()
     for ask in ("predict_proba", "score_samples", "predict_proba_interval"):
         np.testing.assert_array_equal(getattr(again, ask)(NEW), getattr(fitted, ask)(NEW))
     with pytest.raises(ValueError, match="Waiting"):
-        load(tmp_path / "model.nc")
+        load(tmp_path / "model.safetensors")
     copy = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(copy.predict_proba(NEW), fitted.predict_proba(NEW))
 
@@ -454,9 +454,9 @@ def test_what_is_loaded_is_what_was_saved(fitted, tmp_path):
 def test_a_file_whose_leaves_do_not_fit_is_refused(fitted, tmp_path, change, words):
     broken = clone_seed(fitted, 0)
     broken.average_ = replace(fitted.average_, leaves=change(fitted.average_.leaves))
-    broken.save(tmp_path / "model.nc")
+    broken.save(tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match=words):
-        load(tmp_path / "model.nc", [Waiting])
+        load(tmp_path / "model.safetensors", [Waiting])
 
 
 def test_settings_within_leaves(fitted):

@@ -111,9 +111,9 @@ def test_wide_gaussians_take_part_and_answer_questions(fitted, tmp_path):
     assert {"full", "shared", "diagonal", "shared diagonal"} <= {*table["covariance"].dropna()}
     assert table.loc[table["covariance"].isin(["full", "shared"]), "weight"].sum() > 0.3
     assert fitted.score(X[30:], y[30:]) == 1
-    fitted.save(tmp_path / "wide.nc")
-    assert (tmp_path / "wide.nc").stat().st_mode & 0o777 == 0o600  # it holds the rows
-    np.testing.assert_array_equal(load(tmp_path / "wide.nc").predict_proba(X), fitted.predict_proba(X))
+    fitted.save(tmp_path / "wide.safetensors")
+    assert (tmp_path / "wide.safetensors").stat().st_mode & 0o777 == 0o600  # it holds the rows
+    np.testing.assert_array_equal(load(tmp_path / "wide.safetensors").predict_proba(X), fitted.predict_proba(X))
     gone = X[30:32].copy()
     gone[0], gone[1, 5] = np.nan, np.nan
     probability = fitted.predict_proba(gone)
@@ -138,9 +138,9 @@ def test_a_file_of_wide_gaussians_that_do_not_fit_is_refused(fitted, tmp_path, c
     parts = [replace(p, **change(p)) if isinstance(p, WideView) else p for p in fitted.average_.parts]
     broken = copy.copy(fitted)
     broken.average_ = replace(fitted.average_, parts=tuple(parts))
-    broken.save(tmp_path / "wide.nc")
+    broken.save(tmp_path / "wide.safetensors")
     with pytest.raises(ValueError, match=words):
-        load(tmp_path / "wide.nc")
+        load(tmp_path / "wide.safetensors")
 
 
 def test_order_of_columns_and_names_of_classes_change_nothing(fitted):

@@ -364,8 +364,8 @@ def test_the_command_line_predicts_folders_and_merges(folder, tmp_path):
     whole = NB().fit(X, Y)
     for i, own in enumerate((slice(0, 35), slice(35, 60))):
         part = NB().row_schema(TABLE, "kind", schema=whole.schema_, classes=whole.classes_).sum(TABLE[own])
-        NB().fit_statistics(whole.schema_, part, whole.classes_).save(tmp_path / f"{i}.nc")
-    files = [str(tmp_path / name) for name in ("0.nc", "1.nc", "all.nc")]
+        NB().fit_statistics(whole.schema_, part, whole.classes_).save(tmp_path / f"{i}.safetensors")
+    files = [str(tmp_path / name) for name in ("0.safetensors", "1.safetensors", "all.safetensors")]
     done = CliRunner().invoke(app, ["merge", *files[:2], "--output", files[2]])
     assert done.exit_code == 0 and "2 models, rows of total weight 60" in done.output
     out = str(tmp_path / "p.parquet")

@@ -172,7 +172,7 @@ def test_dates_are_told_as_dates(tmp_path, model):
     said = ["--target", "kind", "--date", "seen", "--model", model]
     out, classifier = fitted(tmp_path, tmp_path / "rows.csv", *said)
     assert "date: seen" in out and classifier.schema_.dates == ("seen",)
-    saved = tmp_path / "deep" / "er" / "m.nc"
+    saved = tmp_path / "deep" / "er" / "m.safetensors"
     code, out, err = run(saved, tmp_path / "rows.csv", "--json", command="explain")
     assert (code, err) == (0, "") and json.loads(out)["columns"]["seen"]["value"] == seen[0]
     assert f"seen {seen[0]} " in run(saved, tmp_path / "rows.csv", command="explain")[1]
@@ -217,7 +217,7 @@ def test_dates_are_told_as_dates(tmp_path, model):
 def test_roles_that_do_not_fit_are_refused(tmp_path, arguments, words):
     rows = "\n".join(f"{i + 0.5},{i % 3},u,03/04/2024,{'ab'[i % 2]}" for i in range(12))
     file = table(tmp_path, f"income,visits,place,when,t\n{rows}\n")
-    given = ("--target", "t", "--model", "nb", "--output", tmp_path / "m.nc", *arguments.split())
+    given = ("--target", "t", "--model", "nb", "--output", tmp_path / "m.safetensors", *arguments.split())
     code, _, err = run(file, *given, command="fit")
     assert code == 2 and words in err
 
@@ -240,18 +240,18 @@ def office(tmp_path_factory):
 def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypatch):
     monkeypatch.chdir(office)
     given = ("office.csv", "--target", "spät", "--sep", ";")
-    code, out, err = run(*given, "--output", tmp_path / "a.nc", command="fit")
+    code, out, err = run(*given, "--output", tmp_path / "a.safetensors", command="fit")
     assert code == 0 and "Grösse left out: numbers as text, such as '11,83'; --decimal ',' reads them" in out
-    code, out, err = run(*given, "--decimal", ",", "--output", tmp_path / "b.nc", command="fit")
+    code, out, err = run(*given, "--decimal", ",", "--output", tmp_path / "b.safetensors", command="fit")
     assert code == 0 and "gaussian: Grösse" in out and "categorical: Art (1,5, a)" in out.replace("'", "")
     assert "7 missing values integrated out (7 empty)" in out
     tabs = ("tabs.tsv", "--sep", "tab", "--output", tmp_path / "p.csv")
     found = []
     for rows in (tabs, ("office.csv", "--sep", ";", "--decimal", ",", "--output", tmp_path / "p.csv")):
-        assert run(tmp_path / "b.nc", *rows, command="predict")[0] == 0
+        assert run(tmp_path / "b.safetensors", *rows, command="predict")[0] == 0
         found.append(pd.read_csv(tmp_path / "p.csv")["p_ja"])
     assert (found[0] == found[1]).all()
-    code, _, err = run(tmp_path / "b.nc", "office.csv", "--sep", ";", command="predict")
+    code, _, err = run(tmp_path / "b.safetensors", "office.csv", "--sep", ";", command="predict")
     assert code == 2 and "column 'Grösse' holds numbers as text, such as '11,83'; --decimal ',' reads them" in err
 
 

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
-from bayesgen.files import container
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -28,19 +27,19 @@ def birds(tmp_path, monkeypatch):
     table = data.load("penguins")[::4].dropna()
     table.to_csv(tmp_path / "rows.csv", index=False)
     bg.NaiveBayesClassifier(random_state=0).fit(table.drop(columns="species"), table["species"]).save(
-        tmp_path / "birds.nc"
+        tmp_path / "birds.safetensors"
     )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 WRITES = {
-    "predict": ("birds.nc", "rows.csv", "--output", "a.csv"),
-    "predict batches": ("birds.nc", "rows.csv", "--output", "a.parquet"),
-    "plot": ("birds.nc", "--output", "a.svg"),
-    "explain": ("birds.nc", "rows.csv", "--output", "a.png"),
-    "fit": ("rows.csv", "--target", "species", "--output", "a.nc"),
-    "merge": ("birds.nc", "birds.nc", "--output", "a.nc"),
+    "predict": ("birds.safetensors", "rows.csv", "--output", "a.csv"),
+    "predict batches": ("birds.safetensors", "rows.csv", "--output", "a.parquet"),
+    "plot": ("birds.safetensors", "--output", "a.svg"),
+    "explain": ("birds.safetensors", "rows.csv", "--output", "a.png"),
+    "fit": ("rows.csv", "--target", "species", "--output", "a.safetensors"),
+    "merge": ("birds.safetensors", "birds.safetensors", "--output", "a.safetensors"),
 }
 COMPARE = (
     "rows.csv",
@@ -106,8 +105,8 @@ def test_nothing_is_read_where_nothing_can_be_written(case, birds):
 
 @pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "csv.xz", "csv.zip"])
 def test_predictions_are_compressed_as_their_name_says(suffix, birds):
-    assert run("birds.nc", "rows.csv", "--output", f"p.{suffix}", command="predict")[0] == 0
-    assert run("birds.nc", "rows.csv", "--output", "p.csv", command="predict")[0] == 0
+    assert run("birds.safetensors", "rows.csv", "--output", f"p.{suffix}", command="predict")[0] == 0
+    assert run("birds.safetensors", "rows.csv", "--output", "p.csv", command="predict")[0] == 0
     pd.testing.assert_frame_equal(pd.read_csv(f"p.{suffix}"), pd.read_csv("p.csv"))
 
 
@@ -126,7 +125,7 @@ def test_what_predict_reads_it_writes_and_the_other_way_round(source, output, bi
         table.to_parquet(source)
     else:
         table.to_csv("rows.txt" if source == "-" else source, index=False)
-    given = ["predict", "birds.nc", source, "--output", output, "--id", "species", "--reject-cost", "0.1"]
+    given = ["predict", "birds.safetensors", source, "--output", output, "--id", "species", "--reject-cost", "0.1"]
     content = (birds / "rows.txt").read_bytes() if source == "-" else None
     result = CliRunner().invoke(app, given, input=content)
     assert result.exit_code == 0, result.output
@@ -138,7 +137,7 @@ def test_what_predict_reads_it_writes_and_the_other_way_round(source, output, bi
         found = pd.read_csv(io.StringIO(result.stdout) if output == "-" else output)
     assert found.columns[:3].tolist() == ["row", "species", "class"] and "action" in found
     assert found["species"].tolist() == table["species"].tolist()
-    want = bg.load("birds.nc").predict_proba(table.drop(columns="species"))
+    want = bg.load("birds.safetensors").predict_proba(table.drop(columns="species"))
     np.testing.assert_allclose(found.filter(like="p_"), want, rtol=1e-9)
 
 
@@ -147,7 +146,7 @@ def test_ids_are_kept_whatever_their_columns_are_called(birds):
     table = table.assign(**{name: [f"{name} {i}" for i in range(len(table))] for name in names})
     table.to_csv("named.csv", index=False)
     ids = [word for name in names for word in ("--id", name)]
-    assert run("birds.nc", "named.csv", *ids, "--output", "p.csv", command="predict")[0] == 0
+    assert run("birds.safetensors", "named.csv", *ids, "--output", "p.csv", command="predict")[0] == 0
     assert run("named.csv", *COMPARE[1:], *ids)[0] == 0
     taken = {"p.csv": ("row", "class", "p_Adelie"), "report/predictions.csv": ("row", "fold", "truth", "exact_class")}
     for file, own in taken.items():
@@ -158,29 +157,11 @@ def test_ids_are_kept_whatever_their_columns_are_called(birds):
         assert found["row"].tolist() == list(range(len(table)))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "predict birds.nc rows.csv --output p.csv",
-        "explain birds.nc rows.csv",
-        "plot birds.nc --columns island",
-        "update birds.nc rows.csv --target species --output more.nc",
-        "merge birds.nc birds.nc",
-    ],
-)
-def test_models_of_strangers_are_read_apart(arguments, birds, monkeypatch):
-    command, *given = arguments.split()
-    apart, read = [], container.unpack_apart
-    monkeypatch.setattr(container, "unpack_apart", lambda content: apart.append(1) or read(content))
-    assert run(*given, command=command)[0] == 0 and not apart
-    assert run(*given, "--untrusted", command=command)[0] == 0 and apart
-
-
 def test_a_file_of_costs_is_not_replaced(birds):
     costs = "species,count\nGentoo,5\nAdelie,0\nChinstrap,1\n"
     (birds / "costs.csv").write_text(costs)
     given = ("--loss", "costs.csv", "--output", "costs.csv")
-    code, _, err = run("birds.nc", "rows.csv", *given, command="predict")
+    code, _, err = run("birds.safetensors", "rows.csv", *given, command="predict")
     assert code == 2 and "it is the file that is read, costs.csv" in err
     assert (birds / "costs.csv").read_text() == costs
 

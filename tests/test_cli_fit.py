@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the averag
 def test_fit_and_predict(tmp_path, model):
     table = data.load("penguins").iloc[::3]
     table.to_csv(tmp_path / "few.csv", index=False)
-    saved, written = tmp_path / "model.nc", tmp_path / "predictions.csv"
+    saved, written = tmp_path / "model.safetensors", tmp_path / "predictions.csv"
     code, out, err = run(
         tmp_path / "few.csv", "--target", "species", "--model", model, "--output", saved, command="fit"
     )
@@ -55,7 +55,7 @@ def test_what_is_fitted_without_a_word_is_what_compare_puts_first(tmp_path):
     """The averaged classifier, as in Python; then asked in every way."""
     table = data.load("penguins").iloc[::3]
     table.to_csv(tmp_path / "few.csv", index=False)
-    saved = tmp_path / "m.nc"
+    saved = tmp_path / "m.safetensors"
     assert run(tmp_path / "few.csv", "--target", "species", "--output", saved, command="fit")[0] == 0
     X = table.drop(columns="species")
     mine = bg.AveragedClassifier().fit(X, table["species"])
@@ -71,24 +71,24 @@ def test_what_is_fitted_without_a_word_is_what_compare_puts_first(tmp_path):
 def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
     table = data.load("penguins").iloc[::3]
     table.to_csv(tmp_path / "few.csv", index=False)
-    given = ("--target", "species", "--model", "logistic", "--output", tmp_path / "m.nc")
+    given = ("--target", "species", "--model", "logistic", "--output", tmp_path / "m.safetensors")
     code, out, err = run(tmp_path / "few.csv", *given, command="fit")
     assert (code, err) == (0, "") and "missing values filled with the means of their columns" in out
-    classifier, X = bg.load(tmp_path / "m.nc"), table.drop(columns="species")
-    code, out, _ = run(tmp_path / "m.nc", tmp_path / "few.csv", "--row", 3, "--json", command="explain")
+    classifier, X = bg.load(tmp_path / "m.safetensors"), table.drop(columns="species")
+    code, out, _ = run(tmp_path / "m.safetensors", tmp_path / "few.csv", "--row", 3, "--json", command="explain")
     told = json.loads(out)
     p = classifier.predict_proba(X)[3].max()
     total = told["prior_log_odds"] + sum(own["log_odds"] for own in told["columns"].values())
     assert code == 0 and told["probability"] == pytest.approx(p) and total == pytest.approx(np.log(p / (1 - p)))
-    code, out, _ = run(tmp_path / "m.nc", tmp_path / "few.csv", "--row", 3, command="explain")
+    code, out, _ = run(tmp_path / "m.safetensors", tmp_path / "few.csv", "--row", 3, command="explain")
     assert code == 0 and "prior stands for those at the means of all columns" in out
-    code, _, err = run(tmp_path / "m.nc", "--output", tmp_path / "a.png", command="plot")
+    code, _, err = run(tmp_path / "m.safetensors", "--output", tmp_path / "a.png", command="plot")
     assert code == 2 and "a LogisticClassifier learns nothing of how its columns are distributed" in err
     given = ("--of", "confusion", "--target", "species", "--output", tmp_path / "a.png")
-    assert run(tmp_path / "m.nc", tmp_path / "few.csv", *given, command="plot")[0] == 0
+    assert run(tmp_path / "m.safetensors", tmp_path / "few.csv", *given, command="plot")[0] == 0
     X["island"] = "Elsewhere"
     X.to_csv(tmp_path / "new.csv", index=False)
-    call = (tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
+    call = (tmp_path / "m.safetensors", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
     code, out, _ = run(*call, command="predict")
     assert code == 0 and "that were not there at fit: column 'island': ['Elsewhere'] in 115 rows" in out
     code, _, err = run(*call, "--unseen", "error", command="predict")
@@ -101,30 +101,43 @@ def test_logistic_regression_keeps_dates_and_words_for_gaps(tmp_path):
     table = table.assign(x=table["x"].astype(str), kind=rng.choice(["u", "v"], 40), y=rng.choice(["a", "b"], 40))
     table.loc[3, "x"] = "?"
     table.to_csv(tmp_path / "rows.csv", index=False)
-    given = ("--target", "y", "--model", "logistic", "--date", "when", "--missing", "?", "--output", tmp_path / "m.nc")
+    given = (
+        "--target",
+        "y",
+        "--model",
+        "logistic",
+        "--date",
+        "when",
+        "--missing",
+        "?",
+        "--output",
+        tmp_path / "m.safetensors",
+    )
     assert run(tmp_path / "rows.csv", *given, command="fit")[0] == 0
-    given = (tmp_path / "m.nc", tmp_path / "rows.csv", "--output", tmp_path / "p.csv")
+    given = (tmp_path / "m.safetensors", tmp_path / "rows.csv", "--output", tmp_path / "p.csv")
     assert run(*given, command="predict")[0] == 0
     X = table.drop(columns="y").assign(x=pd.to_numeric(table["x"], errors="coerce"))
     found = pd.read_csv(tmp_path / "p.csv").filter(like="p_")
-    np.testing.assert_allclose(found, bg.load(tmp_path / "m.nc").predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(found, bg.load(tmp_path / "m.safetensors").predict_proba(X), rtol=1e-9)
 
 
 def test_labels_that_look_like_numbers_stay_text(tmp_path):
     rows = pd.DataFrame({"code": ["1", "2", "x"] * 6, "t": ["a", "b", "b"] * 6})
     rows.to_csv(tmp_path / "train.csv", index=False)
-    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.safetensors", command="fit")[0] == 0
     (tmp_path / "new.csv").write_text("code,note\n1,p\n,q\n2,r\n")  # pandas alone would read 1.0, NaN, 2.0
-    code, _, err = run(tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict")
+    code, _, err = run(
+        tmp_path / "m.safetensors", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict"
+    )
     assert (code, err) == (0, "")
     assert pd.read_csv(tmp_path / "p.csv")["class"].tolist() == ["a", "b", "b"]
 
 
 def test_an_unseen_category_is_an_error_or_missing(tmp_path):
     mixed().to_csv(tmp_path / "train.csv", index=False)
-    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.safetensors", command="fit")[0] == 0
     mixed().assign(colour="mauve").to_csv(tmp_path / "new.csv", index=False)
-    call = (tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
+    call = (tmp_path / "m.safetensors", tmp_path / "new.csv", "--output", tmp_path / "p.csv")
     code, _, err = run(*call, "--unseen", "error", command="predict")
     assert code == 2 and "column 'colour': 'mauve' in row 0 is not one of the categories" in err
     assert not (tmp_path / "p.csv").exists()
@@ -137,9 +150,11 @@ def test_an_unseen_category_is_an_error_or_missing(tmp_path):
 def test_only_what_a_message_advises_is_put_in_options(tmp_path):
     """Data that read like an argument of the library stay as they are."""
     mixed().to_csv(tmp_path / "train.csv", index=False)
-    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.nc", command="fit")[0] == 0
+    assert run(tmp_path / "train.csv", "--target", "t", "--output", tmp_path / "m.safetensors", command="fit")[0] == 0
     mixed().assign(colour="shared=True").to_csv(tmp_path / "new.csv", index=False)
-    code, out, _ = run(tmp_path / "m.nc", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict")
+    code, out, _ = run(
+        tmp_path / "m.safetensors", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict"
+    )
     assert code == 0 and "column 'colour': ['shared=True'] in 60 rows. --unseen error refuses them" in out
 
 
@@ -191,9 +206,11 @@ def test_names_with_blanks_are_quoted_and_many_are_counted(tmp_path):
 def test_predict_with_a_regression_fitted_in_python(tmp_path):
     X = pd.DataFrame({"u": np.arange(9.0), "v": np.arange(9.0) ** 2})
     line = bg.LinearRegressor().fit(X, X["u"] + np.sin(X["v"]))
-    line.save(tmp_path / "line.nc")
+    line.save(tmp_path / "line.safetensors")
     X.to_parquet(tmp_path / "new.parquet")
-    code, _, _ = run(tmp_path / "line.nc", tmp_path / "new.parquet", "--output", tmp_path / "p.csv", command="predict")
+    code, _, _ = run(
+        tmp_path / "line.safetensors", tmp_path / "new.parquet", "--output", tmp_path / "p.csv", command="predict"
+    )
     mean, sd = line.predict(X, return_std=True)
     predictions = pd.read_csv(tmp_path / "p.csv")
     assert code == 0
@@ -224,25 +241,34 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ),
         ("fit good.csv --target t --output good.csv", "--output good.csv: it is the file that is read, good.csv"),
         ("fit good.csv --target t --output ./sub/../good.csv", "it is the file that is read, good.csv"),
-        ("fit good.csv --target t --output link.nc", "--output link.nc: it is the file that is read, good.csv"),
+        (
+            "fit good.csv --target t --output link.safetensors",
+            "--output link.safetensors: it is the file that is read, good.csv",
+        ),
         ("fit link.csv --target t --output good.csv", "--output good.csv: it is the file that is read, link.csv"),
-        ("predict model.nc good.csv --output good.csv", "--output good.csv: it is the file that is read"),
-        ("predict model.nc good.csv --output model.nc", "--output model.nc: it is the file that is read, model.nc"),
+        ("predict model.safetensors good.csv --output good.csv", "--output good.csv: it is the file that is read"),
+        (
+            "predict model.safetensors good.csv --output model.safetensors",
+            "--output model.safetensors: it is the file that is read, model.safetensors",
+        ),
         ("compare link2 --target t --inference exact --output report", "report/predictions.csv: it is the file"),
         ("fit good.csv --target t --output sub", "--output sub: this is a folder; expected a regular file"),
-        ("fit good.csv --target t --output good.csv/deep/m.nc", "--output good.csv: it is a file, not a folder"),
+        (
+            "fit good.csv --target t --output good.csv/deep/m.safetensors",
+            "--output good.csv: it is a file, not a folder",
+        ),
         ("fit twice.csv --target t", "twice.csv: the column 'x' is there twice; rename one"),
         ("fit twice.parquet --target t", "twice.parquet: the column 'x' is there twice; rename one"),
         ("fit long.csv --target t", "long.csv: not readable as CSV"),
         ("fit spaces.csv --target t", "no column 't'; there are: 'bill length', 'a,b', 'the class'"),
         ("fit wide.csv --target t", "no column 't'; there are: c0, c1, c2, c3, c4, c5 and 4 more"),
         ("fit good.csv --target t --categorical z", "--categorical: no column 'z'; there are: x"),
-        ("predict nowhere.nc good.csv", "nowhere.nc"),
-        ("predict good.csv good.csv", "good.csv: not a file that an estimator of bayesgen was saved to"),
-        ("predict model.nc nowhere.csv", "nowhere.csv: no such file"),
-        ("predict model.nc other.csv", "other.csv: lacks the columns x of the fit; it has z"),
-        ("predict model.nc good.csv --unseen drop", "--unseen must be error or missing"),
-        ("predict model.nc words.csv", "column 'x' holds 'p', which is not a number"),
+        ("predict nowhere.safetensors good.csv", "nowhere.safetensors"),
+        ("predict good.csv good.csv", "good.csv: not a file that bayesgen has saved"),
+        ("predict model.safetensors nowhere.csv", "nowhere.csv: no such file"),
+        ("predict model.safetensors other.csv", "other.csv: lacks the columns x of the fit; it has z"),
+        ("predict model.safetensors good.csv --unseen drop", "--unseen must be error or missing"),
+        ("predict model.safetensors words.csv", "column 'x' holds 'p', which is not a number"),
     ],
 )
 def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, arguments, words):
@@ -256,13 +282,13 @@ def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, a
     (tmp_path / "spaces.csv").write_text('bill length,"a,b",the class\n1,2,a\n')
     (tmp_path / "wide.csv").write_text(",".join(f"c{i}" for i in range(10)) + "\n")
     pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([1, 3])], ["x", "x"]), "twice.parquet")
-    for link in ("link.nc", "link.csv"):
+    for link in ("link.safetensors", "link.csv"):
         (tmp_path / link).symlink_to("good.csv")
     for folder in ("sub", "report"):
         (tmp_path / folder).mkdir()
     (tmp_path / "report" / "predictions.csv").write_text(FILES["good.csv"])
     (tmp_path / "link2").symlink_to("report/predictions.csv")
-    bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save("model.nc")
+    bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save("model.safetensors")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
     assert code == 2
@@ -275,24 +301,24 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
     whole = data.load("penguins")
     for name, part in (("first", whole[::2]), ("second", whole[1::2]), ("all", whole)):
         part.to_csv(tmp_path / f"{name}.csv", index=False)
-        target = ["--target", "species", "--model", "nb", "--output", tmp_path / f"{name}.nc"]
+        target = ["--target", "species", "--model", "nb", "--output", tmp_path / f"{name}.safetensors"]
         if name != "second":
             assert run(tmp_path / f"{name}.csv", *target, command="fit")[0] == 0
     code, out, err = run(
-        tmp_path / "first.nc",
+        tmp_path / "first.safetensors",
         tmp_path / "second.csv",
         "--target",
         "species",
         "--output",
-        tmp_path / "both.nc",
+        tmp_path / "both.safetensors",
         command="update",
     )
     assert (code, err) == (0, "") and "172 rows more, 344 in all" in out
     new = whole[:4].assign(species="king").to_csv(tmp_path / "new.csv", index=False) or tmp_path / "new.csv"
-    code, _, err = run(tmp_path / "first.nc", new, "--target", "species", command="update")
+    code, _, err = run(tmp_path / "first.safetensors", new, "--target", "species", command="update")
     assert code == 2 and "['king'], which are not among the classes" in err and "fit anew, with rows of every" in err
     X = whole.drop(columns="species")
-    both, once = bg.load(tmp_path / "both.nc"), bg.load(tmp_path / "all.nc")
+    both, once = bg.load(tmp_path / "both.safetensors"), bg.load(tmp_path / "all.safetensors")
     np.testing.assert_allclose(both.predict_proba(X), once.predict_proba(X), rtol=1e-9)
 
 
@@ -306,9 +332,9 @@ def test_pipes_and_the_module(tmp_path):
 
     assert run(command="--version")[1] == f"bayesgen {bg.__version__}"
     content = (tmp_path / "train.csv").read_bytes()
-    result = ask("fit", "-", "--target", "t", "--model", "nb", "--output", "m.nc", given=content)
+    result = ask("fit", "-", "--target", "t", "--model", "nb", "--output", "m.safetensors", given=content)
     assert (result.returncode, result.stderr) == (0, b"") and b"the standard input: 60 rows" in result.stdout
-    result = ask("predict", "m.nc", "-", "--output", "-", given=content)
+    result = ask("predict", "m.safetensors", "-", "--output", "-", given=content)
     assert result.returncode == 0 and b"\x1b" not in result.stdout + result.stderr
     assert len(pd.read_csv(io.BytesIO(result.stdout))) == 60
 
@@ -344,7 +370,7 @@ TEXT = st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=5), max_si
 @given(content=st.binary(max_size=200) | TEXT, way=st.sampled_from(["averaged", "nb", "gda", "logistic"]))
 def test_any_file_is_fitted_or_refused(tmp_path, content, way):
     (tmp_path / "table.csv").write_bytes(content)
-    model = tmp_path / "model.nc"
+    model = tmp_path / "model.safetensors"
     model.unlink(missing_ok=True)
     code, _, err = run(tmp_path / "table.csv", "--target", "y", "--model", way, "--output", model, command="fit")
     assert (code == 0) == model.exists()

@@ -41,15 +41,15 @@ def small_memory(monkeypatch):
 def test_a_folder_is_the_table_of_all_its_rows(parts):
     folder, table, kind = parts
     given = ("--target", "species", "--model", "nb")
-    code, out, err = run(folder / "rows", *given, "--output", folder / "parts.nc", command="fit")
+    code, out, err = run(folder / "rows", *given, "--output", folder / "parts.safetensors", command="fit")
     assert (code, err) == (0, "") and f"{folder / 'rows'}: 344 rows, 8 columns; 344 rows used" in out
-    assert run(folder / "whole.csv", *given, "--output", folder / "whole.nc", command="fit")[0] == 0
+    assert run(folder / "whole.csv", *given, "--output", folder / "whole.safetensors", command="fit")[0] == 0
     X = table.drop(columns="species")
-    mine = bg.load(folder / "parts.nc").predict_proba(X)
-    np.testing.assert_allclose(mine, bg.load(folder / "whole.nc").predict_proba(X), rtol=1e-12)
+    mine = bg.load(folder / "parts.safetensors").predict_proba(X)
+    np.testing.assert_allclose(mine, bg.load(folder / "whole.safetensors").predict_proba(X), rtol=1e-12)
     pattern = folder / "rows" / f"*.{kind}"
     code, out, err = run(
-        folder / "parts.nc", pattern, "--id", "species", "--output", folder / "p.csv", command="predict"
+        folder / "parts.safetensors", pattern, "--id", "species", "--output", folder / "p.csv", command="predict"
     )
     assert (code, err) == (0, "") and "344 rows; written to" in out
     found = pd.read_csv(folder / "p.csv")
@@ -73,16 +73,18 @@ def test_large_files_are_learned_in_batches(parts, small_memory, model):
         given += ("--categorical", "year")
     if model == "nb":
         given += ("--log", "body_mass_g")
-    code, out, err = run(folder / "rows", *given, "--output", folder / "large.nc", command="fit")
+    code, out, err = run(folder / "rows", *given, "--output", folder / "large.safetensors", command="fit")
     assert (code, err) == (0, "") and "a sample of 344 of 344 rows, stratified by class; all of them are learned" in out
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folders, "outgrows", lambda file: False)
-        assert run(folder / "rows", *given, "--output", folder / "small.nc", command="fit")[0] == 0
-    found, want = (bg.load(folder / f"{name}.nc") for name in ("large", "small"))
+        assert run(folder / "rows", *given, "--output", folder / "small.safetensors", command="fit")[0] == 0
+    found, want = (bg.load(folder / f"{name}.safetensors") for name in ("large", "small"))
     X = table[list(want.schema_.columns)]
     X = X.assign(year=X["year"].astype(str)) if kind == "csv" and model != "gda" else X  # categories of CSV are text
     np.testing.assert_allclose(found.predict_proba(X), want.predict_proba(X), atol=1e-5)
-    code, _, err = run(folder / "large.nc", folder / "rows", "--output", folder / "p.parquet", command="predict")
+    code, _, err = run(
+        folder / "large.safetensors", folder / "rows", "--output", folder / "p.parquet", command="predict"
+    )
     assert (code, err) == (0, "")
     np.testing.assert_allclose(
         pd.read_parquet(folder / "p.parquet").filter(like="p_"), found.predict_proba(X), rtol=1e-9
@@ -100,12 +102,12 @@ def test_words_for_a_gap_are_gaps_in_batches_too(tmp_path, monkeypatch, kind):
     given = (tmp_path / f"a.{kind}", "--target", "t", "--model", "nb", "--missing=-999,?")
     for large in (False, True):
         monkeypatch.setattr(folders, "outgrows", lambda file, large=large: large)
-        assert run(*given, "--output", tmp_path / f"{large}.nc", command="fit")[0] == 0
-        files = (tmp_path / "False.nc", given[0], "--output", tmp_path / f"{large}.csv")
+        assert run(*given, "--output", tmp_path / f"{large}.safetensors", command="fit")[0] == 0
+        files = (tmp_path / "False.safetensors", given[0], "--output", tmp_path / f"{large}.csv")
         assert run(*files, command="predict")[0] == 0
     X = frame.drop(columns="t").replace({"-999": None, "-999.0": None, -999: None, "?": None})
     X = X.astype({"x": float, "k": float})
-    found, want = (bg.load(tmp_path / f"{large}.nc").predict_proba(X) for large in (True, False))
+    found, want = (bg.load(tmp_path / f"{large}.safetensors").predict_proba(X) for large in (True, False))
     np.testing.assert_allclose(found, want, rtol=1e-9)
     for large in (False, True):
         got = pd.read_csv(tmp_path / f"{large}.csv").filter(like="p_")
@@ -121,11 +123,11 @@ def test_the_averaged_classifier_learns_from_a_sample_and_knows_the_frequencies(
     for number in range(4):
         frame[number::4].to_csv(tmp_path / f"{number}.csv", index=False)
     monkeypatch.setattr(folders, "_SAMPLED", 400)
-    code, out, err = run(tmp_path / "*.csv", "--target", "kind", "--output", tmp_path / "m.nc", command="fit")
+    code, out, err = run(tmp_path / "*.csv", "--target", "kind", "--output", tmp_path / "m.safetensors", command="fit")
     rare = int((kind == "rare").sum())
     assert (code, err) == (0, "") and f"rare {min(rare, 50)}, usual" in out
     assert "of 3993 rows, stratified by class; 7 rows without a class left out" in out
-    np.testing.assert_allclose(bg.load(tmp_path / "m.nc").priors, [rare / 3993, 1 - rare / 3993])
+    np.testing.assert_allclose(bg.load(tmp_path / "m.safetensors").priors, [rare / 3993, 1 - rare / 3993])
     arguments = ("--target", "kind", "--model", "nb", "--inference", "exact", "--folds", 2)
     code, out, err = run(tmp_path / "*.csv", *arguments)
     assert (code, err) == (0, "") and "stratified by class" in out and "exact 2 of 2" in out

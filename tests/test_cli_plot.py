@@ -17,7 +17,9 @@ def birds(tmp_path_factory):
     """A folder with a saved classifier and rows that it did not see."""
     folder, table = tmp_path_factory.mktemp("birds"), data.load("penguins").sample(frac=1, random_state=0)
     y = table["species"][:200]
-    bg.NaiveBayesClassifier(random_state=0).fit(table[:200].drop(columns="species"), y).save(folder / "birds.nc")
+    bg.NaiveBayesClassifier(random_state=0).fit(table[:200].drop(columns="species"), y).save(
+        folder / "birds.safetensors"
+    )
     table[200:].to_csv(folder / "rows.csv", index=False)
     (folder / "costs.csv").write_text("species,count,leave\nGentoo,5,1\nAdelie,0,1\nChinstrap,1,2\n")
     return folder
@@ -37,7 +39,14 @@ def birds(tmp_path_factory):
 def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, given):
     monkeypatch.chdir(birds)
     code, out, err = run(
-        "birds.nc", "rows.csv", *given.split(), "--target", "species", "--output", tmp_path / "a.svg", command="plot"
+        "birds.safetensors",
+        "rows.csv",
+        *given.split(),
+        "--target",
+        "species",
+        "--output",
+        tmp_path / "a.svg",
+        command="plot",
     )
     assert (code, err) == (0, "")
     assert "144 rows; written to" in out and "missing values" in out
@@ -46,11 +55,11 @@ def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, 
 
 def test_plot_draws_what_was_learned(birds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(birds / "birds.nc", command="plot")
+    code, out, err = run(birds / "birds.safetensors", command="plot")
     assert (code, out, err) == (0, "Written to picture.png", "")
     whole = (tmp_path / "picture.png").read_bytes()
     assert whole.startswith(b"\x89PNG")
-    run(birds / "birds.nc", "--columns", "island", command="plot")
+    run(birds / "birds.safetensors", "--columns", "island", command="plot")
     assert (tmp_path / "picture.png").read_bytes() != whole
 
 
@@ -77,7 +86,7 @@ def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
     mass = table["body_mass_g"].astype("Int64").mask(np.arange(len(table)) == 3)
     table.assign(body_mass_g=mass).to_parquet(tmp_path / "rows.parquet")
     columns = ["--columns", "bill_length_mm,body_mass_g"]
-    assert run("birds.nc", tmp_path / "rows.parquet", *given, *columns, command="plot")[::2] == (0, "")
+    assert run("birds.safetensors", tmp_path / "rows.parquet", *given, *columns, command="plot")[::2] == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -91,11 +100,11 @@ def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
         ("rows.csv --of reliability --target sex", "it holds ['male', 'female']; the classes are ['Adelie'"),
         ("rows.csv --of regions --target species", "name them by --columns"),
         ("--columns bill", "no column 'bill' in the fit; there are: island, bill_length_mm"),
-        ("--output birds.nc", "it is the file that is read"),
+        ("--output birds.safetensors", "it is the file that is read"),
         ("--output picture.doc", "Format 'doc' is not supported"),
     ],
 )
 def test_plot_says_what_it_needs(birds, monkeypatch, given, message):
     monkeypatch.chdir(birds)
-    code, _, err = run("birds.nc", *given.split(), command="plot")
+    code, _, err = run("birds.safetensors", *given.split(), command="plot")
     assert code == 2 and message in err

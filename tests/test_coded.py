@@ -119,8 +119,8 @@ def test_values_that_are_new_and_rows_without_entries_have_an_answer():
 def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
     x, y = grades()
     classifier = AveragedClassifier(members=POOL).fit(x, y)
-    classifier.save(tmp_path / "own.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "own.nc").predict_proba(x), classifier.predict_proba(x))
+    classifier.save(tmp_path / "own.safetensors")
+    np.testing.assert_array_equal(bg.load(tmp_path / "own.safetensors").predict_proba(x), classifier.predict_proba(x))
     average = classifier.average_
     place = next(i for i, part in enumerate(average.parts) if isinstance(part, CodedMembers))
     for words, change in {
@@ -130,9 +130,9 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
         parts = list(average.parts)
         parts[place] = replace(parts[place], **change)
         classifier.average_ = replace(average, parts=tuple(parts))
-        classifier.save(tmp_path / "wrong.nc")
+        classifier.save(tmp_path / "wrong.safetensors")
         with pytest.raises(ValueError, match=f"do not fit each other.*{words}"):
-            bg.load(tmp_path / "wrong.nc")
+            bg.load(tmp_path / "wrong.safetensors")
 
 
 def test_another_seed_changes_little():

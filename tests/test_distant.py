@@ -53,8 +53,8 @@ def test_batches_and_partitions_teach_what_the_rows_would(case, tmp_path):
         parts = [dask.delayed(table[:100]), dask.delayed(table[100:])]
         again = clone(estimator).fit_batches(parts, "y", sample_weight="w")
     equal(again, whole)
-    again.save(tmp_path / "model.nc")
-    equal(bg.load(tmp_path / "model.nc"), whole)
+    again.save(tmp_path / "model.safetensors")
+    equal(bg.load(tmp_path / "model.safetensors"), whole)
 
 
 def test_what_batches_cannot_do_is_told():

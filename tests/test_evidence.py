@@ -123,7 +123,7 @@ def test_actions_by_name_to_the_end():
 def test_from_the_command_line(tmp_path):
     table = data.load("penguins")[::4]
     table.to_csv(tmp_path / "p.csv", index=False)
-    model = tmp_path / "m.nc"
+    model = tmp_path / "m.safetensors"
     assert run(tmp_path / "p.csv", "--target", "species", "--output", model, command="fit")[0] == 0
     call = (model, tmp_path / "p.csv", "--row", 50)
     code, out, err = run(*call, "--output", tmp_path / "e.png", command="explain")

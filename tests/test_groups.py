@@ -255,7 +255,7 @@ def test_the_command_line_leaves_patients_out(tmp_path, monkeypatch):
     table = visits("visits.csv")
     code, out, err = run("visits.csv", "--target", "ill", "--group", "patient", command="fit")
     assert code == 0, err
-    fitted = bg.load("model.nc")
+    fitted = bg.load("model.safetensors")
     assert list(fitted.schema_.columns) == ["a", "b", "c"]
     expected = AveragedClassifier().fit(table[["a", "b", "c"]], table["ill"], groups=table["patient"])
     assert fitted.scores_["nested"] == pytest.approx(expected.scores_["nested"])

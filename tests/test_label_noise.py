@@ -157,8 +157,8 @@ def test_what_users_do_with_it(tmp_path):
     own = {"inference": "map", "unlabelled": "missing", "label_noise": LabelNoise(0.15)}
     classifier = GD("diagonal", **own).fit(X, told)
     assert classifier.score(X, names[y]) > 0.9
-    classifier.save(tmp_path / "own.nc")
-    again = bg.load(tmp_path / "own.nc")
+    classifier.save(tmp_path / "own.safetensors")
+    again = bg.load(tmp_path / "own.safetensors")
     np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
     assert again.label_noise == own["label_noise"] and again.model_ == classifier.model_
     assert classifier.get_params()["label_noise__rate"] == 0.15

@@ -275,8 +275,8 @@ def test_evidences_of_discriminative_classifiers_compare(tmp_path):
     assert table.loc[1, "log_evidence"] == logistic[1].log_evidence_
     assert table["probability"].sum() == pytest.approx(1)
     assert logistic[1].to_arviz(X[:5, :1], T[:5])["posterior"].sizes["draw"] == 100
-    logistic[1].save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc")
+    logistic[1].save(tmp_path / "model.safetensors")
+    again = bg.load(tmp_path / "model.safetensors")
     assert again.log_evidence_ == logistic[1].log_evidence_ and again.inference == FEW
     np.testing.assert_array_equal(again.predict_proba(X[:, :1]), logistic[1].predict_proba(X[:, :1]))
     other = bg.LogisticClassifier(**settings).fit(X[:, :1], 1 - T)

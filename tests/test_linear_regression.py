@@ -370,8 +370,8 @@ def test_an_estimator_whose_prior_does_not_scale_with_the_noise(tmp_path):
     line = LinearRegressor(inference="map", **own).fit(x, t)
     ridge = Ridge(alpha=line.variance_ / 0.09, fit_intercept=False).fit(np.column_stack([np.ones(40), x]), t)
     np.testing.assert_allclose([line.intercept_, *line.coef_], ridge.coef_, rtol=1e-6)
-    line.save(tmp_path / "own.nc")
-    np.testing.assert_array_equal(load(tmp_path / "own.nc").predict(x), line.predict(x))
+    line.save(tmp_path / "own.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "own.safetensors").predict(x), line.predict(x))
     with pytest.raises(TypeError, match="no exact posterior"):
         LinearRegressor(**own).fit(x, t)
     with pytest.raises(ValueError, match="takes normal noise"):

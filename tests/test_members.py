@@ -360,11 +360,11 @@ def test_without_a_density_questions_that_need_one_say_so():
 def test_only_members_of_the_users_forbid_a_file(tmp_path):
     own = AveragedClassifier(members=["gaussian", ("tree", DecisionTreeClassifier())]).fit(X[FIT], Y[FIT])
     with pytest.raises(TypeError, match=r"members \['tree'\] are your own.*joblib.dump"):
-        own.save(tmp_path / "own.nc")
+        own.save(tmp_path / "own.safetensors")
     joblib.dump(own, tmp_path / "own.joblib")
     np.testing.assert_array_equal(joblib.load(tmp_path / "own.joblib").predict_proba(X), own.predict_proba(X))
     some = AveragedClassifier(members=["gaussian", "softmax", "forest"]).fit(X[FIT], Y[FIT])
-    some.save(tmp_path / "some.nc")
-    again = bg.load(tmp_path / "some.nc")
+    some.save(tmp_path / "some.safetensors")
+    again = bg.load(tmp_path / "some.safetensors")
     np.testing.assert_array_equal(again.predict_proba(X), some.predict_proba(X))
     assert again.get_params() == some.get_params()

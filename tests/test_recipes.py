@@ -105,8 +105,8 @@ def test_the_structure_in_a_classifier(structure, tmp_path):
     assert loading.shape == (50, 2, 3)
     assert list(classifier.to_arviz().posterior["gaussian.loading"].dims) == ["chain", "draw", "class", "feature"]
     assert classifier.score(X, y) > 0.8  # the means say nothing: it is the covariance that tells
-    classifier.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc", [structure.OneFactor])
+    classifier.save(tmp_path / "model.safetensors")
+    again = bg.load(tmp_path / "model.safetensors", [structure.OneFactor])
     np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
     assert parameter_count(2, 3, "one factor") == parameter_count(2, 3, "diagonal") + 2 * 3
 
@@ -146,8 +146,8 @@ def test_the_family_in_an_average(monkeypatch, tmp_path):
     assert (bg.inspection.next_measurement(classifier, gap)[:, 1] >= 0).all()
     assert classifier.predict_proba_interval(gap).shape == (4, 2, 2)
     assert classifier.explain(gap).sizes["term"] == 4
-    classifier.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc", [family])
+    classifier.save(tmp_path / "model.safetensors")
+    again = bg.load(tmp_path / "model.safetensors", [family])
     np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
 

@@ -133,8 +133,8 @@ def test_questions_to_a_fit_by_the_reference_prior(covariance, shared, tmp_path)
     pieces = GD(covariance, shared, "reference").partial_fit(x[first], y[first], classes=[0, 1, 2])
     pieces.partial_fit(x[~first], y[~first])
     np.testing.assert_allclose(pieces.predict_proba(X), classifier.predict_proba(X), rtol=1e-7, atol=1e-12)
-    classifier.save(tmp_path / "own.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "own.nc").predict_proba(X), classifier.predict_proba(X))
+    classifier.save(tmp_path / "own.safetensors")
+    np.testing.assert_array_equal(bg.load(tmp_path / "own.safetensors").predict_proba(X), classifier.predict_proba(X))
     if covariance == "full":  # each compiles a program
         assert classifier.sample(3)[0].shape == (3, 4)
     point = GD(covariance, shared, "reference", inference="map").fit(x, y).posterior_.params

@@ -18,7 +18,7 @@ LIFE = {
     "not fitted, probabilities": (lambda: GD().predict_proba(X), ValueError, "not fitted"),
     "not fitted, evidence": (lambda: GD().log_evidence_, (ValueError, AttributeError), "not fitted|log_evidence_"),
     "not fitted, sample": (lambda: NB().sample(3), ValueError, "not fitted"),
-    "not fitted, save": (lambda: NB().save("nowhere.nc"), ValueError, "not fitted"),
+    "not fitted, save": (lambda: NB().save("nowhere.safetensors"), ValueError, "not fitted"),
     "not fitted, ArviZ": (lambda: NB().to_arviz(), ValueError, "not fitted"),
     "columns in another order": (lambda: NAMED.predict(TABLE[["v", "u", "c"]]), ValueError, "same order"),
     "a column less": (lambda: NAMED.predict(TABLE[["u", "v"]]), ValueError, "now missing:\n- c"),

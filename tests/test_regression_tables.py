@@ -1,8 +1,5 @@
 """Regressions on tables: categories as columns of 0 and 1, bools as numbers, gaps refused or filled with means."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -191,17 +188,8 @@ def test_lines_of_tables_add(complete):
 def test_the_saved_classifier_takes_the_same_tables(birds, tmp_path):
     X, y = birds
     fitted = clone(FILLS).fit(X, y)
-    fitted.save(tmp_path / "m.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "m.nc").predict_proba(X), fitted.predict_proba(X))
+    fitted.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(bg.load(tmp_path / "m.safetensors").predict_proba(X), fitted.predict_proba(X))
     X.assign(y=y).to_parquet(tmp_path / "rows.parquet")
     found = pd.concat(fitted.predict_batches(tmp_path / "rows.parquet"))
     np.testing.assert_allclose(found.filter(like="p_"), fitted.predict_proba(X), rtol=1e-12)
-
-
-def test_a_file_without_a_schema_implies_it_by_the_names_of_its_columns():
-    path = Path(__file__).parent / "saved" / "encoded.nc"
-    told, loaded = json.loads(path.with_suffix(".json").read_text(encoding="utf-8")), bg.load(path)
-    gaps = pd.DataFrame(told["gaps"])
-    with pytest.raises(ValueError, match="column 'sex': the value in row 0 is NaN"):
-        loaded.predict(gaps[1:3])
-    np.testing.assert_allclose(loaded.set_params(missing="mean").predict_proba(gaps), told["filled"], rtol=1e-9)

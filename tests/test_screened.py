@@ -216,8 +216,10 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
     rows = mixed()
     frame = framed(rows)
     classifier = AveragedClassifier(members=[*POOL, "softmax"]).fit(frame, rows.codes)
-    classifier.save(tmp_path / "own.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "own.nc").predict_proba(frame), classifier.predict_proba(frame))
+    classifier.save(tmp_path / "own.safetensors")
+    np.testing.assert_array_equal(
+        bg.load(tmp_path / "own.safetensors").predict_proba(frame), classifier.predict_proba(frame)
+    )
     average = classifier.average_
     place = next(i for i, part in enumerate(average.parts) if isinstance(part, ScreenedMembers))
     wrong = {
@@ -229,14 +231,9 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
         parts = list(average.parts)
         parts[place] = replace(parts[place], **change)
         classifier.average_ = replace(average, parts=tuple(parts))
-        classifier.save(tmp_path / "wrong.nc")
+        classifier.save(tmp_path / "wrong.safetensors")
         with pytest.raises(ValueError, match=f"do not fit each other.*({words}|exponents are not)"):
-            bg.load(tmp_path / "wrong.nc")
-
-
-def _training():
-    rows = mixed()
-    return Training(rows, rows)
+            bg.load(tmp_path / "wrong.safetensors")
 
 
 def test_questions_go_through_screened_members_or_leave_them_out():

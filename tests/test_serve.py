@@ -37,7 +37,7 @@ def client_of(folder):
     specification = importlib.util.spec_from_file_location("app", SERVE / "app.py")
     module = importlib.util.module_from_spec(specification)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MODEL", str(folder / "model.nc"))
+        patch.setenv("MODEL", str(folder / "model.safetensors"))
         patch.setenv("COSTS", str(folder / "costs.csv"))
         specification.loader.exec_module(module)
     with TestClient(module.app) as client:
@@ -119,10 +119,10 @@ def test_dates_have_times_of_the_day_and_time_zones(served):
 def test_a_model_of_the_command_line_takes_its_dates(tmp_path):
     """Its dates are numbers of days to the model, and dates to whoever asks."""
     X[["income", "since"]].assign(state=Y).to_csv(tmp_path / "clinic.csv", index=False)
-    said = ["--target", "state", "--model", "nb", "--date", "since", "--output", tmp_path / "model.nc"]
+    said = ["--target", "state", "--model", "nb", "--date", "since", "--output", tmp_path / "model.safetensors"]
     assert run(tmp_path / "clinic.csv", *said, command="fit")[0] == 0
     serving.costs(tmp_path)
-    expected = bg.load(tmp_path / "model.nc").predict_proba(X[["income", "since"]][:9])
+    expected = bg.load(tmp_path / "model.safetensors").predict_proba(X[["income", "since"]][:9])
     with client_of(tmp_path) as client:
         found = client.post("/predict", json=as_json(X[["income", "since"]][:9])).json()
         assert np.array_equal([list(own["probability"].values()) for own in found], expected)
@@ -171,8 +171,13 @@ def test_the_image_copies_what_there_is_and_installs_what_the_wheel_offers():
 def test_mlflow_takes_it(tmp_path):
     mlflow = pytest.importorskip("mlflow")
     classifier = bg.NaiveBayesClassifier(random_state=0).fit(NUMBERS, Y)
-    classifier.save(tmp_path / "model.nc")
-    command = [sys.executable, str(SERVE / "mlflow_model.py"), str(tmp_path / "model.nc"), str(tmp_path / "saved")]
+    classifier.save(tmp_path / "model.safetensors")
+    command = [
+        sys.executable,
+        str(SERVE / "mlflow_model.py"),
+        str(tmp_path / "model.safetensors"),
+        str(tmp_path / "saved"),
+    ]
     subprocess.run(command, capture_output=True, text=True, check=True)
     found = mlflow.pyfunc.load_model(str(tmp_path / "saved")).predict(NUMBERS[:9])
     assert found["class"].tolist() == classifier.predict(NUMBERS[:9]).tolist()
@@ -225,7 +230,7 @@ def test_a_process_that_only_predicts_never_imports_the_heavy_packages(tmp_path,
         "discriminant": lambda: bg.GaussianDiscriminantClassifier().fit(numbers, y),
         "averaged": lambda: bg.AveragedClassifier(members=["gaussian", "category", "forest"]).fit(rows, y),
         "logistic": lambda: bg.LogisticClassifier(inference=bg.Laplace(1000, 2000)).fit(numbers, y),
-    }[kind]().save(tmp_path / "model.nc")
-    *modules, memory = in_a_fresh_process(ASKED + MEMORY, tmp_path / "model.nc")
+    }[kind]().save(tmp_path / "model.safetensors")
+    *modules, memory = in_a_fresh_process(ASKED + MEMORY, tmp_path / "model.safetensors")
     assert "bayesgen" in modules and not set(HEAVY) & set(modules)
     assert int(memory) < 1.5 * memory_of_a_peer()  # 1.2 times scikit-learn's was measured

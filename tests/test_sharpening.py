@@ -99,10 +99,10 @@ def clone_of(classifier, beta):
 
 def test_weights_by_evidence_are_not_sharpened_and_files_keep_the_exponent(fitted, tmp_path):
     assert AveragedClassifier(weights="evidence").fit(X[::3], Y[::3]).average_.sharpening == 1
-    fitted.save(tmp_path / "wine.nc")
-    assert bg.load(tmp_path / "wine.nc").average_.sharpening == fitted.average_.sharpening != 1
+    fitted.save(tmp_path / "wine.safetensors")
+    assert bg.load(tmp_path / "wine.safetensors").average_.sharpening == fitted.average_.sharpening != 1
     for wrong in (0.0, -1.0, np.nan, np.inf):
         broken = clone_of(fitted, wrong)
-        broken.save(tmp_path / "wrong.nc")
+        broken.save(tmp_path / "wrong.safetensors")
         with pytest.raises(ValueError, match="sharpening is not one number > 0"):
-            bg.load(tmp_path / "wrong.nc")
+            bg.load(tmp_path / "wrong.safetensors")

@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesgen as bg
-from bayesgen.files import container, disk
+from bayesgen.files import container
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,
@@ -126,9 +128,9 @@ def same(a, b):
 def test_what_is_loaded_is_what_was_saved(case, tmp_path):
     estimator, rows, y = CASES[case]
     fitted = clone(estimator).fit(rows, y)
-    fitted.save(tmp_path / "model.nc")
-    assert [path.name for path in tmp_path.iterdir()] == ["model.nc"]
-    again = bg.load(str(tmp_path / "model.nc"))
+    fitted.save(tmp_path / "model.safetensors")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    again = bg.load(str(tmp_path / "model.safetensors"))
     same(fitted, again)
     want, got = answers(fitted, rows), answers(again, rows)
     for name, value in want.items():
@@ -160,8 +162,8 @@ def scattered(make, y):
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplerWarning")
 def test_draws_are_kept(make, how, tmp_path):
     fitted = how(make, X[:, 0] if make is LINE else BINARY)
-    fitted.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc")
+    fitted.save(tmp_path / "model.safetensors")
+    again = bg.load(tmp_path / "model.safetensors")
     same(fitted, again)
     assert again.inference == SAMPLER and again.posterior_.sample_stats["lp"].shape == (2, 20)
     for name, value in answers(fitted, X[:, 1:]).items():
@@ -171,27 +173,34 @@ def test_draws_are_kept(make, how, tmp_path):
 def test_a_stream_goes_on_after_loading(tmp_path):
     rows, y = table()
     half = NB(FEATURES).partial_fit(rows[::2], y[::2], classes=["ash", "birch", "oak"])
-    half.save(tmp_path / "model.nc")
-    whole = bg.load(tmp_path / "model.nc").partial_fit(rows[1::2], y[1::2])
+    half.save(tmp_path / "model.safetensors")
+    whole = bg.load(tmp_path / "model.safetensors").partial_fit(rows[1::2], y[1::2])
     assert whole.model_ == half.partial_fit(rows[1::2], y[1::2]).model_
 
 
 def test_the_file_is_open(tmp_path):
-    """Any reader of netCDF finds the numbers under telling names."""
+    """Any reader of safetensors finds the numbers under telling names."""
     fitted = GD(shared=True).fit(SHIFTED, T)
-    fitted.save(tmp_path / "model.nc")
-    with xr.open_dataset(tmp_path / "model.nc", engine="h5netcdf") as file:
-        assert (file.attrs["format"], file.attrs["format_version"]) == ("bayesgen", 2)
-        assert file.attrs["library_version"] == bg.__version__
-        np.testing.assert_array_equal(file["posterior__model_gaussian_mean"], fitted.posterior_.model.gaussian.mean)
-        assert json.loads(file["specification"].item())["estimator"] == "GaussianDiscriminantClassifier"
+    fitted.save(tmp_path / "model.safetensors")
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        words, mean = file.metadata(), file.get_tensor("posterior_.model.gaussian.mean")
+    told = json.loads(words["bayesgen"])
+    assert (told["format"], told["version"], told["library"]) == ("estimator", 3, bg.__version__)
+    assert told["estimator"] == "GaussianDiscriminantClassifier"
+    np.testing.assert_array_equal(mean, fitted.posterior_.model.gaussian.mean)
+    save_file(load_file(tmp_path / "model.safetensors"), tmp_path / "again.safetensors", words)
+    same(bg.load(tmp_path / "again.safetensors"), fitted)
+    fitted.save(tmp_path / "again.safetensors")  # a file of equal bytes
+    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
 
 
 def test_many_columns(tmp_path):
     wide = RNG.poisson(0.1, (20, 5000))
     fitted = NB("multinomial").fit(wide, np.arange(20) % 2)
-    fitted.save(tmp_path / "model.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "model.nc").predict_proba(wide), fitted.predict_proba(wide))
+    fitted.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(
+        bg.load(tmp_path / "model.safetensors").predict_proba(wide), fitted.predict_proba(wide)
+    )
 
 
 # -- a leaf of one's own
@@ -204,28 +213,32 @@ class Louder(NormalInverseGamma):
 
 def test_an_own_leaf_is_handed_over_at_load(tmp_path):
     fitted = NB({0: Louder(0.0, 1.0, 1.0, 1.0)}).fit(X, BINARY)
-    fitted.save(tmp_path / "model.nc")
-    with pytest.raises(ValueError, match=r"model.nc: holds the class Louder.*leaves=\[Louder\]"):
-        bg.load(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc", leaves=[Louder])
+    fitted.save(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"model.safetensors: holds the class Louder.*leaves=\[Louder\]"):
+        bg.load(tmp_path / "model.safetensors")
+    again = bg.load(tmp_path / "model.safetensors", leaves=[Louder])
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
 
 
 # -- refusals
 
 
+def fitted_shared():
+    return GD(shared=True).fit(SHIFTED, T)
+
+
 @functools.cache
 def content():
     """The bytes of a file, which takes longer to write than to copy."""
     with tempfile.TemporaryDirectory() as folder:
-        GD(shared=True).fit(SHIFTED, T).save(path := Path(folder) / "model.nc")
+        fitted_shared().save(path := Path(folder) / "model.safetensors")
         return path.read_bytes()
 
 
 @pytest.fixture
 def saved(tmp_path):
-    (tmp_path / "model.nc").write_bytes(content())
-    return tmp_path / "model.nc"
+    (tmp_path / "model.safetensors").write_bytes(content())
+    return tmp_path / "model.safetensors"
 
 
 def test_every_damage_is_told(saved):
@@ -233,7 +246,7 @@ def test_every_damage_is_told(saved):
     good, rng = saved.read_bytes(), np.random.default_rng(0)
     for content in (fuzz_files.damaged(good, rng) for _ in range(200)):
         saved.write_bytes(content)
-        with pytest.raises(ValueError, match=f"{re.escape(str(saved))}: (the file is|not a file|written in format)"):
+        with pytest.raises(ValueError, match=f"{re.escape(str(saved))}: (the file is damaged|not a file that)"):
             bg.load(saved)
 
 
@@ -241,25 +254,26 @@ def test_every_damage_is_told(saved):
     "content", [b"", b"PK\x03\x04", b"x,t\n1,a\n", b"\x80\x04\x95", b"\x89HDF\r\n\x1a\n" + bytes(100)]
 )
 def test_a_foreign_file(tmp_path, content):
-    (tmp_path / "model.nc").write_bytes(content)
-    with pytest.raises(ValueError, match=r"model\.nc: "):
-        bg.load(tmp_path / "model.nc")
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.safetensors: "):
+        bg.load(tmp_path / "model.safetensors")
 
 
-def test_a_foreign_netcdf(tmp_path):
-    xr.Dataset({"x": ("row", [1.0, 2.0])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
-    with pytest.raises(ValueError, match=r"other\.nc: .*not a file that"):
-        bg.load(tmp_path / "other.nc")
+def test_an_hdf5_file_is_of_an_older_version():
+    with pytest.raises(ValueError, match=r"0\.2\.0\.nc: an HDF5 file, as bayesgen 0\.2\.0 .*read it with the"):
+        bg.load(Path(__file__).parent / "saved" / "0.2.0.nc")
+
+
+def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        bg.load(tmp_path / "none.nc")
+        bg.load(tmp_path / "none.safetensors")
 
 
-def forge(path, change=lambda specification: None, arrays=None, version=disk.VERSION):
-    """Rewrite a file with another specification, and a seal that fits."""
-    specification, found = container.unpack(disk.unsealed(path))
+def forge(path, change=lambda specification: None, arrays=None):
+    """Rewrite a file with another specification, and a checksum that fits."""
+    specification, found = container.unpack(container.ESTIMATOR, path.read_bytes())
     change(specification)
-    content = container.pack(json.dumps(specification), found | (arrays or {}), {})
-    path.write_bytes(content + disk.seal(content, version))
+    path.write_bytes(container.pack(container.ESTIMATOR, specification, found | (arrays or {})))
 
 
 def put(*keys, value):
@@ -278,24 +292,22 @@ def put(*keys, value):
         (put("estimator", value="os.system"), "no estimator of bayesgen"),
         (put("parameters", "inference", value={"object": "system", "own": False, "fields": {}}), "the class system"),
         (put("parameters", "inference", value={"object": "Louder", "own": False, "fields": {}}), "the class Louder"),
-        (put("parameters", "inference", value={"array": "nothing", "bool": False}), "no estimator of bayesgen"),
+        (put("parameters", "inference", value={"array": "nothing"}), "no estimator of bayesgen"),
         (put("parameters", "gravity", value=9.81), "no estimator of bayesgen"),
         (put("parameters", value=[]), "no estimator of bayesgen"),
     ],
 )
 def test_a_file_names_only_what_is_known(saved, change, words):
     forge(saved, change)
-    with pytest.raises(ValueError, match=rf"model\.nc: .*{words}"):
+    with pytest.raises(ValueError, match=rf"model\.safetensors: .*{words}"):
         bg.load(saved)
 
 
 def test_another_format(saved):
-    forge(saved, version=3)
-    with pytest.raises(ValueError, match=r"model.nc: written in format 3 by a later .*update bayesgen"):
-        bg.load(saved)
-    first = xr.Dataset({"specification": ((), "{}")}, attrs={"format": "bayesgen", "format_version": 1, "checksum": ""})
-    first.to_netcdf(saved, engine="h5netcdf")
-    with pytest.raises(ValueError, match=r"model.nc: written in format 1 by bayesgen 0\.1\.0: read it with that"):
+    forge(saved, put("version", value=4))
+    with pytest.raises(
+        ValueError, match=r"written in format 4 by bayesgen .*; this version reads format 3: read it with"
+    ):
         bg.load(saved)
 
 
@@ -315,25 +327,25 @@ def test_what_cannot_be_saved_leaves_the_file_as_it_is(saved, estimator, words):
 
 def test_not_fitted_or_not_ours(tmp_path):
     with pytest.raises(NotFittedError):
-        GD().save(tmp_path / "model.nc")
+        GD().save(tmp_path / "model.safetensors")
 
     class Mine(GD):
         """A user's own estimator."""
 
     with pytest.raises(TypeError, match="Mine is not an estimator of bayesgen"):
-        Mine().fit(SHIFTED, T).save(tmp_path / "model.nc")
+        Mine().fit(SHIFTED, T).save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
 
 
 def test_priors_are_kept(tmp_path):
     for prior in (SeparationPrior(), NormalInverseGamma(np.zeros(3), 0.1, 1.0, 1.0)):
         fitted = GD("diagonal", prior=prior, inference="map").fit(SHIFTED, T)
-        fitted.save(tmp_path / "model.nc")
-        same(bg.load(tmp_path / "model.nc"), fitted)
+        fitted.save(tmp_path / "model.safetensors")
+        same(bg.load(tmp_path / "model.safetensors"), fitted)
     leaf = DirichletCategorical(1.0, ["a", 2, None, 1.5, True and "x"])
     fitted = NB({0: leaf}).fit(np.array([["a"], ["x"]], dtype=object), [0, 1])
-    fitted.save(tmp_path / "model.nc")
-    same(bg.load(tmp_path / "model.nc"), fitted)
+    fitted.save(tmp_path / "model.safetensors")
+    same(bg.load(tmp_path / "model.safetensors"), fitted)
 
 
 def test_a_pickle_of_another_version_is_refused():
@@ -345,14 +357,3 @@ def test_a_pickle_of_another_version_is_refused():
     del state["_bayesgen_format"]
     with pytest.raises(ValueError, match=r"pickle of a NaiveBayesClassifier has format 1, .* bayesgen 0\.1"):
         NB().__setstate__(state)
-
-
-# -- files of an older version ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", sorted((Path(__file__).parent / "saved").glob("*.nc")), ids=lambda path: path.stem)
-def test_a_file_of_version_0_2_0_predicts_as_it_did(path):
-    estimator, told = bg.load(path), json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    rows = pd.DataFrame(told["rows"])
-    ask = estimator.predict if isinstance(estimator, bg.LinearRegressor) else estimator.predict_proba
-    np.testing.assert_allclose(ask(rows), told["predicted"], rtol=1e-9)

@@ -94,8 +94,8 @@ def test_many_rows_are_sampled(monkeypatch):
 @pytest.mark.parametrize("exponent", [0.4, "loo"])
 def test_saved_and_loaded(tmp_path, exponent):
     fitted = NB(exponent=exponent).fit(X, Y)
-    fitted.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc")
+    fitted.save(tmp_path / "model.safetensors")
+    again = bg.load(tmp_path / "model.safetensors")
     assert again.exponent == exponent and again.exponent_ == fitted.exponent_
     np.testing.assert_array_equal(again.predict_proba(IRIS), fitted.predict_proba(IRIS))
 

@@ -107,8 +107,8 @@ def test_bent_columns_grow_the_same_trees():
 
 def test_files_answer_equally_and_stay_small(board, tmp_path, monkeypatch):
     X, y = checkerboard(seed=2)
-    board.save(tmp_path / "board.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "board.nc").predict_proba(X), board.predict_proba(X))
+    board.save(tmp_path / "board.safetensors")
+    np.testing.assert_array_equal(bg.load(tmp_path / "board.safetensors").predict_proba(X), board.predict_proba(X))
     monkeypatch.setattr(forest, "_BYTES", 2e5)
     part, _ = forest.grown(Rows(X, np.empty((len(X), 0), int), y, np.ones(len(y)), (), 2), 0)
     assert 2e5 <= part.trees.nbytes < 2.1e5 and len(part.trees.root) > 10
@@ -136,9 +136,9 @@ def test_a_file_whose_trees_lead_astray_is_refused(board, tmp_path, change, word
     ]
     broken = bg.AveragedClassifier()
     vars(broken).update(vars(board) | {"average_": replace(average, parts=tuple(parts))})
-    broken.save(tmp_path / "board.nc")
+    broken.save(tmp_path / "board.safetensors")
     with pytest.raises(ValueError, match=words):
-        bg.load(tmp_path / "board.nc")
+        bg.load(tmp_path / "board.safetensors")
 
 
 # -- boosted trees ---------------------------------------------------------------------------------------------------
@@ -180,15 +180,15 @@ def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
     own = many.summary().query("kind == 'boosted'")
     assert sorted(own["leaves"]) == [6, 24] and own["weight"].sum() > 0.5
     assert log_loss(y[400:], many.predict_proba(X[400:])) < 0.3
-    many.save(tmp_path / "rule.nc")
-    again = bg.load(tmp_path / "rule.nc")
+    many.save(tmp_path / "rule.safetensors")
+    again = bg.load(tmp_path / "rule.safetensors")
     np.testing.assert_array_equal(again.predict_proba(X), many.predict_proba(X))
     boosters = many.average_.parts[-1]
     wrong = replace(boosters, score=boosters.score + 1)
     vars(again)["average_"] = replace(many.average_, parts=(*many.average_.parts[:-1], wrong))
-    again.save(tmp_path / "wrong.nc")
+    again.save(tmp_path / "wrong.safetensors")
     with pytest.raises(ValueError, match="boosted trees add to other classes"):
-        bg.load(tmp_path / "wrong.nc")
+        bg.load(tmp_path / "wrong.safetensors")
 
 
 def test_a_split_of_gaps_from_all_numbers_is_kept(tmp_path):
@@ -197,5 +197,5 @@ def test_a_split_of_gaps_from_all_numbers_is_kept(tmp_path):
     X[(y == 1) & (rng.random(240) < 0.9), 0] = np.nan
     classifier = bg.AveragedClassifier(members=["gaussian", "boosted"]).fit(X, y)
     assert classifier.score(X, y) > 0.9
-    classifier.save(tmp_path / "gaps.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "gaps.nc").predict_proba(X), classifier.predict_proba(X))
+    classifier.save(tmp_path / "gaps.safetensors")
+    np.testing.assert_array_equal(bg.load(tmp_path / "gaps.safetensors").predict_proba(X), classifier.predict_proba(X))

@@ -149,8 +149,8 @@ def test_markers_and_weights(tmp_path):
     exact = GD(unlabelled=-1).fit(X, Y)  # every row has one: nothing is different
     np.testing.assert_array_equal(exact.predict_proba(X), GD().fit(X, Y).predict_proba(X))
     assert not hasattr(first, "log_evidence_") and not hasattr(first, "partial_fit")
-    first.save(tmp_path / "own.nc")
-    np.testing.assert_array_equal(bg.load(tmp_path / "own.nc").predict_proba(X), first.predict_proba(X))
+    first.save(tmp_path / "own.safetensors")
+    np.testing.assert_array_equal(bg.load(tmp_path / "own.safetensors").predict_proba(X), first.predict_proba(X))
 
 
 def held_out(table, classifier, labels=5, seeds=4):

@@ -34,11 +34,11 @@ class _App(typer.Typer):
 _BEGIN = """\
 bayesgen: class probabilities from a table. It has a row for each case, and a column of classes.
 
-  bayesgen demo                                     see what it does, with penguins; half a minute
-  bayesgen compare table.csv --target COLUMN        which model predicts the classes best; --output FOLDER: a page of it
-  bayesgen fit table.csv --target COLUMN            learn from the table, into model.nc
-  bayesgen predict model.nc new.csv                 probabilities of new rows, into predictions.csv
-  bayesgen explain model.nc new.csv --row 0         why one row has its probability
+  bayesgen demo                                       see what it does, with penguins; half a minute
+  bayesgen compare table.csv --target COLUMN          which model predicts the classes best; --output FOLDER: a page
+  bayesgen fit table.csv --target COLUMN              learn from the table, into model.safetensors
+  bayesgen predict model.safetensors new.csv          probabilities of new rows, into predictions.csv
+  bayesgen explain model.safetensors new.csv --row 0  why one row has its probability
 
 bayesgen --help lists all commands, bayesgen fit --help what one takes."""
 

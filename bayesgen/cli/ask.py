@@ -34,7 +34,6 @@ def predict(
     unseen: shell.Unseen = "missing",
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
-    untrusted: shell.Untrusted = False,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     csv, piped, names = reading.Csv(sep, decimal, thousands, limits), str(output) == "-", reading.split(id)
@@ -45,7 +44,7 @@ def predict(
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
         if not piped:
             reading.keep_inputs(output, *folders.paths(file), model, loss)
-        estimator = reading.load(model, untrusted)
+        estimator = reading.load(model)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
         decide = _decisions(estimator, loss, reject_cost, csv)
@@ -98,7 +97,6 @@ def explain(
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
     limits: shell.Limits = False,
-    untrusted: shell.Untrusted = False,
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
@@ -106,7 +104,7 @@ def explain(
     with one_line(err):
         if output:
             reading.keep_inputs(output, file, model)
-        classifier = reading.load(model, untrusted)
+        classifier = reading.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
         _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands, limits))

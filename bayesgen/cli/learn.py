@@ -104,7 +104,7 @@ def fit(
         ),
     ] = None,
     output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
-        "model.nc"
+        "model.safetensors"
     ),
     drop: shell.Drop = None,
     id: shell.Id = None,
@@ -155,13 +155,12 @@ def update(
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
     limits: shell.Limits = False,
-    untrusted: shell.Untrusted = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output or model, file)
-        classifier = storage.load(model, untrusted=untrusted)
+        classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
         read, X = reading.columns_of_fit(
@@ -183,14 +182,13 @@ def merge(
     files: Annotated[
         list[Path], typer.Argument(metavar="MODELS...", help="Files of saved models of one kind, columns and classes.")
     ],
-    output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.nc"),
-    untrusted: shell.Untrusted = False,
+    output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.safetensors"),
 ):
     """Merge saved models into one that has learned from the rows of all."""
     out, err = report.consoles()
     with one_line(err):
         reading.keep_inputs(output, *files)
-        loaded = [storage.load(path, untrusted=untrusted) for path in files]
+        loaded = [storage.load(path) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):
             raise ValueError(
                 "only naive Bayes, Gaussian discriminants and linear regressions merge: their statistics add"

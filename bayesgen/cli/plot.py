@@ -34,7 +34,6 @@ def plot(
     decimal: shell.Decimal = ".",
     thousands: shell.Thousands = "",
     limits: shell.Limits = False,
-    untrusted: shell.Untrusted = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     out, err = report.consoles()
@@ -48,7 +47,7 @@ def plot(
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
-        classifier = reading.load(model, untrusted)
+        classifier = reading.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
         used = classifier.schema_.used().columns

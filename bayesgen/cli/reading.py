@@ -29,9 +29,9 @@ def inference(name: str):
     return INFERENCES[name]()
 
 
-def load(path, untrusted: bool = False):
+def load(path):
     """Return a saved estimator; a logistic or probit classifier fills gaps, as one that `fit` saved."""
-    estimator = storage.load(path, untrusted=untrusted)
+    estimator = storage.load(path)
     return estimator.set_params(missing="mean") if hasattr(estimator, "missing") else estimator
 
 

@@ -83,10 +83,6 @@ Loss = Annotated[
 RejectCost = Annotated[
     float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
 ]
-Untrusted = Annotated[
-    bool,
-    typer.Option("--untrusted", help="Read MODEL, a stranger's file, in a process of its own with limits of memory."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 

@@ -3,8 +3,7 @@
 Each class registers where it is defined. Records need not: `bayesgen.core.program.Record` knows its subclasses.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bayesgen.core.program import Record, records
 
@@ -12,7 +11,6 @@ _Class = TypeVar("_Class", bound=type)
 
 _parts: dict[str, type] = {}
 _estimators: dict[str, type] = {}
-_earlier: dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
 
 
 def saveable(cls: _Class) -> _Class:
@@ -25,24 +23,6 @@ def estimator(cls: _Class) -> _Class:
     """Register an estimator; a decorator."""
     _estimators[cls.__name__] = cls
     return cls
-
-
-def earlier(name: str):
-    """Register a function from the fields of a class in an earlier version to today's; a decorator.
-
-    An estimator has two fields, "parameters" and "fitted", which are mappings.
-    """
-
-    def add(function: Callable[[Mapping[str, Any]], Mapping[str, Any]]):
-        _earlier[name] = function
-        return function
-
-    return add
-
-
-def renewed(cls: type, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a class of this package as today's version has them."""
-    return _earlier[cls.__name__](fields) if cls.__name__ in _earlier else fields
 
 
 def estimators() -> dict[str, type]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.estimators import batches
 from bayesgen.files import storage
-from bayesgen.files.disk import VERSION
+from bayesgen.files.container import VERSION
 from bayesgen.inference import named
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
@@ -79,7 +79,7 @@ class Estimator(BaseEstimator, abc.ABC):
         """Raise if parts read from a file do not fit each other; see `bayesgen.estimators.consistency`."""
 
     def save(self, path) -> None:
-        """Write the fitted estimator to a netCDF file that `bayesgen.load` reads back, without running code.
+        """Write the fitted estimator to a safetensors file that `bayesgen.load` reads back, without running code.
 
         The file holds parameters, statistics and posterior. The classifiers without sufficient statistics (logistic,
         probit), and the averaged classifier of more than 100 numeric columns, keep the rows themselves.

@@ -6,14 +6,13 @@ columns' own scale. They model p(y | x) and not x: a missing value is an error o
 
 import abc
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core import registry
 from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import DistantRows
 from bayesgen.estimators.base import Estimator
@@ -35,23 +34,6 @@ from bayesgen.tables.sources import source_of
 from bayesgen.tables.table import Table
 
 _LARGE = "squares of the rows are too large for float64; give them in larger units"
-
-
-@registry.earlier("LinearRegressor")
-@registry.earlier("LogisticClassifier")
-@registry.earlier("ProbitClassifier")
-def of_earlier(parts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parts of a file of version 0.2.0, which knew the names of the score's columns alone, as of today."""
-    parameters, fitted = parts["parameters"], parts["fitted"]
-    if "schema_" in fitted:
-        return parts
-    schema = design.schema_of(fitted["model_"].columns)
-    fitted = {**fitted, "schema_": schema, "n_features_in_": len(schema.columns)}
-    if "feature_names_in_" in fitted:
-        fitted["feature_names_in_"] = np.asarray(schema.columns, dtype=object)
-    if "classes_" in fitted:
-        parameters = {"missing": "error", "unseen": "missing", **parameters}
-    return {"parameters": parameters, "fitted": fitted}
 
 
 def _means(x, weight) -> np.ndarray:

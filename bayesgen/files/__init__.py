@@ -1,1 +1,1 @@
-"""Parts of saving and loading: whole files, a seal against accidents, values that run no code."""
+"""Parts of saving and loading: whole files, a checksum against accidents, values that run no code."""

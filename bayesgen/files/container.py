@@ -1,62 +1,118 @@
-"""Named arrays and a text as netCDF, packed in memory, and unpacked within limits.
+"""Named arrays and a text as safetensors: packed in memory, and unpacked within limits.
 
-The text is JSON, whose "arrays" declare the type and shape of every array; HDF5 is asked only for those, and only where
-what it holds is as declared, plain (in one piece, not compressed, not linked from elsewhere) and no larger than the
-file. HDF5 itself is C, and what it does with a crafted file before it answers nobody can promise. Run as a script, this
-file unpacks what it reads, under limits of memory and time: see `unpack_apart`. It imports nothing of bayesgen, so that
-the limited process starts fast.
+A file of safetensors is a header in JSON, and behind it the arrays. The library checks that every array has the type,
+the shape and the place that the header says, and that together they fill the file; so no header asks for more memory
+than a multiple of the file's size. Our text, which is JSON too, is one word of the header's metadata, and a digest is
+one of the arrays. The digest is over text and arrays, not over the bytes of the file, so any program may write them
+anew. It stops accidents, not malice: anyone can compute it.
 """
 
-import contextlib
-import io
+import hashlib
 import json
-import math
 import os
-import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-TEXT = "specification"
-_BYTES, _VALUES = 1 << 26, 1 << 23  # of JSON: 64 MiB and eight million values are a million columns
-_MEMORY, _SECONDS = 1 << 30, 20  # of a limited process, beside three times the file
+from bayesgen.core import __version__
+
+VERSION = 3  # of the format of saved files and of pickles
+ESTIMATOR, CHECKPOINT = "estimator", "checkpoint"  # the formats
+_TEXT, _DIGEST = "bayesgen", "sha256"  # names of the text and of the array
+_HEADER, _VALUES = 10**8, 1 << 23  # bytes and values in a header: a table of a million columns takes fewer
+_LARGEST = 1 << 34  # bytes of a file: 16 GiB; a sparse file can be of any size and take no room on the disk
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-def declared(arrays: Mapping[str, np.ndarray]) -> dict[str, list]:
-    """Return type and shape of arrays, as JSON has them."""
-    return {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+def pack(kind: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the bytes of a file of a format with values of JSON and arrays, which are contiguous and little-endian."""
+    from safetensors import numpy
+
+    text = json.dumps({"format": kind, "version": VERSION, "library": __version__, **values})
+    seal = np.frombuffer(digest(text, arrays), np.uint8)
+    content = numpy.save({**arrays, _DIGEST: seal}, {_TEXT: text})
+    if len(content) > _LARGEST:
+        raise ValueError(f"{_too_large(len(content))}; keep fewer draws or fewer rows")
+    _bounded(content[8 : 8 + _size(content)])
+    return content
 
 
-def pack(text: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a netCDF file; `checked` takes its text, which declares the arrays."""
-    import h5netcdf
-
-    content, letters = io.BytesIO(), np.frombuffer(text.encode("ascii"), "S1")
-    checked(letters.tobytes())
-    with h5netcdf.File(content, "w") as file:
-        file.attrs.update(attributes)
-        for name, array in {TEXT: letters, **arrays}.items():
-            if array.size:  # an axis of length 0 would be one that can grow
-                dims = [f"axis{axis}_{name}" for axis in range(array.ndim)]
-                file.dimensions.update(zip(dims, array.shape, strict=True))
-                file.create_variable(name, dims, data=array)
-    return content.getvalue()
+def digest(text: str, arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the digest of a text and of arrays, whatever their order."""
+    found = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(array.reshape(-1).view(np.uint8))
+    return found.digest()
 
 
-def checked(text: bytes) -> dict:
-    """Read a text as JSON; raise a ValueError where it is too long, or no JSON object."""
-    if len(text) > _BYTES or sum(map(text.count, (b",", b"[", b"{"))) > _VALUES:
-        raise ValueError(f"the specification has more than {_BYTES >> 20} MiB, or {_VALUES} values")
+def read(path) -> bytes:
+    """Return the bytes of a file, or raise a ValueError where its length or its beginning is not as `pack` has them."""
+    with Path(path).open("rb") as file:
+        length = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(9)
+        if start.startswith(_HDF5):
+            raise ValueError(
+                "an HDF5 file, as bayesgen 0.2.0 and older saved estimators: read it with the version that wrote it, "
+                "or fit the estimator anew"
+            )
+        if start[8:] != b"{" or _size(start) > _HEADER:
+            raise ValueError("not a file that bayesgen has saved")
+        if length > _LARGEST:
+            raise ValueError(f"{_too_large(length)}: bayesgen has not written it")
+        if _size(start) > length - 8:
+            raise ValueError("the file is damaged: its end is missing; take a copy, or fit anew")
+        file.seek(0)
+        try:
+            return file.read(length)
+        except MemoryError:
+            raise ValueError(f"its {length / 1e9:.2g} GB do not fit into memory") from None
+
+
+def unpack(kind: str, content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the values and the arrays of a file of a format, or raise a ValueError."""
+    from safetensors import SafetensorError, numpy
+
+    header = content[8 : 8 + _size(content)]
+    _bounded(header)
+    try:
+        arrays = numpy.load(content)
+        text = (json.loads(header).get("__metadata__") or {}).get(_TEXT)
+    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
+        raise ValueError(f"the file is damaged: {error!s:.300}; take a copy, or fit anew") from error
+    if text is None or _DIGEST not in arrays:
+        raise ValueError("not a file that bayesgen has saved")
+    if arrays.pop(_DIGEST).tobytes() != digest(text, arrays):
+        raise ValueError("the file is damaged: what it says does not fit its checksum; take a copy, or fit anew")
+    values = _parsed(text)
+    if values.get("version") != VERSION:
+        raise ValueError(
+            f"written in format {values.get('version')!r:.20} by bayesgen {values.get('library')!s:.20}; this version "
+            f"reads format {VERSION}: read it with that version"
+        )
+    if values.get("format") != kind:
+        raise ValueError(f"this file holds no {kind}: its format is {values.get('format')!r:.100}")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"the array {name!r:.100} is of {array.dtype} numbers")
+        if array.dtype == bool:  # of any byte, where NumPy counts on 0 and 1
+            arrays[name] = array.view(np.uint8) != 0
+    return values, arrays
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Read a text as a JSON object."""
+    _bounded(text.encode())
     try:
         found = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the specification is no JSON: {error}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("arrays"), dict):
-        raise ValueError("the specification declares no arrays")
+        raise ValueError(f"its text is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError("its text is no JSON object")
     return found
 
 
@@ -64,129 +120,16 @@ def _refuse(word):
     raise ValueError(f"{word} is no JSON")
 
 
-def unpack(content: bytes) -> tuple[dict, dict[str, np.ndarray]]:
-    """Return the specification and the arrays of a netCDF file in memory, or raise a ValueError."""
-    return _unpack(content)[1:]
+def _size(start: bytes) -> int:
+    """Return the size of the header that the first eight bytes of a file tell."""
+    return int.from_bytes(start[:8], "little")
 
 
-def _unpack(content: bytes) -> tuple[bytes, dict, dict[str, np.ndarray]]:
-    """Return the text, the specification that it holds, and the arrays."""
-    import h5py
-
-    try:
-        with h5py.File(io.BytesIO(content), "r") as file:
-            left, letters = len(content), _dataset(file, TEXT)
-            if letters.dtype != "S1" or len(letters.shape) != 1 or letters.shape[0] > min(left, _BYTES):
-                raise ValueError("its specification is no text")
-            text, arrays = _values(letters).tobytes(), {}
-            specification = checked(text)
-            for name, declaration in specification["arrays"].items():
-                dtype, shape = _declaration(name, declaration)
-                if not math.prod(shape):
-                    arrays[name] = np.empty(shape, dtype)
-                    continue
-                found = _dataset(file, name)
-                left -= dtype.itemsize * math.prod(shape)
-                if found.dtype != dtype or found.shape != shape or left < 0:
-                    raise ValueError(f"the array {name} is not of the type and shape that the specification declares")
-                arrays[name] = _values(found)
-    except Exception as error:  # HDF5 raises whatever it stumbles over in a damaged file
-        raise ValueError(f"the file is damaged: {error}") from error
-    return text, specification, arrays
+def _bounded(text: bytes) -> None:
+    """Raise a ValueError where a text of JSON is too long, or would make too many objects."""
+    if len(text) > _HEADER or sum(map(text.count, (b",", b"[", b"{"))) > _VALUES:
+        raise ValueError(f"its header has more than {_HEADER // 10**6} MB, or {_VALUES} values")
 
 
-def _declaration(name, declaration) -> tuple[np.dtype, tuple[int, ...]]:
-    """Return the type and shape that JSON declares, or raise a ValueError where they are none of ours."""
-    kind, shape = declaration if isinstance(declaration, list) and len(declaration) == 2 else (None, None)
-    right = isinstance(kind, str) and re.fullmatch(r"[<>|][biuf]\d{1,2}", kind) and re.fullmatch(r"\w+", name)
-    if not right or not isinstance(shape, list) or len(shape) > 32:
-        raise ValueError(f"the array {name!r} is declared as {declaration!r:.100}")
-    if any(type(n) is not int or not 0 <= n < 1 << 48 for n in shape):
-        raise ValueError(f"the array {name!r} is declared with the shape {shape!r:.100}")
-    return np.dtype(kind), tuple(shape)
-
-
-def _dataset(file, name: str) -> Any:
-    """Return a dataset that stands in the file itself, in one piece; as HDF5's own object, which is fast."""
-    from h5py import h5d, h5l  # pyright: ignore[reportAttributeAccessIssue]  # compiled, without stubs
-
-    place, found = name.encode(), None
-    if place in file.id and file.id.links.get_info(place).type == h5l.TYPE_HARD:
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # it is no dataset
-            found = h5d.open(file.id, place)
-    how = None if found is None else found.get_create_plist()
-    if how is None or how.get_layout() not in (h5d.CONTIGUOUS, h5d.COMPACT) or how.get_external_count():
-        raise ValueError(f"the array {name} is missing, or not in one piece")
-    return found
-
-
-def _values(dataset) -> np.ndarray:
-    """Return the values of a dataset."""
-    from h5py import h5s
-
-    result = np.empty(dataset.shape, dataset.dtype)
-    dataset.read(h5s.ALL, h5s.ALL, result)
-    return result
-
-
-def unpack_apart(content: bytes) -> tuple[dict, dict[str, np.ndarray]]:
-    """Do `unpack` in a process of its own, limited in memory and time; this process never shows HDF5 the bytes."""
-    if os.name != "posix":
-        raise OSError("a process with limits of memory and time needs a POSIX system, such as Linux")
-    with tempfile.TemporaryFile() as results:
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", __file__],
-                input=content,
-                stdout=results,
-                stderr=subprocess.PIPE,
-                timeout=_SECONDS,
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # every thread asks for memory
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ValueError(f"HDF5 did not finish reading it within {_SECONDS} s") from error
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            raise ValueError(said.removeprefix("ValueError: ") or f"HDF5 ended with the signal {-done.returncode}")
-        results.seek(0)
-        found = results.read()
-    start = int.from_bytes(found[:8], "little") + 8
-    specification, arrays = checked(found[8:start]), {}
-    for name, declaration in specification["arrays"].items():
-        dtype, shape = _declaration(name, declaration)
-        end = start + dtype.itemsize * math.prod(shape)
-        arrays[name] = np.frombuffer(found[start:end], dtype).reshape(shape).copy()
-        start = end
-    return specification, arrays
-
-
-def _limit(size: int) -> None:
-    """Limit this process for a file of a size."""
-    import resource
-
-    limits = {
-        resource.RLIMIT_AS: _MEMORY + 3 * size,
-        resource.RLIMIT_CPU: _SECONDS,
-        resource.RLIMIT_FSIZE: 2 * size + (1 << 20),
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, limit in limits.items():
-        resource.setrlimit(kind, (limit, limit))
-
-
-def _main() -> None:
-    import h5py  # noqa: F401  (before the limits, which are for the file)
-
-    content = sys.stdin.buffer.read()
-    _limit(len(content))
-    sys.tracebacklimit = 0
-    text, _, arrays = _unpack(content)
-    out = sys.stdout.buffer
-    out.write(len(text).to_bytes(8, "little") + text)
-    for array in arrays.values():
-        out.write(np.ascontiguousarray(array).tobytes())
-
-
-if __name__ == "__main__":
-    _main()
+def _too_large(size: int) -> str:
+    return f"a file of {size / 1e9:.0f} GB, where at most {_LARGEST / 1e9:.0f} GB are saved"

@@ -1,31 +1,16 @@
-"""Files that are written whole or not at all, and the seal behind their bytes.
-
-The seal is checked before anything reads a file: a flipped bit can hang HDF5, or let it ask for any amount of memory.
-The last 56 bytes of a saved file are therefore these: "bayesgen end", the version of the format, the length of what
-stands before, and the SHA-256 of all of that. HDF5 has the length of a file in its own header and leaves what follows
-alone, so netCDF tools read a sealed file as it is; a tool that changes it breaks the seal. A seal stops accidents, not
-malice: anyone can compute it.
-"""
+"""Files that are written whole or not at all."""
 
 import contextlib
 import errno
-import hashlib
 import io
 import os
 import secrets
 import stat
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VERSION = 2  # of the format of saved files and of pickles
-_END = struct.Struct("<12sIQ")
-_MAGIC = b"bayesgen end"
-_SIZE = _END.size + 32
-_LARGEST = 1 << 34  # bytes of a content: 16 GiB; a sparse file can be of any size and take no room on the disk
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -245,66 +230,3 @@ def _settle(folder: Path) -> None:
             os.fsync(number)
         finally:
             os.close(number)
-
-
-def seal(content: bytes, version: int = VERSION) -> bytes:
-    """Return the bytes to write behind a content; raise a ValueError where `unsealed` would refuse it by its size."""
-    if len(content) > _LARGEST:
-        raise ValueError(f"{_too_large(len(content))}; keep fewer draws or fewer rows")
-    end = _END.pack(_MAGIC, version, len(content))
-    digest = hashlib.sha256(content)
-    digest.update(end)
-    return end + digest.digest()
-
-
-def unsealed(path) -> bytes:
-    """Return the content of a file, checked by its seal.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, is in another format, was never sealed, or is larger than any that is written.
-    """
-    path = Path(path)
-    regular(path)
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - _SIZE, 0))
-        end = file.read(_SIZE)
-        magic, version, length = _END.unpack_from(end) if len(end) == _SIZE else (b"", 0, 0)
-        file.seek(0)
-        if magic != _MAGIC:
-            raise ValueError(f"{path}: {_without_seal(file)}")
-        if length != size - _SIZE:
-            raise ValueError(f"{path}: the file is damaged: {size - _SIZE} bytes where {length} were written")
-        if length > _LARGEST:
-            raise ValueError(f"{path}: {_too_large(length)}: bayesgen has not written it")
-        try:
-            content = file.read(length)
-        except MemoryError:
-            raise ValueError(f"{path}: its {length / 1e9:.2g} GB do not fit into memory") from None
-    if seal(content, version) != end:
-        raise ValueError(f"{path}: the file is damaged: its bytes do not fit their checksum; take a copy, or fit anew")
-    if version != VERSION:
-        raise ValueError(
-            f"{path}: written in format {version} by a later version of bayesgen; this one reads format {VERSION}: "
-            "update bayesgen"
-        )
-    return content
-
-
-def _too_large(size: int) -> str:
-    return f"a file of {size / 1e9:.0f} GB, where at most {_LARGEST / 1e9:.0f} GB are saved"
-
-
-def _without_seal(file) -> str:
-    """Return the fault of a file that has no seal."""
-    foreign = "not a file that an estimator of bayesgen was saved to"
-    if file.read(len(_HDF5)) != _HDF5:
-        return foreign
-    content = file.read(1 << 26)
-    if b"format_version" in content and b"checksum" in content:  # attributes of the first format
-        return "written in format 1 by bayesgen 0.1.0: read it with that version, or fit the estimator anew"
-    if b"bayesgen" in content:
-        return "the file is damaged: its end is missing, or another program has changed it; take a copy, or fit anew"
-    return f"the file is damaged, or {foreign}"

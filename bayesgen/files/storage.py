@@ -1,18 +1,16 @@
-"""Fitted estimators and checkpoints in files: netCDF, with a version, that runs no code when it is read.
+"""Fitted estimators and checkpoints in files: safetensors, with a version, that run no code when they are read.
 
-Arrays are variables of the file; one string of JSON holds them together, see `bayesgen.files.values`. A seal behind the
-netCDF tells a damaged file before anything reads it, see `bayesgen.files.disk`. A checkpoint keeps what was read of a
-long source, for the next time.
+Arrays lie in the file as they are; one text of JSON in its header holds them together, see `bayesgen.files.values`. A
+checksum tells a damaged file, see `bayesgen.files.container`. A checkpoint keeps the sums so far of a long fit.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core import __version__, registry
+from bayesgen.core import registry
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
 
@@ -42,18 +40,15 @@ def save(estimator, path) -> None:
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
     _check_names(estimator, fitted)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
-    attributes = {"format": "bayesgen", "format_version": disk.VERSION, "library_version": __version__}
     private = any(getattr(value, "keeps_rows", False) for value in fitted.values())
-    _put(path, {"estimator": cls.__name__}, parts, attributes, private)
+    _put(path, container.ESTIMATOR, {"estimator": cls.__name__}, parts, private)
 
 
-def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
+def load(path, leaves: Iterable[type] = ()):
     """Read an estimator that ``save`` wrote; no code of the file is run.
 
-    A checksum over the raw bytes, checked before anything reads them, shows accidental damage. Anyone can compute it,
-    so every field, which may be crafted, is checked too: its type, its size, whether it fits the others. The numbers
-    are whatever the author chose. Nobody can promise how HDF5 itself, a library in C, treats crafted bytes: open the
-    file of a stranger with ``untrusted=True``.
+    A checksum shows accidental damage. Anyone can compute it, so every field, which may be crafted, is checked too: its
+    type, its size, whether it fits the others. The numbers are whatever the author chose.
 
     Parameters
     ----------
@@ -61,9 +56,6 @@ def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
         The file.
     leaves : iterable of classes, optional
         Your own leaves, where the estimator has any.
-    untrusted : bool, default False
-        True to let HDF5 read the file in a process of its own, with limits: 1 GB of memory beside three times the file,
-        20 s. That process has your rights all the same. It takes half a second more, on a POSIX system.
 
     Returns
     -------
@@ -82,14 +74,14 @@ def load(path, leaves: Iterable[type] = (), *, untrusted: bool = False):
     >>> from bayesgen import NaiveBayesClassifier
     >>> classifier = NaiveBayesClassifier().fit([[1.0], [1.2], [3.1], [2.9]], ["a", "a", "b", "b"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     classifier.save(os.path.join(folder, "model.nc"))
-    ...     again = load(os.path.join(folder, "model.nc"))
+    ...     classifier.save(os.path.join(folder, "model.safetensors"))
+    ...     again = load(os.path.join(folder, "model.safetensors"))
     >>> again.predict([[3.0]])
     array(['b'], dtype='<U1')
     """
-    content = disk.unsealed(path)
+    disk.regular(path)
     try:
-        specification, arrays = (container.unpack_apart if untrusted else container.unpack)(content)
+        specification, arrays = container.unpack(container.ESTIMATOR, container.read(path))
         return _estimator(specification, arrays, {cls.__name__: cls for cls in leaves})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -102,8 +94,7 @@ def _estimator(specification, arrays, own):
     read = Reader(arrays, registry.classes(), own).read
     estimator = registry.estimators()[specification["estimator"]]()
     parts = ("parameters", "fitted")
-    written = {part: {name: read(value) for name, value in specification[part].items()} for part in parts}
-    parameters, fitted = map(registry.renewed(type(estimator), written).__getitem__, parts)
+    parameters, fitted = ({name: read(value) for name, value in specification[part].items()} for part in parts)
     if parameters.keys() != estimator.get_params(deep=False).keys():
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)
@@ -121,15 +112,13 @@ def _check_names(estimator, names) -> None:
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
 
 
-def _put(path, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], attributes, private: bool) -> None:
-    """Write a sealed file of named values in parts, behind the words of its head."""
+def _put(path, kind: str, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], private: bool) -> None:
+    """Write a file of a format: named values in parts, behind the words of its head."""
     writer = Writer(registry.may_be_saved)
     written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
-    text = json.dumps({**head, **written, "arrays": container.declared(writer.arrays)})
-    content = container.pack(text, writer.arrays, attributes)
+    content = container.pack(kind, {**head, **written}, writer.arrays)
     with disk.writing(path, private=private) as file:
         file.write(content)
-        file.write(disk.seal(content))
 
 
 def write_checkpoint(path, values: dict[str, Any]) -> None:
@@ -142,8 +131,7 @@ def write_checkpoint(path, values: dict[str, Any]) -> None:
     values : dict
         Numbers, strings, arrays, and records of bayesgen.
     """
-    attributes = {"format": "bayesgen checkpoint", "format_version": disk.VERSION}
-    _put(path, {}, {"values": values}, attributes, private=True)
+    _put(path, container.CHECKPOINT, {}, {"values": values}, private=True)
 
 
 def read_checkpoint(path, leaves: Mapping[str, type]) -> dict[str, Any]:
@@ -156,9 +144,9 @@ def read_checkpoint(path, leaves: Mapping[str, type]) -> dict[str, Any]:
     leaves : mapping from name to class
         The user's own leaves, where the fit has any.
     """
-    content = disk.unsealed(path)
+    disk.regular(path)
     try:
-        specification, arrays = container.unpack(content)
+        specification, arrays = container.unpack(container.CHECKPOINT, container.read(path))
         read = Reader(arrays, registry.classes(), leaves).read
         return {name: read(value) for name, value in specification["values"].items()}
     except (ValueError, *_STRANGE) as error:
@@ -170,7 +158,4 @@ def read_checkpoint(path, leaves: Mapping[str, type]) -> dict[str, Any]:
 def digest(value, place: str) -> str:
     """Return the digest of a value as it would be written: equal for equal values, and for no others in practice."""
     writer = Writer(registry.may_be_saved)
-    found = hashlib.sha256(json.dumps(writer.write(value, place)).encode())
-    for name, array in writer.arrays.items():
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
-    return found.hexdigest()
+    return container.digest(json.dumps(writer.write(value, place)), writer.arrays).hex()

@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from bayesgen.core.registry import ours, renewed
+from bayesgen.core.registry import ours
 
 _DEPTH = 64  # of values within values; a posterior of a classifier takes a dozen
 _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of labels: a GB of float64
@@ -65,12 +65,12 @@ class Writer:
             items = [self.write(v, place) for v in value.ravel().tolist()]
             return {"labels": items, "dtype": kind, "shape": list(value.shape)}
         if id(value) not in self._names:  # model and posterior share arrays: each is written once
-            name = wanted = re.sub(r"\W", "_", place, flags=re.ASCII)
-            while name in self.arrays or name == "specification":
+            name = wanted = re.sub(r"[^\w.]", "_", place, flags=re.ASCII)
+            while name in self.arrays:
                 name = f"{wanted}_{len(self.arrays)}"
             self._names[id(value)] = name
-            self.arrays[name] = value.astype(np.uint8) if value.dtype == bool else value
-        return {"array": self._names[id(value)], "bool": value.dtype == bool}
+            self.arrays[name] = np.asarray(value, value.dtype.newbyteorder("<"), order="C")
+        return {"array": self._names[id(value)]}
 
 
 class Reader:
@@ -102,9 +102,8 @@ class Reader:
             return {"list": list, "tuple": tuple}[kind](self._items(items, depth))
         if value.keys() == {"dict"}:
             return dict(self._items(pair, depth) for pair in value["dict"])
-        if value.keys() == {"array", "bool"}:
-            array = self._arrays[value["array"]]
-            return array.astype(bool) if value["bool"] else array
+        if value.keys() == {"array"}:
+            return self._arrays[value["array"]]
         if value.keys() == {"labels", "dtype", "shape"}:
             return self._labels(value, depth)
         if value.keys() == {"object", "own", "fields"}:
@@ -142,8 +141,6 @@ class Reader:
         if not isinstance(value["fields"], dict):
             raise ValueError(f"{name} without fields")
         fields = {field: self.read(v, depth + 1) for field, v in value["fields"].items()}
-        if not own:
-            fields = renewed(cls, fields)
         _check_fields(cls, fields)
         return cls(**fields)
 

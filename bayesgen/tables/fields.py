@@ -40,7 +40,7 @@ _FOREIGN = {
     b"\xd0\xcf\x11\xe0": ("an old Excel file (xls)", _EXCEL),
     b"ARROW1\x00": ("a Feather file", "pandas.read_feather(path).to_parquet('table.parquet')"),
     b"SQLite format 3\x00": ("a SQLite database", "sqlite3 -header -csv FILE 'select * from TABLE' > table.csv"),
-    b"\x89HDF": ("an HDF5 or netCDF file", "where it is a saved model, name the table beside it; else export a CSV"),
+    b"\x89HDF": ("an HDF5 or netCDF file", "export it as CSV or Parquet"),
     b"Obj\x01": ("an Avro file", "export it as CSV or Parquet"),
     b"%PDF-": ("a PDF document", "ask for the table itself, as CSV"),
     b"$FL2@(#)": ("an SPSS file", "pandas.read_spss(path).to_csv('table.csv', index=False)"),
@@ -76,6 +76,8 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
 
     if head.startswith(PARQUET_HEAD):
         return Opened(True, raw)
+    if head[4:10] == b'\0\0\0\0{"':  # a header of JSON behind its length
+        raise _refusal("a saved model, or another safetensors file", "name the table that belongs to it")
     if foreign := _sign(head, _FOREIGN):
         raise _refusal(*foreign)
     if how := _sign(head, _STREAMS):

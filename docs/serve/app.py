@@ -1,4 +1,4 @@
-"""Serve a saved classifier: `MODEL=model.nc COSTS=costs.csv uvicorn app:app`."""
+"""Serve a saved classifier: `MODEL=model.safetensors COSTS=costs.csv uvicorn app:app`."""
 
 import hashlib
 import os

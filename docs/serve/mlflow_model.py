@@ -1,4 +1,4 @@
-"""A saved classifier as a model of MLflow, without pickle: `python mlflow_model.py model.nc FOLDER`."""
+"""A saved classifier as a model of MLflow, without pickle: `python mlflow_model.py model.safetensors FOLDER`."""
 
 import sys
 

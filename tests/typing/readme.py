@@ -38,7 +38,7 @@ best = search.fit(rows, labels).best_estimator_  # scikit-learn's search over st
 models = {s: bg.GaussianDiscriminantClassifier(shared=s).fit(rows, labels) for s in (False, True)}
 print(bg.compare_evidence(models))  # ... and Bayes' own: posterior probabilities of the structures
 print(best.leave_one_out(rows, labels).elpd, loo(best.to_arviz(rows, labels)).elpd)  # exact; ArviZ's  # pyright: ignore[reportAttributeAccessIssue]  # no tuple here
-best.save("best.nc")  # bg.load("best.nc") runs no code
+best.save("best.safetensors")  # bg.load("best.safetensors") runs no code
 
 
 def visits(counts):  # a NumPyro function of one's own: ML, MAP, NUTS, and predictions

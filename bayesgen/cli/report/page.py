@@ -89,12 +89,12 @@ def write(out, folder: Path, account: Account, whole) -> None:
     contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
     contents["report.html"] = page(account, drawn).encode()
     contents["predictions.csv"] = predictions(account).to_csv(index=False).encode()
-    try:
-        tree = whole.to_arviz()
+    try:  # made in memory: on a full disk HDF5 ends the whole process
+        contents["posterior.nc"] = bytes(whole.to_arviz().to_netcdf(engine="h5netcdf"))
+    except ImportError:
+        say(out, 'posterior.nc is left out: it needs h5netcdf: pip install "bayesgen[netcdf]"')
     except ValueError as error:
         say(out, f"posterior.nc is left out: {error}")
-    else:  # made in memory: on a full disk HDF5 ends the whole process
-        contents["posterior.nc"] = bytes(tree.to_netcdf(engine="h5netcdf"))
     disk.write_together({folder / name: contents.get(name) for name in FILES})
     say(out, f"Written to {folder}: {', '.join(name for name in FILES if name in contents)}")
 
