@@ -224,7 +224,8 @@ def test_folds_that_are_none_are_refused(folds, problem):
 def test_a_column_that_names_patients_is_told_of(kind):
     X, y, patient = clinic(60, 4, 0)
     names = np.random.default_rng(1).permutation(1000)[:60]
-    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(number=names[patient].astype(kind))
+    names = names if kind is int else np.array([f"P{name}" for name in names])
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(number=names[patient])
     with pytest.warns(UserWarning, match=r"column 'number' seems to name .* 240 rows share 60 values"):
         AveragedClassifier(members=["gaussian", "category"]).fit(table, y)
     AveragedClassifier(members=["gaussian", "category"]).fit(table.drop(columns="number"), y)  # no other column does
@@ -234,7 +235,8 @@ def test_ages_and_counts_name_nobody():
     rng = np.random.default_rng(0)
     age = rng.integers(20, 70, 400)
     y = (age + rng.normal(0, 3, 400) > 45).astype(int)
-    table = pd.DataFrame({"age": age, "children": rng.poisson(2.0, 400), "town": rng.integers(0, 30, 400).astype(str)})
+    town = [f"town {place}" for place in rng.integers(0, 30, 400)]
+    table = pd.DataFrame({"age": age, "children": rng.poisson(2.0, 400), "town": town})
     AveragedClassifier(members=["gaussian", "category"]).fit(table, y)
 
 

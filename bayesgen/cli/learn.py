@@ -134,7 +134,8 @@ def fit(
         batched = model != "averaged"
         read, prepared, sample = reading.prepared(file, target, model, spelled, csv, roles, seed, batched)
         with said(out):
-            warnings.filterwarnings("ignore", ".*as if copied from y")  # the account of the table tells it
+            for words in ("as if copied from y", "holds numbers as text", "differ only by", "seems to name people"):
+                warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
             rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
             large = None if sample is None else Large(sample, target, rows)
             classifier = _learn(model, prepared, how, seed, group, large)

@@ -17,7 +17,7 @@ from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source, located
 from bayesgen.tables.files import PARQUET
-from bayesgen.tables.labels import declared_classes
+from bayesgen.tables.labels import declared_classes, warn_of_alike
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import kinds_of, source_of
@@ -231,6 +231,7 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
     if labels is None:
         assert types is not None
         labels = types.classes
+        warn_of_alike(target or "y", labels.tolist())
     return schema, labels
 
 

@@ -164,5 +164,6 @@ def _several(names: str | Collection[str]) -> list[str]:
 
 def _in_python(text: str) -> str:
     """Put arguments in place of the options of the command line: ``decimal=','`` for ``--decimal ','``."""
+    text = re.sub(r"--missing '([^']*,[^']*)'", lambda found: f"missing={found[1].split(',')}", text)
     with_values = re.sub(r"--([a-z]+) ('[^']*'|\"[^\"]*\")", r"\1=\2", text.replace("--limits", "limits=True"))
     return re.sub(r"--([a-z]+)", r"\1=", with_values)

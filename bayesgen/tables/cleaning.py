@@ -13,10 +13,11 @@ import pandas as pd
 
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
+from bayesgen.tables.columns import is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import copies
-from bayesgen.tables.numerals import Unread, unread
-from bayesgen.tables.text import GAP_WORDS, counts_of, numbers
+from bayesgen.tables.numerals import Unread
+from bayesgen.tables.text import GAP_WORDS, alike, counts_of, numbers, tell_alike
 
 
 def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str]:
@@ -56,13 +57,16 @@ class Roles:
         return cls(**result)
 
 
+_IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
+_FIRST = 100  # rows, the first, which mostly tell that a column is no copy of the classes
 _UNUSABLE = {
     "dates": "dates; --date makes numbers of them",
     "numbers": "numbers as text{how}",
     "names": "an identifier, it seems: {distinct} distinct values in {seen} rows",
     "counts": "a row number, it seems: it counts the rows",
 }
+_IDS_TOLD = "{distinct} distinct whole numbers in {seen} rows, which may name people or things: --group or --id"
 _SKEWED = 2.0  # third standardised moment of an exponential distribution
 
 
@@ -110,23 +114,33 @@ def prepare(
         notes += _doubts_of_classes(target, y)
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
-    features, said = {}, {name for field in fields(roles) for name in getattr(roles, field.name)}
-    for column in X.columns:
-        X[column], features[column] = _as_said(X[column], column, roles)
-        if why := _unusable(X[column], rows, model, column in roles.categorical):
-            X = X.drop(columns=column)
+    features, kept = {}, {}
+    said = {name for field in fields(roles) for name in getattr(roles, field.name)}
+    for column in X:
+        values, family = _as_said(X[column], column, roles)
+        found = _Look.at(values, rows, column)
+        if why := _unusable(found, model, column in roles.categorical):
             told[f"left out: {why}"].append(column)
-        else:
-            X[column], doubt = _of_one_type(X[column])
-            if doubt and column not in said:
-                told[f"ambiguous: {doubt}"].append(column)
-            elif model == "nb" and column not in said and _skewed(X[column]):
-                told["skewed, mostly small with few large values: --log takes the logarithm"].append(column)
+            continue
+        kept[column], doubt = _of_one_type(found)
+        features[column] = family
+        if column in said:
+            continue
+        if doubt:
+            told[f"ambiguous: {doubt}"].append(column)
+        elif model == "nb" and _skewed(kept[column]):
+            whole = (found.seen % 1 == 0).all() and found.seen.nunique() >= _IDS * len(found.seen)
+            ids = ", or names people or things, hardly one twice: --group or --id leaves them out" if whole else ""
+            told[f"skewed, mostly small with few large values: --log takes the logarithm{ids}"].append(column)
+        elif "str" in found.kinds and (groups := alike(found.seen.unique())):
+            told[tell_alike(groups, found.seen.value_counts().__getitem__)].append(column)
     notes += [f"{named(columns)} {what}" for what, columns in told.items()]
+    X = pd.DataFrame(kept, index=X.index)
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
 
-    copies = [column for column in X.columns if target is not None and _is_copy(X[column], y)]
+    codes, classes = (None, ()) if target is None else pd.factorize(y)
+    copies = [column for column in X.columns if codes is not None and _is_copy(X[column], codes, len(classes))]
     if copies:
         notes.append(f"{named(copies)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
     missing = X.isna().to_numpy()
@@ -163,7 +177,7 @@ def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
     if column in roles.date:
         return pd.Series(dates.days(values.to_numpy(dtype=object), column), values.index), ""
     if column in roles.categorical:
-        return (values.astype("category") if values.dtype.kind in "biuf" else values), ""
+        return values.astype("category"), ""
     if column not in (*roles.count, *roles.bernoulli, *roles.log):
         return values, ""
     seen = values.dropna()
@@ -189,11 +203,12 @@ def _skewed(values) -> bool:
     return before > _SKEWED and abs(after) < before / 2
 
 
-def _is_copy(column, y) -> bool:
-    """Return True if each class has one value of its own in a column, and the column no gap."""
+def _is_copy(column, codes, count: int) -> bool:
+    """Return True if each of so many classes has one value of its own in a column, and the column no gap."""
+    if column[:_FIRST].nunique() > count:
+        return False
     values, _ = pd.factorize(column)
-    codes, classes = pd.factorize(y)
-    return bool((values >= 0).all()) and bool(copies(values[:, None], codes, len(classes)))
+    return bool((values >= 0).all()) and bool(copies(values[:, None], codes, count))
 
 
 def _third_moment(values) -> float:
@@ -202,62 +217,88 @@ def _third_moment(values) -> float:
         return float((z**3).mean())
 
 
-def _unusable(column, rows, model, categorical: bool) -> str | None:
+@dataclass(frozen=True)
+class _Look:
+    """A look at a column: its values, those that are there, their kinds, and the verdict on them."""
+
+    values: Any
+    seen: Any
+    kinds: set[str]
+    verdict: Verdict | None
+
+    @classmethod
+    def at(cls, values, rows, column: str) -> "_Look":
+        seen = values.dropna()
+        kinds, verdict = _kinds(seen), None
+        if kinds == {"str"} and not hasattr(values, "cat"):
+            verdict = of_labels(seen.unique(), len(seen))
+        elif values.dtype.kind in "iu" and len(seen) == len(rows) > _FEW:
+            verdict = of_whole(seen.to_numpy(), rows, column)
+        return cls(values, seen, kinds, verdict)
+
+
+def _unusable(found: _Look, model, categorical: bool) -> str | None:
     """Return the reason why a model cannot use a column, which may be said to be categorical; None if it can."""
-    values = column.dropna()
-    kinds = _kinds(values)
+    values, kinds, verdict = found.seen, found.kinds, found.verdict
     if not kinds:
         return "no observed value"
     if kinds <= {"date", "datetime", "Timestamp"}:
         return _UNUSABLE["dates"]
     if not kinds <= {"number", "bool", "str"}:
         return f"values of type {named(sorted(kinds))}, neither numbers nor categories"
-    verdict = None
-    if kinds == {"str"} and not hasattr(column, "cat"):
-        verdict = of_labels(values.unique(), len(values))
-    elif column.dtype.kind in "iu" and len(values) == len(rows) > _FEW:
-        verdict = of_whole(values.to_numpy(), rows)
     if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "numbers")):
         return f"constant, always {values.iloc[0]}"
-    if verdict and not (verdict.kind == "numbers" and (categorical or _categories(verdict))):
+    as_text = verdict is not None and verdict.kind == "numbers" and (categorical or _categories(verdict))
+    if verdict and verdict.kind != "ids" and not as_text:
         return _UNUSABLE[verdict.kind].format(**vars(verdict), how=how_read(verdict.unread))
-    if model == "gda" and (kinds != {"number"} or hasattr(column, "cat")):
+    if model == "gda" and (kinds != {"number"} or hasattr(found.values, "cat")):
         return "not numbers, and gda takes numbers only"
     return None
 
 
 def _categories(verdict: Verdict) -> bool:
-    """Return True if text that is mostly numbers may be categories all the same: beside them stands a word."""
-    return verdict.unread is not None and verdict.unread.word is not None and not verdict.hardly_twice
+    """Return True if numbers as text may be categories all the same: beside a word or a unit, or as programs write."""
+    found = verdict.unread
+    odd = found is not None and (found.word is not None or not found.how or is_number(found.entry))
+    return odd and not verdict.hardly_twice
 
 
 def how_read(found: Unread | None) -> str:
     """Return an entry that is a number as offices write it, and the options that read it."""
     if found is None:
         return ""
-    ways = (" ".join(f"--{a.name}" + ("" if a.value is True else f" {a.value!r}") for a in w) for w in found.cures())
+    if not found.how:
+        return f", such as {found.example()}, with a unit, which no option takes away"
+    ways = (" ".join(f"--{a.name}" + _value(a.value) for a in w) for w in found.cures())
     cure = " or ".join(filter(None, ways))
     return f", such as {found.example()}" + (f"; {cure} reads them" if cure else "")
 
 
-def _of_one_type(column) -> tuple[Any, str]:
+def _value(value) -> str:
+    """Return the value of an option as a shell takes it, behind a blank: words with commas between."""
+    return "" if value is True else f" {','.join(value)!r}" if isinstance(value, list) else f" {value!r}"
+
+
+def _of_one_type(found: _Look) -> tuple[Any, str]:
     """Return a usable column of one type, and a doubt about the type, "" for none."""
-    values = column.dropna()
+    column, values = found.values, found.seen
     if hasattr(column, "cat"):  # declared: its levels stay, those without a row too
         return column, ""
-    kinds = _kinds(values)
-    if kinds == {"number"}:
+    if found.kinds == {"number"}:
+        if found.verdict is not None:
+            return column, _IDS_TOLD.format(**vars(found.verdict))
         few = values.nunique() <= _FEW and (values % 1 == 0).all()
-        return pd.to_numeric(column), "few distinct whole numbers; --categorical makes categories" if few else ""
-    if kinds == {"bool"}:
+        column = column if column.dtype.kind in "iuf" else pd.to_numeric(column)
+        return column, "few distinct whole numbers; --categorical makes categories" if few else ""
+    if found.kinds == {"bool"}:
         return column, ""
     values = values.astype(object).map(str)
+    if found.verdict is not None and (how := found.verdict.unread) is not None:
+        return values.reindex(column.index), f"numbers as text{how_read(how)}; taken as categories"
     numbers: Any = pd.to_numeric(values, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = values[numbers.isna()]
     but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
     doubt = f"numbers {but}, taken as categories" if len(words) < 0.5 * len(values) else _gap_words(values)
-    if (found := unread(values.unique())) is not None:
-        doubt = f"numbers as text{how_read(found)}; taken as categories"
     return values.reindex(column.index), doubt
 
 
@@ -290,13 +331,15 @@ def _doubts_of_classes(target, y):
         return
     if doubt := _gap_words(pd.Series(y, dtype=object)):
         yield f"{quoted(target)} ambiguous: {doubt}"
+    if groups := alike(np.unique(y).tolist()):
+        yield f"{quoted(target)} ambiguous: {tell_alike(groups, lambda label: int((y == label).sum()))}"
     values = defaultdict(list)
     for label in np.unique(y).tolist():
         if number := numbers([label]):
             values[isinstance(number[0], bool), number[0]].append(label)
-    alike = [label for labels in values.values() if len(labels) > 1 for label in labels]
-    if alike:
-        yield f"{quoted(target)} ambiguous: {listed(alike)} stand for one value, taken as classes apart"
+    equal = [label for labels in values.values() if len(labels) > 1 for label in labels]
+    if equal:
+        yield f"{quoted(target)} ambiguous: {listed(equal)} stand for one value, taken as classes apart"
 
 
 def _check_classes(target, y):

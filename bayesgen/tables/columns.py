@@ -8,6 +8,7 @@ import decimal
 import functools
 import itertools
 import numbers
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -194,11 +195,51 @@ def declared_levels(series) -> tuple | None:
 
 
 def sorted_levels(levels) -> tuple:
-    """Sort distinct values, grouped by type where the types have no order among them."""
+    """Sort distinct values, each code once, grouped by type where the types have no order among them.
+
+    >>> sorted_levels({"2", "1", "1.0", "01"})
+    ('01', '1', '2')
+    """
+    levels = list(levels)
     try:
-        return tuple(sorted(levels))
+        result = tuple(sorted(levels))
     except TypeError:
-        return tuple(sorted(levels, key=lambda v: (type(v).__name__, str(v))))
+        result = tuple(sorted(levels, key=lambda v: (type(v).__name__, str(v))))
+    if not any(isinstance(level, str) and level[-1:].isdecimal() for level in result):
+        return result
+    first: dict[Any, Any] = {}
+    for level in result:
+        first.setdefault(code_of(level), level)
+    return tuple(first.values())
+
+
+_CODE = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?$")
+
+
+def code_of(label) -> Any:
+    """Return the number that a code stands for, the same for 1, 1.0, "1" and "1.0"; "01", "+1" and "1e0" stay text."""
+    if isinstance(label, bool | np.bool_):
+        return str(label)
+    if isinstance(label, str):
+        if not _CODE.match(label):
+            return label
+        whole, _, fraction = label.partition(".")
+        return float(label) if fraction.strip("0") else int(whole)
+    return label
+
+
+def twins(categories, values) -> dict[Any, float]:
+    """Return the place of the values that are one code with a category, and with one alone, by another spelling.
+
+    >>> twins(("1", "01", "b"), [1, "1.0", "001"])
+    {1: 0.0, '1.0': 0.0}
+    """
+    places: dict[Any, list[float]] = {}
+    for place, label in enumerate(categories):
+        places.setdefault(code_of(label), []).append(float(place))
+    known = set(categories)
+    found = ((value, places.get(code_of(value), ())) for value in values if value not in known)
+    return {value: place[0] for value, place in found if len(place) == 1}
 
 
 def factorize(values, column) -> tuple[np.ndarray, list]:

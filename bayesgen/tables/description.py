@@ -5,6 +5,8 @@ A column may hold names or numbers of the rows, or dates and decimal numbers wri
 
 import abc
 import functools
+import itertools
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,17 +15,22 @@ import numpy as np
 from bayesgen.core.errors import InputTypeError
 from bayesgen.tables.columns import FAMILY, refuse
 from bayesgen.tables.dates import written
-from bayesgen.tables.numerals import Unread, almost_plain, unread
+from bayesgen.tables.groups import NAMES
+from bayesgen.tables.numerals import FEW, Unread, almost_plain, unread
 
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _NAMES = 0.9  # share of distinct values from which labels name the rows
+_INDEX = re.compile(
+    r"(|unnamed: ?[0-9]+|id|index|level_0|__index_level_0__)$", re.I
+)  # names that programs give to rows
+_SPARSE = 10  # row numbers of a sample: their range is up to so many times their number
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding on a column: dates or numbers as text; text with hardly a value twice; or it counts the rows."""
+    """A finding on a column: dates or numbers as text; hardly a text twice; it counts the rows; it names people."""
 
-    kind: Literal["dates", "numbers", "names", "counts"]
+    kind: Literal["dates", "numbers", "names", "counts", "ids"]
     distinct: int = 0  # number of distinct values of text
     seen: int = 0  # and of rows that have one
     unread: Unread | None = field(default=None, repr=False)  # how the numbers would be read
@@ -38,6 +45,7 @@ class Columns(abc.ABC):
     """The columns that a schema is learned from: of a table in memory, or of a source that is read piece by piece."""
 
     columns: tuple[str, ...]  # their names, in order
+    counted: bool = False  # the rows of each category can be counted
     sparse: bool = False  # the rows are a sparse matrix
     library: str = "pandas"  # of the DataFrame: "pandas", "polars" or "pyarrow"
 
@@ -75,39 +83,59 @@ class Columns(abc.ABC):
         return None
 
     def doubt(self, column: str) -> Verdict | None:
-        """Return the verdict on a column that may be no feature, else None; only a table in memory can tell."""
+        """Return the verdict on a column that may be no feature, else None."""
         return None
 
+    def count(self, column: str, category) -> int:
+        """Return the number of rows of a category, where rows are ``counted``."""
+        raise NotImplementedError
 
-def of_labels(distinct: Any, seen: int) -> Verdict | None:
+
+def of_labels(distinct: Any, seen: int | None = None) -> Verdict | None:
     """Return the verdict on a column by its distinct labels and the number of rows that have one; None for categories.
+
+    Where the number of rows is not known, nothing tells that labels are names.
 
     >>> of_labels(["2024-01-31", "2024-02-01"], 40)
     Verdict(kind='dates', distinct=2, seen=40)
     >>> of_labels(["red", "blue"], 40)
+    >>> of_labels([*map(str, range(20)), "?"], 3000).unread.words
+    ('?',)
     """
     count = len(distinct)
-    text = count > 0 and isinstance(distinct[0], str)
-    if text and written(distinct):
-        return Verdict("dates", count, seen)
-    if text and (found := unread(distinct)):
-        return Verdict("numbers", count, seen, found)
-    if count < _NAMES * seen:
-        return None
-    if text and (found := almost_plain(distinct)):
-        return Verdict("numbers", count, seen, found)
-    return Verdict("names", count, seen)
+    names = seen is not None and count >= _NAMES * seen
+    texts = [isinstance(value, str) for value in itertools.islice(distinct, 1000)]
+    if all(texts) and count and written(distinct):
+        return Verdict("dates", count, seen or 0)
+    if any(texts) and (found := unread(distinct, None if names else FEW) or almost_plain(distinct, not names)):
+        return Verdict("numbers", count, seen or 0, found)
+    return Verdict("names", count, seen) if names and seen else None
 
 
-def of_whole(values: np.ndarray, rows: np.ndarray | None = None) -> Verdict | None:
-    """Return the verdict on whole numbers (n,) at some rows (n,), by default all; None if they do not count the rows.
+def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | None = None) -> Verdict | None:
+    """Return the verdict on whole numbers (n,) at some rows (n,), by default all; None if they may well be a feature.
+
+    They count the rows, in order, or in any order where the name of the column says so; or they name people, some of
+    whom have several rows.
 
     >>> of_whole(np.array([7, 8, 9]))
+    Verdict(kind='counts', distinct=0, seen=0)
+    >>> of_whole(np.arange(40) * 7 % 40, name="Unnamed: 0")
     Verdict(kind='counts', distinct=0, seen=0)
     """
     for part in (slice(100), slice(None)):  # the first hundred mostly tell that they do not count
         own = values[part]
         places = np.arange(len(own)) if rows is None else rows[part] - rows[0]
         if not (own - own[:1] == places).all():
-            return None
+            return None if name is None else _of_named(values, name)
     return Verdict("counts")
+
+
+def _of_named(values: np.ndarray, name: str) -> Verdict | None:
+    """Return the verdict on whole numbers (n,) if their column is named as numbers of rows, or of people, are."""
+    if not (_INDEX.match(name) or NAMES.search(name)):
+        return None
+    count, most = len(np.unique(values)), len(values)
+    if count == most and _INDEX.match(name) and int(values.max()) - int(values.min()) < _SPARSE * most:
+        return Verdict("counts")
+    return Verdict("ids", count, most) if count > max(most // 2, 2 * FEW) else None

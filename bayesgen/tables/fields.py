@@ -10,8 +10,10 @@ with faults.
 import contextlib
 import csv
 import io
+import itertools
 import lzma
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -24,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import counted, listed
 
 _BYTES = 1 << 23  # of a block
 _ROWS = 1 << 16  # of a piece of the stream
@@ -168,11 +170,8 @@ class Fields:
     def __init__(self, file: Opened, sep: str):
         if len(sep) != 1:
             raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
-        self._file, self._sep = file, sep
+        self._file, self._sep, self._skip = file, sep, 0
         self._above, header = self._header()
-        if len(header) == 1 and (others := [other for other in ";\t|" if other != sep and other in header[0]]):
-            given = "tab" if others[0] == "\t" else repr(others[0])
-            raise ValueError(f"one column, whose name holds {others[0]!r}: give --sep {given}")
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
@@ -187,15 +186,39 @@ class Fields:
                 header = 0 if len(part) else header
 
     def _header(self) -> tuple[int, list[str]]:
-        """Return the number of blank lines at the beginning, and the fields of the line below them."""
+        """Return the number of blank lines at the beginning, and the fields of the line below them.
+
+        Above it a line such as ``sep=;`` may tell the separator, as it does to Excel: it wins, and is skipped.
+        """
         with self._named_faults(), self._file.open() as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+            first = text.readline()
+            if told := re.match(r'"?sep=(.)"?\s*$', first, re.I | re.S):
+                self._sep, self._skip, first = told[1], 1, ""
+            rows = csv.reader(itertools.chain([first] if first else [], text), delimiter=self._sep)
             try:
-                for above, row in enumerate(csv.reader(text, delimiter=self._sep)):
+                for above, row in enumerate(rows):
                     if len(row) > 1 or (row and row[0].strip()):
+                        with contextlib.suppress(csv.Error):  # of the row, which others than Python may read
+                            below = next((fields for fields in rows if any(map(str.strip, fields))), [])
+                            self._check_header(row, below, above + self._skip + 1)
                         return above, row
             except csv.Error as error:
                 raise ValueError(f"its first line is no header: {error}") from None
         raise ValueError("the file is empty")
+
+    def _check_header(self, header: list[str], row: list[str], line: int) -> None:
+        """Raise an error if another sign separates the columns, or a line of comment stands in place of the header."""
+        others = [other for other in ";\t|" if other != self._sep and other in header[0]]
+        if len(header) == 1 and others and header[0][:1] != "#":
+            given = "tab" if others[0] == "\t" else repr(others[0])
+            raise ValueError(f"one column, whose name holds {others[0]!r}: give --sep {given}")
+        while row and not row[-1].strip():
+            row = row[:-1]
+        if len(header) < len(row):
+            raise ValueError(
+                f"line {line}, {header[0]!r}, is no header: it has {counted(len(header), 'field')}, and the line below "
+                f"it {len(row)}; take lines of comment away, and give each column a name"
+            )
 
     def _rows(self, places: list[int]) -> Iterator[Any]:
         """Yield record batches of some columns, the header among the rows."""
@@ -214,7 +237,7 @@ class Fields:
         names = [str(place) for place in range(len(self.names))]
         reading = arrow_csv.open_csv(
             self._file.open(),
-            arrow_csv.ReadOptions(block_size=_BYTES, column_names=names),
+            arrow_csv.ReadOptions(block_size=_BYTES, column_names=names, skip_rows=self._skip),
             arrow_csv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), include_columns=[names[place] for place in places]
@@ -226,8 +249,9 @@ class Fields:
     def _by_pandas(self, places: list[int]) -> Iterator[Any]:
         """Yield pieces of a stream; the header is a row, since pandas would rename a name that is there twice."""
         how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": self._sep}
+        how |= {"skiprows": self._skip}
         if len(self.names) == 1:  # where a blank line is a row
-            how |= {"skip_blank_lines": False, "skiprows": self._above}
+            how |= {"skip_blank_lines": False, "skiprows": self._skip + self._above}
         with self._file.open() as file:
             source = io.BytesIO(file.read()) if self._file.compressed else file  # pandas hides the errors of a stream
             reading: Any = pd.read_csv(source, **how, chunksize=_ROWS)  # by the stubs it is a DataFrame

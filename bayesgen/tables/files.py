@@ -118,19 +118,22 @@ def _csv(fields: Fields) -> list[tuple[str, pa.Array]]:
 
 def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits) -> tuple[dict, dict, list[str]]:
     """Return the columns that text stands for, the spelling of their gaps, and what there is to tell."""
-    columns, gaps, notes, percent = {}, {}, [], {}
+    columns, gaps, notes, percent, minus = {}, {}, [], {}, {}
     for name, fields in table.items():
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
         found = read_column(fields, missing, kind, how if wanted else replace(how, limits=False))
         columns[name], gaps[name] = found.values, found.gaps
         percent |= {name: found.percent} if found.percent else {}
+        minus |= {name: found.minus} if found.minus else {}
         notes += _told(name, found)
         if found.limited is None and (limits is True or not wanted):
             continue
         if limit_of(name) in table:
             raise ValueError(f"the limits of {name!r} would be told by {limit_of(name)!r}, which is there already")
         columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(found.tells), pd.Series([], dtype=object)
+    if minus:
+        notes.insert(0, f"{named(minus)}: read as numbers below 0, such as {next(iter(minus.values()))!r}")
     if percent:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
     return columns, gaps, notes

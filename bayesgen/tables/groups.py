@@ -9,7 +9,7 @@ from bayesgen.core.errors import listed, warn
 from bayesgen.tables.labels import unwrapped
 
 _MANY = 20  # levels from which a column may name things; five under a name such as patient_id
-_NAMES = re.compile(
+NAMES = re.compile(
     r"(^|[^a-z])(id|ids|key|patient|subject|person|animal|plot|batch|site|ward)([^a-z]|$)|[a-z]Id$", re.I
 )
 _SHUFFLES, _Z = 20, 5.0
@@ -80,7 +80,7 @@ def naming(name: str, values, codes) -> int:
         return 0
     _, place = np.unique(values, return_inverse=True)
     levels = int(place.max()) + 1
-    if levels < (5 if _NAMES.search(str(name)) else _MANY) or 2 * levels > len(values):
+    if levels < (5 if NAMES.search(str(name)) else _MANY) or 2 * levels > len(values):
         return 0
     rng = np.random.default_rng(0)
     here = _agreement(place, codes)[0]

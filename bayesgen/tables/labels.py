@@ -1,6 +1,7 @@
 """Class labels and row weights as users bring them."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.numerics.checks import check_weight
+from bayesgen.tables.text import alike, tell_alike
 
 
 def existing(table, y, weight):
@@ -63,6 +65,7 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
     if len(classes) == 1:
         warn(f"y holds one class only, {listed(classes)}: every row will get it with certainty")
         return
+    warn_of_alike("y", classes.tolist(), lambda label: int((codes == classes.tolist().index(label)).sum()))
     for block in schema.blocks:
         if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
             continue
@@ -73,6 +76,12 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
                 "known of new rows before their class is"
             )
             warn(InputWarning(text, column=column))
+
+
+def warn_of_alike(place: str, labels, count: Callable[[str], int] | None = None, column: str | None = None) -> None:
+    """Warn of labels or categories that are one to a reader; ``count`` gives the number of rows of each."""
+    if len(labels) and (isinstance(labels[0], str) or isinstance(labels[-1], str)) and (groups := alike(labels)):
+        warn(InputWarning(f"{place}: {tell_alike(groups, count)}; spell them alike, if they are one", column=column))
 
 
 _FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -9,16 +10,25 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesgen.core.errors import Argument
+from bayesgen.core.errors import MOST, Argument, several
 from bayesgen.tables.columns import first_texts
 from bayesgen.tables.text import GAP_WORDS, Kind, column_of, compute, gaps_among_numbers, matches, some_places
 
-_BLANK = "[ \t\u00a0\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
+_BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
+_MINUS = "[-\u2212\u2013]"  # of keyboards; of word processors and typesetting, which some write as a dash
+_NEGATIVE = f"^{_BLANK}*(?:[(]([^)]*)[)]|(.*[0-9%]){_BLANK}?{_MINUS}){_BLANK}*$"  # (7.5) and 7.5-, of accountants
 _APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _BLANK}  # between thousands
 _PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
-_LIKELY = re.compile(f"{_BLANK}*[<>\u2264\u2265=]*{_BLANK}*[-+]?[.,]?[0-9][-+0-9eE.,'\u2019 \u00a0\u2009\u202f]*%?$")
+_LIKELY = re.compile(
+    f"{_BLANK}*[<>\u2264\u2265=(]*{_BLANK}*(?:[+]|{_MINUS}{_BLANK}?)?[.,]?[0-9](?:{_BLANK}|{_MINUS}|[+0-9eE.,'\u2019])*%?[-)]?$"
+)
+_PADDED = re.compile("[+-]?0[0-9]")
+_DRESSED = re.compile(  # $7.5, EUR 7.5, 7.5 kg
+    rf"[-+\u2212\u2013]?(?P<before>[$\u20ac\u00a3\u00a5\u20b9]{_BLANK}*|[A-Z]{{3}}{_BLANK}+)?[-+\u2212\u2013]?[.,]?[0-9]"
+    rf"(?:[0-9.,'\u2019]|{_BLANK}(?=[0-9]))*(?P<behind>{_BLANK}*(?:[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u00b0])[^\d.,]{{0,7}})?$"
+)
 _LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
-_FEW = 10  # texts that may well be categories, such as <18, 18 and 19
+FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 
 
 @dataclass(frozen=True)
@@ -49,12 +59,16 @@ class Numerals:
         if self.thousands:
             whole = f"(?:[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+|{whole})"
         limit = f"(?:{_LIMIT}{_BLANK}*)?" if self.limits else ""
-        number = f"[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
-        return f"^{_BLANK}*{limit}{number}{_BLANK}*%?{_BLANK}*$"
+        size = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE](?:[+]|{_MINUS})?[0-9]+)?{_BLANK}*%?"
+        ended = f"{whole}(?:{point}[0-9]+)?{_BLANK}*%?{_BLANK}?[-\u2212]"  # not 5.- nor 5,-, which are prices
+        number = f"(?:(?:[+]|{_MINUS}{_BLANK}?)?{size}|{ended}|[(]{size}[)])"
+        return f"^{_BLANK}*{limit}{number}{_BLANK}*$"
 
     def plain(self, fields: pa.Array) -> pa.Array:
-        """Return fields without percent signs, limits and signs between thousands, and with a point; words stay."""
-        bare = compute.replace_substring_regex(fields, f"[^-+0-9eE{self.decimal}]", "")
+        """Return fields as programs write them, without percent signs and limits, and with a point; words stay."""
+        bare = compute.replace_substring_regex(fields, _NEGATIVE, r"-\1\2")
+        bare = compute.replace_substring_regex(bare, _MINUS, "-")
+        bare = compute.replace_substring_regex(bare, f"[^-+0-9eE{self.decimal}]", "")
         bare = compute.replace_substring(bare, ",", ".")
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
 
@@ -74,6 +88,7 @@ class Column:
     limited: np.ndarray | None = None  # mask of the rows that hold a limit; None where there are none, or none is read
     percent: str = ""  # its percent sign was dropped
     limit: str = ""
+    minus: str = ""  # its brackets, or its sign behind the number, were read as a minus
     apart: str = ""  # its point, read as the decimal comma would be, may stand between thousands
 
     @property
@@ -85,6 +100,8 @@ class Column:
 def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
     """Convert a column of text, an Arrow array, to its kind, as `column_of` does, with numbers written in a way."""
     how = how or Numerals()
+    if kind == "text" and how.decimal == ",":
+        fields = _whole_codes(fields, missing)
     if how.thousands != ".":  # else 1.898 would be a plain number
         plain = Column(*column_of(fields, missing, kind))
         if plain.values.dtype.kind == "f" and how.decimal == ",":
@@ -94,6 +111,14 @@ def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Num
     if kind != "text" and (found := office_column(fields, missing, kind, how)) is not None:
         return found
     return Column(*column_of(fields, missing, kind))
+
+
+def _whole_codes(fields: pa.Array, missing) -> pa.Array:
+    """Return codes such as 1,0, whole numbers which a decimal comma made of them, as 1; other fields as they are."""
+    for part in (fields.take(pa.array(some_places(len(fields)))), fields.unique()):
+        if not (gaps_among_numbers(part, missing) | matches(part, "^-?[0-9]+(,0+)?$")).all():
+            return fields
+    return compute.replace_substring_regex(fields, ",0+$", "")
 
 
 def _thousands_apart(fields: pa.Array) -> str:
@@ -115,13 +140,14 @@ def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | No
     values, spelled = column_of(plain.take(rows), missing, kind)
     if values.dtype.kind not in "iuf":
         return None
-    percent, limits, below = (matches(distinct, pattern) & ~gaps for pattern in ("%", _LIMIT, _BELOW))
+    patterns = ("%", _LIMIT, _NEGATIVE, _BELOW)
+    percent, limits, minus, below = (matches(distinct, pattern) & ~gaps for pattern in patterns)
     limited = None
     if limits.any():
         limited = limits[rows.to_numpy()]
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         values = pd.Series(np.where(below[rows.to_numpy()], numbers / 2, numbers))
-    first = [distinct[int(found.argmax())].as_py().strip() if found.any() else "" for found in (percent, limits)]
+    first = [distinct[int(found.argmax())].as_py().strip() if found.any() else "" for found in (percent, limits, minus)]
     return Column(values, spelled, limited, *first)
 
 
@@ -143,17 +169,27 @@ def _numbers_and_gaps(fields: pa.Array, missing, how: Numerals) -> np.ndarray | 
 class Unread:
     """Numbers in a column of text, which another way of reading would find."""
 
-    how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898
+    how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898, none beside a unit
     entry: str  # one that needs them
-    word: str | None = None  # one that is no number in any way; None where all are
+    words: tuple[str, ...] = ()  # those that are no number in any way, in order
+    share: tuple[int, int] = (0, 0)  # distinct numbers, of so many distinct values
+
+    @property
+    def word(self) -> str | None:
+        """The first word that is no number; None where all are."""
+        return self.words[0] if self.words else None
 
     def example(self) -> str:
-        """Return the entry, and the word that is none."""
-        return repr(self.entry) + ("" if self.word is None else f", but for {self.word!r}")
+        """Return the entry, how many numbers there are, and the words that are none."""
+        if self.word is None:
+            return repr(self.entry)
+        count, among = self.share
+        return f"{self.entry!r} ({count} of {among} distinct values), but for {several(map(repr, self.words))}"
 
     def cures(self) -> list[list[Argument]]:
         """Return the arguments by which the column would be numbers, for each way."""
-        word = [] if self.word is None else [Argument("missing", self.word)]
+        gaps = [word for word in self.words if not re.search("[0-9,]", word)]
+        word = [Argument("missing", gaps if len(gaps) > 1 else gaps[0])] if gaps and len(self.words) <= MOST else []
         return [[*how.given(), *word] for how in self.how]
 
 
@@ -164,47 +200,72 @@ _WAYS = [
 ]
 
 
-def unread(texts: Iterable[str]) -> Unread | None:
-    """Return how a column of text would be numbers, mostly; None where it would not, or all are plain numbers.
+def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
+    """Return how a column of text would be numbers; None where it would not, or all are plain numbers.
 
-    Of the distinct values of the column the first thousand are looked at.
+    More than half of the distinct values are numbers, or more than ``least``, where it is given. The first thousand
+    are looked at.
 
     >>> unread(["10,6", "-3", "0,5"]).cures()
     [[Argument(name='decimal', value=',', words='')]]
     >>> unread(["10.6", "3"]), unread(["1,5 kg"])
     (None, None)
     """
-    texts = [text for text in first_texts(texts) if text and text.casefold() not in GAP_WORDS]
+    every = list(texts)
+    texts = [text for text in first_texts(every) if text and text.casefold() not in GAP_WORDS]
+    enough = len(texts) // 2 if least is None else min(least, len(texts) // 2)
     odd = [text for text in texts if not _PLAIN.match(text)]
-    if not odd or 2 * sum(bool(_LIKELY.match(text)) for text in texts) <= len(texts):
+    if not odd:
         return None
+    if sum(bool(_LIKELY.match(text)) for text in texts) <= enough:
+        return _beside_units(texts, enough)
     counts = {how: sum(bool(re.match(how.pattern, text)) for text in texts) for how in _WAYS}
     most = max(counts.values())
     how = next(way for way, count in counts.items() if count == most)
     needing = [text for text in odd if re.match(how.pattern, text)]
     needing.sort(key=lambda text: sum(bool(re.match(way.pattern, text)) for way in _WAYS))  # which tells most of how
     word = next((text for text in texts if not re.match(how.pattern, text)), None)
-    if not needing or 2 * most <= len(texts) or (len(texts) <= _FEW and (word is not None or how.limits)):
+    if not needing or most <= enough or (len(texts) <= FEW and (word is not None or how.limits)):
         return None
     ways = [how]
     if how.decimal == "," and not how.thousands:  # 1,898 may be 1898
         ways += [way for way in _WAYS if way == Numerals(".", ",", how.limits) and counts[way] == most]
-    return Unread(tuple(ways), needing[0], word)
+    return _found(tuple(ways), needing[0], every, how.pattern)
 
 
-def almost_plain(texts: Iterable[str]) -> Unread | None:
-    """Return how a column of plain numbers, with a few words among them, would be numbers; None where it would not.
+def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) -> Unread:
+    """Return the finding on a column, with all of its words: one may stand behind the first thousand values."""
+    texts = [text for value in every if (text := str(value).strip()) and text.casefold() not in GAP_WORDS]
+    words = tuple(text for text in texts if not re.match(pattern, text))
+    return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
-    Whole numbers without a word may be names, such as 001.
+
+def _beside_units(texts: list[str], enough: int) -> Unread | None:
+    """Return the finding on numbers beside a unit, such as 7.5 kg; None for codes, such as 12A to 12F."""
+    found = [match for text in texts if (match := _DRESSED.match(text))]
+    units = Counter(unit.strip() for match in found if (unit := match["before"] or match["behind"]))
+    if sum(units.values()) <= max(FEW, enough) or 2 * units.most_common(1)[0][1] <= units.total():
+        return None
+    entry = next(match.string for match in found if (match["before"] or match["behind"] or "").strip() in units)
+    words = tuple(text for text in texts if not _DRESSED.match(text))
+    return Unread((), entry, words, (len(found), len(texts)))
+
+
+def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:
+    """Return how a column of more than ten plain numbers as text would be read as such; None where it would not.
+
+    Leading zeros make codes of numbers. Whole numbers alone are found where ``whole`` says so: they may be names.
 
     >>> almost_plain([*map(str, range(20)), "unknown"]).example()
-    "'0', but for 'unknown'"
-    >>> almost_plain(map(str, range(20)))
+    "'0' (20 of 21 distinct values), but for 'unknown'"
+    >>> almost_plain([f"{code:02}" for code in range(20)])
     """
-    texts = [text for text in first_texts(texts) if text]
-    words = [text for text in texts if not _PLAIN.match(text)]
-    fractions = [text for text in texts if "." in text and _PLAIN.match(text)]
-    if len(texts) <= _FEW or 10 * len(words) > len(texts) or not (words or fractions):
+    every = list(texts)
+    texts = [text for text in first_texts(every) if text and text.casefold() not in GAP_WORDS]
+    numbers = [text for text in texts if _PLAIN.match(text)]
+    fractions = [text for text in numbers if "." in text]
+    if len(numbers) <= FEW or 20 * sum(map(bool, map(_PADDED.match, numbers))) > len(numbers):
         return None
-    entry = next(text for text in fractions or texts if text not in words)
-    return Unread((Numerals(),), entry, words[0] if words else None)
+    if not whole and (2 * len(numbers) <= len(texts) or not (fractions or len(numbers) < len(texts))):
+        return None
+    return _found((Numerals(),), (fractions or numbers)[0], every, _PLAIN.pattern)

@@ -18,6 +18,7 @@ from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
 from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
+from bayesgen.tables.labels import warn_of_alike
 from bayesgen.tables.table import Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
@@ -29,6 +30,7 @@ _DOUBTS = {
     "numbers": "holds numbers as text",
     "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
     "counts": "seems to number the rows, which says nothing of new rows",
+    "ids": "seems to name people or things, by {distinct} distinct whole numbers in {seen} rows: groups= takes them",
 }
 
 
@@ -216,9 +218,10 @@ def warn_of_doubt(table: Columns, column: str) -> None:
     """Warn of a column that may be no feature."""
     if doubt := table.doubt(column):
         date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
+        family = "categorical" if doubt.kind == "numbers" and not doubt.hardly_twice else "drop"
         text = (
             f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}{_cure(doubt)}; drop it, or give "
-            f"features={{{column!r}: 'drop'}}{date} where the classifier takes features"
+            f"features={{{column!r}: {family!r}}}{date} where the classifier takes features"
         )
         warn(InputWarning(text, column=column, kind=doubt.kind))
 
@@ -227,6 +230,8 @@ def _cure(doubt: Verdict) -> str:
     """Return an entry that is a number as offices write it, and how to read the file."""
     if (found := doubt.unread) is None:
         return ""
+    if not found.how:
+        return f", such as {found.example()}: take the unit away"
     ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
     return f", such as {found.example()}: {' or '.join(ways)} reads them"
 
@@ -288,6 +293,9 @@ def _blocks(chosen, table):
         else:
             for column in key:
                 categories = table.categories(column) if leaf == "categorical" else None
+                if categories:
+                    count = functools.partial(table.count, column)
+                    warn_of_alike(f"column {column!r}", categories, count if table.counted else None, column)
                 if categories == ():
                     raise ValueError(
                         f"column {column!r} has no observed value to learn its categories from; drop it or "

@@ -92,9 +92,9 @@ class CsvFiles(Source):
         found = kind_of(fields, self.missing)
         if found != "O" or (column := office_column(fields, self.missing, "number", self._how[name])) is None:
             return found
-        if column.percent:
-            text = f"column {name!r}: % dropped, as in {column.percent!r}"
-            warn(InputWarning(text, column=name, value=column.percent))
+        for entry, what in ((column.percent, "% dropped, as in"), (column.minus, "read as a number below 0:")):
+            if entry:
+                warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
         return "f"
 
     def jobs(self, columns=None):
@@ -126,6 +126,8 @@ class CsvFiles(Source):
     def _texts(self, columns) -> Iterator[Job]:
         """Yield jobs for the blocks as they stand in the files, every field as text."""
         for path, fields in zip(self.paths, self._files, strict=True):
+            with located(path):
+                check_present(columns, fields.names)
             row, blocks = 0, fields.blocks(columns)
             while True:
                 with located(f"{path}, after row {row}"):

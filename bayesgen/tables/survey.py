@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from bayesgen.core.errors import InputError, listed
 from bayesgen.tables.columns import a_word, joined_levels
-from bayesgen.tables.description import Columns
+from bayesgen.tables.description import Columns, Verdict, of_labels
 from bayesgen.tables.labels import declared_classes
+from bayesgen.tables.numerals import FEW
 from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.table import Table
 
@@ -74,6 +75,11 @@ class Survey(Columns):
             kinds[column] = mine or theirs
         levels = {c: joined_levels(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
         return Survey(kinds, levels, self.labels | other.labels, self.sparse, other.words | self.words)
+
+    def doubt(self, column: str) -> Verdict | None:
+        """Return the verdict on a column of text whose levels were looked up, else None."""
+        levels = self.levels.get(column, ()) if self.kinds[column] == "O" else ()
+        return of_labels(levels) if len(levels) > FEW else None
 
     def _content(self, column: str) -> str:
         kind = self.kinds[column]

@@ -24,6 +24,7 @@ from bayesgen.tables.columns import (
     refuse,
     sorted_levels,
     to_float,
+    twins,
 )
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 
@@ -40,6 +41,8 @@ class Table(Columns):
     an array or a csr_array; ``names`` a DataFrame's own names of its columns, which need not be strings, else None, and
     the columns are called x0, x1, ....
     """
+
+    counted = True
 
     def __init__(self, X):
         self._mixed = False  # whether columns may differ in type
@@ -158,15 +161,20 @@ class Table(Columns):
             return None
         if not self._mixed:  # numbers of one type
             values = self._array[:, self.place[column]]
-            return of_whole(values) if values.dtype.kind in "iu" else None
+            return of_whole(values, name=column) if values.dtype.kind in "iu" else None
         series, kind = self._series(column), self._taken(column)
         if series.dtype.is_integer() and not series.null_count():
-            return of_whole(series.to_numpy())
+            return of_whole(series.to_numpy(), name=column)
         if kind != "O" or declared_levels(series) is not None:
             return None
         seen = len(self) - series.null_count()
         found = of_labels(series.drop_nulls().unique(), seen)
         return None if found and found.kind == "names" and seen <= 10 else found
+
+    def count(self, column: str, category) -> int:
+        """Return the number of rows of a category."""
+        codes, distinct = self._distinct(column)
+        return int((codes == distinct.index(category)).sum()) if category in distinct else 0
 
     def bools(self, columns) -> tuple[str, ...]:
         """Return the columns that hold True and False, not 1 and 0."""
@@ -272,6 +280,8 @@ class Table(Columns):
         self._taken(column)
         position = {label: float(code) for code, label in enumerate(categories)}
         codes, distinct = self._distinct(column)
+        if any(value not in position for value in distinct):
+            position |= twins(categories, distinct)
         new = [value not in position for value in distinct]
         if any(new) and found is not None:
             counts = np.bincount(codes[codes >= 0], minlength=len(distinct)).tolist()

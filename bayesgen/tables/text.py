@@ -1,6 +1,8 @@
 """Kinds of the text in a file: numbers, True and False, gaps, or plain text. Arrow reads the distinct fields."""
 
-from collections import Counter
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from bayesgen.core.errors import MOST
+from bayesgen.core.errors import MOST, counted, several
 
 compute: Any = pyarrow.compute  # its functions are made while it is imported: no type checker knows them
 Kind = Literal["text", "number"]
@@ -17,6 +19,9 @@ GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
+_UNSEEN: dict[int, str | None] = dict.fromkeys(
+    (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)
+)  # letters without a width
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -150,6 +155,27 @@ def counts_of(spelled) -> str:
     shown = [f"{n} {repr(field) if field else 'empty'}" for field, n in counts[:MOST]]
     rest = sum(n for _, n in counts[MOST:])
     return ", ".join([*shown, f"{rest} in other ways"] if rest else shown)
+
+
+def alike(labels: Iterable[Any]) -> list[list[str]]:
+    """Return the groups of texts that differ only by blanks, case, or how Unicode writes them.
+
+    >>> alike(["yes", "no", "Yes ", 1])
+    [['yes', 'Yes ']]
+    """
+    groups = defaultdict(list)
+    for label in labels:
+        if isinstance(label, str):
+            plain = label if label.isascii() else unicodedata.normalize("NFKC", label.translate(_UNSEEN))
+            groups[" ".join(plain.casefold().split())].append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def tell_alike(groups: list[list[str]], count: Callable[[str], int] | None) -> str:
+    """Tell of groups that `alike` found, with the number of rows of each text where it is known."""
+    spelled = {t: repr(t) if unicodedata.is_normalized("NFC", t) else ascii(t) for group in groups for t in group}
+    texts = [[spelled[t] + (f" in {counted(count(t), 'row')}" if count else "") for t in group] for group in groups]
+    return f"{several(map(' and '.join, texts), '; ')} differ only by blanks, case or how Unicode writes them"
 
 
 def matches(fields, pattern: str) -> np.ndarray:
