@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, inspection, load, plot
+from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, data, inspection, load, plot
 from bayesgen.averaging import average, draws, learning, softmax, views
 from bayesgen.core.program import same
 
@@ -234,6 +234,21 @@ def test_names_of_classes_and_order_of_columns_change_nothing(fitted):
     back = AveragedClassifier().fit(IRIS[FIT][:, ::-1], np.array(["c", "b", "a"])[SPECIES[FIT]])
     again = back.predict_proba(IRIS[TEST][:, ::-1])[:, ::-1]
     np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
+
+
+@pytest.mark.parametrize("members", [["gaussian", "category", "softmax"], ["forest"], ["boosted"]])
+def test_signs_and_names_of_categories_change_nothing(members):
+    table = data.load("penguins").iloc[:: 1 if members == ["boosted"] else 3]  # with gaps
+    species = table.pop("species")
+    turned = table.copy()
+    for name in table:
+        if name in ("island", "sex"):
+            names = sorted(table[name].dropna().unique())
+            turned[name] = table[name].map(dict(zip(names, names[::-1], strict=True)))
+        else:
+            turned[name] = -table[name]
+    first, second = (AveragedClassifier(members=members).fit(X, species).predict_proba(X) for X in (table, turned))
+    np.testing.assert_allclose(second, first, atol=1e-9)
 
 
 def test_order_of_mixed_columns_with_gaps_changes_nothing(fitted_mixed):

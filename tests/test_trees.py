@@ -47,7 +47,10 @@ def test_all_trees_at_once_walk_as_scikit_learn_does():
     trees = [DecisionTreeClassifier(max_features=m, random_state=0).fit(ranks.rank, rows.codes) for m in (1, 2, None)]
     leaf = [np.arange(t.tree_.node_count)[:, None].astype(float) for t in trees]
     joined = Trees.joined(
-        [Trees.of(t.tree_, own, ranks, np.arange(z.shape[1])) for t, own in zip(trees, leaf, strict=True)]
+        [
+            Trees.of(t.tree_, own, ranks, np.arange(z.shape[1]), np.zeros(z.shape[1], bool))
+            for t, own in zip(trees, leaf, strict=True)
+        ]
     )
     for part, leaves in joined.leaves(z):
         expected = np.column_stack([t.apply(ranks.rank[part]) for t in trees])

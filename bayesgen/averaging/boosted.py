@@ -9,6 +9,7 @@ follow the rows of the fit, so that a fold can split where all rows can, or its 
 It has no density of x, and takes no part where one is needed.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -103,11 +104,12 @@ class BoostedMembers(Together):
         log_prior, present = log_frequencies(rows.codes, rows.weight, rows.classes), np.unique(rows.codes)
         scored = present[1:] if len(present) == 2 else present
         rounds = int(np.clip(min(_TREES // len(scored), len(rows) // _EACH), 20, _ROUNDS))
-        z, trees, start = numbered(rows.x, rows.c), [], log_prior
+        columns, sign = rows.order.columns, rows.order.signs
+        z, trees, start = numbered(rows.x, rows.c) * sign, [], log_prior
         dim = rows.x.shape[1]
         levels = [np.array([], int)] * dim + [np.unique(own[own >= 0]) for own in rows.c.T]
         sets = np.array([2 < len(own) <= _MOST for own in levels])
-        order = np.concatenate([np.flatnonzero(sets), np.flatnonzero(~sets)])  # scikit-learn puts categories first
+        order = np.concatenate([columns[sets[columns]], columns[~sets[columns]]])  # scikit-learn puts categories first
         edges = [_edges(column) for column in z.T]
         binned = z.copy()
         for j in np.flatnonzero(~sets):
@@ -128,7 +130,7 @@ class BoostedMembers(Together):
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)
             grown = (own for both in model._predictors for own in both)
-            trees.append(Trees.joined([_arrays(own, order, levels, edges) for own in grown]))
+            trees.append(Trees.joined([_arrays(own, order, levels, edges, sign) for own in grown]))
         return cls(members, tuple(trees), np.tile(scored, rounds), start, log_prior, len(rows))
 
     @property
@@ -171,7 +173,7 @@ def _bins(column, edges) -> np.ndarray:
     return np.where(np.isnan(column), np.nan, np.searchsorted(edges, column))
 
 
-def _arrays(tree, order, levels, edges) -> Trees:
+def _arrays(tree, order, levels, edges, sign) -> Trees:
     """Return a tree of scikit-learn's as one that splits by thresholds alone.
 
     A node that sends a set of levels left becomes a chain of nodes, one for each run of levels on the same side: chains
@@ -187,14 +189,18 @@ def _arrays(tree, order, levels, edges) -> Trees:
         The levels seen of each column that has categories, as scikit-learn numbers them.
     edges : list of array
         The edges of the bins of each column.
+    sign : array, shape (P,)
+        -1 for columns that it saw with their sign changed.
     """
     nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
     chains = {}
     for i in np.flatnonzero(nodes["is_leaf"] == 0):
         gap, seen = 1 - int(nodes["missing_go_to_left"][i]), levels[order[nodes["feature_idx"][i]]]
         if not nodes["is_categorical"][i]:
-            own, cut = edges[order[nodes["feature_idx"][i]]], nodes["num_threshold"][i]
-            chains[i] = [(own[int(cut)] if cut < len(own) else _LARGEST, 0)], gap  # else gaps from all numbers
+            j, cut = order[nodes["feature_idx"][i]], nodes["num_threshold"][i]
+            end = edges[j][int(cut)] if cut < len(edges[j]) else _LARGEST  # the largest: gaps from all numbers
+            turned = int(sign[j] < 0)  # -x <= t is not x <= the next below -t
+            chains[i] = [(max(math.nextafter(-end, -math.inf), -_LARGEST) if turned else end, turned)], gap
             continue
         code = np.arange(len(seen))
         left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1

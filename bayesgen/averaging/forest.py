@@ -122,9 +122,9 @@ def grown(rows: Rows, seed):
     share = min(1.0, total / most / len(rows))
     trees, drawn, size = [], [], 0
     unit, codes = rows.units()
-    places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order[1])]
-    order = in_order(rows.order[0], rows.x.shape[1], levels)
-    seen = ranks.rank[:, order]
+    places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
+    order, turned = in_order(rows.order)
+    seen = ranks.turned(order, turned)
     gaps = bool(np.isnan(seen).any())
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
@@ -144,7 +144,7 @@ def grown(rows: Rows, seed):
             tree.fit(seen[here], rows.codes[here], times[here] * rows.weight[here], check_input=gaps)
         shares = np.zeros((tree.tree_.node_count, classes), np.float32)
         shares[:, tree.classes_] = tree.tree_.value[:, 0]
-        trees.append(Trees.of(tree.tree_, shares, ranks, order))
+        trees.append(Trees.of(tree.tree_, shares, ranks, order, turned))
         drawn.append(times > 0)
         size += trees[-1].nbytes
     return ForestMembers(Trees.joined(trees), levels, log_prior, len(rows)), np.array(drawn)

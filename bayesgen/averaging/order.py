@@ -1,21 +1,55 @@
-"""Order of columns and classes by their content, in which folds, samples and starts of searches are drawn.
+"""Order of columns, classes and categories by their content, in which folds and samples are drawn and trees grown.
 
-The same table with its columns in another order, or its classes under other names, then draws the same folds and
-starts. A column of numbers is known by its share of variance between the classes, its skewness and its kurtosis, which
-its units do not change; a column of categories by its number of levels, its association with the classes and the
-concentration of its levels; a class by its weight, and by its means of the columns in their order. Sums over the
-classes are rounded, since their last digits depend on the order of the classes. Columns, or classes, that agree in all
-these stay in the order in which they are given.
+The same table with its columns in another order or of the other sign, or its classes and categories under other names,
+then draws the same folds and grows the same trees. A column of numbers is known by its share of variance between the
+classes, the size of its skewness and its kurtosis, which its units do not change, and is turned so that its skewness is
+not negative; a column of categories by its number of levels, its association with the classes and the concentration of
+its levels; a class by its weight, by its means of the columns in their order, and by the concentration of its levels; a
+level by its weight, and by those in the classes. Sums over the classes are rounded, since their last digits depend on
+the order of the classes. What agrees in all these stays in the order in which it is given, a symmetric column as it is.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 _DIGITS = 9
 
 
+class Order(NamedTuple):
+    """Order of a table by content.
+
+    Attributes
+    ----------
+    columns : int array, shape (D + F,)
+        Places of the columns, numbers first, those of categories counted from D.
+    classes : int array, shape (K,)
+        The place of each class in their order.
+    sign : array, shape (D,)
+        -1 for numbers that are turned, else 1.
+    levels : tuple of F int arrays
+        The place of each level of a column of categories in their order.
+    """
+
+    columns: np.ndarray
+    classes: np.ndarray
+    sign: np.ndarray
+    levels: tuple[np.ndarray, ...]
+
+    @property
+    def signs(self) -> np.ndarray:
+        """-1 for numbers, and for categories of two levels, that are turned, else 1, (D + F,)."""
+        return np.append(self.sign, [-1.0 if len(own) == 2 and own[0] == 1 else 1.0 for own in self.levels])
+
+    def applied(self, x, c) -> tuple[np.ndarray, np.ndarray]:
+        """Return numbers with their signs, and categories by the places of their levels, -1 where missing."""
+        places = [np.append(own, -1)[column] for own, column in zip(self.levels, c.T, strict=True)]
+        return x * self.sign, np.stack(places, axis=1) if places else c
+
+
 @np.errstate(all="ignore")
-def by_content(x, c, codes, weight, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the order of the columns, numbers first, and the place of each class in the order of the classes.
+def by_content(x, c, codes, weight, classes: int, levels: tuple[int, ...]) -> Order:
+    """Return the order of columns, classes, signs and levels.
 
     Parameters
     ----------
@@ -29,22 +63,19 @@ def by_content(x, c, codes, weight, classes: int) -> tuple[np.ndarray, np.ndarra
         Weights.
     classes : int
         K.
-
-    Returns
-    -------
-    columns : int array, shape (D + F,)
-        Places of the columns, those of categories counted from D.
-    rank : int array, shape (K,)
+    levels : tuple of int
+        Number of categories of each of the F columns.
     """
     member = np.zeros((classes, len(codes)))
     member[codes, np.arange(len(codes))] = weight
-    numbers, mean = _numbers(x, weight, member)
-    categories, level = _categories(c, member)
+    numbers, mean, sign = _numbers(x, weight, member)
+    counts = [member @ (column[:, None] == np.arange(own)) for own, column in zip(levels, c.T, strict=True)]
+    categories, shares = _categories(counts, classes)
     first, second = _sorted(numbers), _sorted(categories)
-    keys = [member.sum(1), *mean[:, first].T, *level[:, second].T]
-    rank = np.empty(classes, np.intp)
-    rank[_sorted(keys)] = np.arange(classes)
-    return np.concatenate([first, x.shape[1] + second]), rank
+    rank = _places([member.sum(1), *mean[:, first].T, *shares[:, second].T])
+    by_class = np.argsort(rank)
+    places = tuple(_places([count.sum(0), *count[by_class]]) for count in counts)
+    return Order(np.concatenate([first, x.shape[1] + second]), rank, sign, places)
 
 
 def _sorted(keys) -> np.ndarray:
@@ -52,8 +83,13 @@ def _sorted(keys) -> np.ndarray:
     return np.lexsort(np.round(np.asarray(keys)[::-1], _DIGITS))
 
 
+def _places(keys) -> np.ndarray:
+    """Return the place of each in the order by the keys."""
+    return np.argsort(_sorted(keys))
+
+
 def _numbers(x, weight, member):
-    """Return the keys of columns of numbers, (3, D), and the means of the classes in standard deviations, (K, D)."""
+    """Return keys of columns of numbers, (3, D), means of the classes in standard deviations, (K, D), and signs."""
     seen = ~np.isnan(x)
     w = weight[:, None] * seen
     total = w.sum(0)
@@ -62,16 +98,17 @@ def _numbers(x, weight, member):
     count = member @ seen
     mean = (member @ z) / count
     between = np.where(count > 0, count * mean**2, 0.0).sum(0) / total
-    return np.stack([between, (w * z**3).sum(0) / total, (w * z**4).sum(0) / total]), mean
+    skewness = (w * z**3).sum(0) / total
+    sign = np.where(np.round(skewness, _DIGITS) < 0, -1.0, 1.0)
+    return np.stack([between, np.abs(skewness), (w * z**4).sum(0) / total]), mean * sign, sign
 
 
-def _categories(c, member):
-    """Return the keys of columns of categories, (3, F), and the mean code of each class, (K, F)."""
-    keys, level = np.zeros((3, c.shape[1])), np.zeros((len(member), c.shape[1]))
-    for j, column in enumerate(c.T):
-        count = member @ (column[:, None] == np.arange(column.max(initial=0) + 1))
+def _categories(counts, classes: int):
+    """Return the keys of columns of categories, (3, F), and the concentration of the levels in each class, (K, F)."""
+    keys, concentration = np.zeros((3, len(counts))), np.zeros((classes, len(counts)))
+    for j, count in enumerate(counts):
         by_class, by_level, total = count.sum(1), count.sum(0), count.sum()
         shares = np.divide(count**2, np.outer(by_class, by_level), out=np.zeros_like(count), where=count > 0)
         keys[:, j] = (by_level > 0).sum(), shares.sum(), (by_level**2).sum() / total**2
-        level[:, j] = count @ np.arange(count.shape[1]) / by_class
-    return keys, level
+        concentration[:, j] = shares.sum(1)
+    return keys, concentration

@@ -1,8 +1,9 @@
 """Rows as members take them: distinct rows in sorted order, folds, and samples.
 
 Folds are dealt, and trees drawn, over the distinct rows in sorted order, so that neither the order of the rows or
-columns, nor the names of the classes, nor the units of the columns, nor the way a weight is written (2, or two rows)
-changes a fit.
+columns, nor the names of classes and categories, nor the units and signs of the columns, nor the way a weight is
+written (2, or two rows) changes a fit. What two columns, classes or categories share (`bayesgen.averaging.order`), and
+beyond 5,000 rows the order of the rows, may still move which rows a fold holds.
 """
 
 import functools
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesgen.averaging.order import by_content
+from bayesgen.averaging.order import Order, by_content
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
 
@@ -54,19 +55,20 @@ class Rows:
         return len(self.codes)
 
     @functools.cached_property
-    def order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Order of the columns by content, (D + F,), and place of each class by content, (K,); see `by_content`."""
+    def order(self) -> Order:
+        """Order of columns, classes, signs and levels by content."""
         some = slice(None, None, max(1, len(self) // _ORDER))  # more rows hardly tell two columns apart better
-        return by_content(self.x[some], self.c[some], self.codes[some], self.weight[some], self.classes)
+        own = self.x[some], self.c[some], self.codes[some], self.weight[some]
+        return by_content(*own, self.classes, self.levels)
 
     @property
     def ranks(self) -> np.ndarray:
         """Places of the classes of the rows in the order by content, (n,)."""
-        return self.order[1][self.codes]
+        return self.order.classes[self.codes]
 
     def distinct(self) -> "tuple[Rows, np.ndarray]":
         """Return the distinct rows, with the sums of their weights, in order of content, and which each row is."""
-        columns = numbered(self.x, self.c)[:, self.order[0]]
+        columns = numbered(*self.order.applied(self.x, self.c))[:, self.order.columns]
         more = [own for own in (self.e, self.group) if own is not None]  # equal rows of two groups stay two rows
         columns = np.column_stack([columns, *more])
         first, total, which = distinct(columns, self.ranks, self.weight)
@@ -99,7 +101,7 @@ class Rows:
     def folds(self, count: int) -> np.ndarray:
         """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""
         place, codes = self.units()
-        return folds(self.order[1][codes], count)[place]
+        return folds(self.order.classes[codes], count)[place]
 
 
 @dataclass(frozen=True)

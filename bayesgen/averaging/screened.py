@@ -124,7 +124,7 @@ class ScreenedMembers(ComposedMembers):
 
 def best_first(training: Training) -> np.ndarray:
     """Return the places of the columns, those of categories counted from D, in the order of their log B."""
-    return np.lexsort([np.argsort(training.rows.order[0]), -np.round(evidence(training), _DIGITS)])
+    return np.lexsort([np.argsort(training.rows.order.columns), -np.round(evidence(training), _DIGITS)])
 
 
 def evidence(training: Training) -> np.ndarray:

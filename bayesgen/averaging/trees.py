@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.averaging.order import Order
 from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
 _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a rounded value may lie: units move no row
+_LARGEST = float(np.finfo(float).max)
 _CELLS = 1 << 16  # pairs of a row and a tree that walk at a time, in the cache with their nodes
 _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which costs as much as a step
 
@@ -33,11 +35,13 @@ def width(dim: int, levels) -> int:
     return int(_widths(dim, levels).sum())
 
 
-def in_order(columns, dim: int, levels) -> np.ndarray:
-    """Return the columns of the matrix of `together`, (P,), in the order of what they stand for, (D + F,)."""
-    count = _widths(dim, levels)
-    stands = np.repeat(np.arange(len(count)), count)
-    return np.concatenate([np.flatnonzero(stands == j) for j in columns])
+def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of the matrix of `together` in order by content, (P,), and True for those to turn, (P,)."""
+    places = [np.arange(1)] * len(order.sign) + [own if len(own) > 2 else np.arange(1) for own in order.levels]
+    turned = order.signs < 0
+    first = np.cumsum([0, *map(len, places)])
+    columns = np.concatenate([first[j] + np.argsort(places[j]) for j in order.columns])
+    return columns, np.concatenate([np.full(len(places[j]), turned[j]) for j in order.columns])
 
 
 def _widths(dim: int, levels) -> np.ndarray:
@@ -62,12 +66,22 @@ class Ranks:
             self.values.append(own)
             self.rank[seen, j] = place
 
-    def back(self, column, rank) -> np.ndarray:
-        """Return the thresholds in units of the columns, (nodes,), from columns and ranks."""
-        result = np.empty(len(rank))
+    def turned(self, columns, turned) -> np.ndarray:
+        """Return the ranks of columns (P,), those to turn, (P,), from the last to the first."""
+        last = np.array([len(self.values[j]) - 1 for j in columns], np.float32)
+        return np.where(turned, last - self.rank[:, columns], self.rank[:, columns])
+
+    def back(self, column, rank, turned) -> np.ndarray:
+        """Return the thresholds in units of the columns, (nodes,), from columns and ranks, perhaps turned.
+
+        A node that parts gaps from all numbers has an infinite rank, and a threshold beyond all numbers.
+        """
+        result, aside = np.empty(len(rank)), rank + _ASIDE
         for j in np.unique(column):
-            own = column == j
-            result[own] = np.interp(rank[own] + _ASIDE, np.arange(len(self.values[j])), self.values[j])
+            own, last = column == j, len(self.values[j]) - 1
+            place = np.where(turned[own], last - aside[own], aside[own])
+            inside = np.interp(place, np.arange(last + 1), self.values[j])
+            result[own] = np.where(np.isinf(place), np.copysign(_LARGEST, place), inside)
         return result
 
 
@@ -115,7 +129,7 @@ class Trees(Record):
         return cls(moved("root"), column, threshold, gap, moved("child"), leaf)
 
     @classmethod
-    def of(cls, tree: Any, leaf, ranks: Ranks, order) -> "Trees":
+    def of(cls, tree: Any, leaf, ranks: Ranks, order, turned) -> "Trees":
         """Return a tree of scikit-learn's, which was fitted to ranks.
 
         Parameters
@@ -128,14 +142,17 @@ class Trees(Record):
             The columns.
         order : int array, shape (P,)
             The column that the tree saw in each place.
+        turned : bool array, shape (P,)
+            True where it saw the ranks from the last to the first.
         """
         inner = tree.children_left >= 0
         place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
-        column = order[tree.feature[inner]].astype(np.int32)
+        column, turn = order[tree.feature[inner]].astype(np.int32), turned[tree.feature[inner]]
         child = place[np.column_stack([tree.children_left[inner], tree.children_right[inner]])]
+        child = np.where(turn[:, None], child[:, ::-1], child)
         gap = 1 - np.asarray(tree.missing_go_to_left)[inner].astype(np.int8)
-        threshold = ranks.back(column, tree.threshold[inner])
-        return cls(place[:1], column, threshold, gap.astype(np.int8), child, np.asarray(leaf)[~inner])
+        threshold = ranks.back(column, tree.threshold[inner], turn)
+        return cls(place[:1], column, threshold, np.where(turn, 1 - gap, gap), child, np.asarray(leaf)[~inner])
 
     @property
     def nbytes(self) -> int:

@@ -238,7 +238,7 @@ def _cross_validate(result: Comparison, places, progress, fit, predict) -> None:
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
                 posterior = getattr(classifier, "posterior_", None)
-                diverging = posterior.sample_stats.get("diverging") if posterior is not None else None
+                diverging = getattr(posterior, "sample_stats", {}).get("diverging")  # an average has none
                 if diverging is not None and diverging.any():
                     warnings.warn(f"{diverging.sum()} draws diverged", UserWarning, stacklevel=1)
             except ValueError as error:
