@@ -5,10 +5,11 @@ import pytest
 from scipy import optimize
 from scipy.special import logsumexp
 
-from bayesgen.averaging import average, stack, temper
+from bayesgen.averaging import average, stack
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.softmax import SoftmaxMember
+from bayesgen.numerics import tempering
 
 
 def densities(members=4, n=60, classes=3, seed=0):
@@ -21,7 +22,7 @@ def densities(members=4, n=60, classes=3, seed=0):
 
 def test_exponents_are_those_that_scipy_finds():
     density, log_prior, codes, weight = densities()
-    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    found = tempering.exponents(density, log_prior, codes, weight, 0.7)
     for f, tau in zip(density, found, strict=True):
 
         def loss(log_tau, f=f):
@@ -36,36 +37,36 @@ def test_exponents_are_those_that_scipy_finds():
 
 def test_exponents_start_anywhere_and_end_at_one_place():
     density, log_prior, codes, weight = densities()
-    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    found = tempering.exponents(density, log_prior, codes, weight, 0.7)
     for start in (1e-4, 50.0):
-        again = temper.exponents(density, log_prior, codes, weight, 0.7, np.full(4, start))
+        again = tempering.exponents(density, log_prior, codes, weight, 0.7, np.full(4, start))
         np.testing.assert_allclose(again, found, rtol=1e-12)
 
 
 def test_an_exponent_does_not_depend_on_the_members_beside_it():
     density, log_prior, codes, weight = densities()
-    found = temper.exponents(density, log_prior, codes, weight, 0.7)
+    found = tempering.exponents(density, log_prior, codes, weight, 0.7)
     for start in (None, found[:1]):  # at its root, a member waits for those that need more steps
-        alone = np.concatenate([temper.exponents(f[None], log_prior, codes, weight, 0.7, start) for f in density])
+        alone = np.concatenate([tempering.exponents(f[None], log_prior, codes, weight, 0.7, start) for f in density])
         np.testing.assert_allclose(alone, found, rtol=1e-12)
-    again = temper.exponents(density, log_prior, codes, weight, 0.7, np.where(np.arange(4) == 3, 50.0, found))
+    again = tempering.exponents(density, log_prior, codes, weight, 0.7, np.where(np.arange(4) == 3, 50.0, found))
     np.testing.assert_allclose(again, found, rtol=1e-12)
 
 
 def test_the_probability_of_one_class_is_that_among_all():
     density, log_prior, codes, _ = densities()
     exponents, least = np.array([2.0, 1.0, 0.1, 0.5]), np.array([0.0, 0.02, 0.0, 0.3])
-    found = temper.log_probability_of(codes, density, log_prior, exponents, least)
-    every = temper.log_probability(density, log_prior, exponents, least)
+    found = tempering.log_probability_of(codes, density, log_prior, exponents, least)
+    every = tempering.log_probability(density, log_prior, exponents, least)
     np.testing.assert_allclose(found, every[:, np.arange(len(codes)), codes], rtol=1e-12, atol=1e-12)
 
 
 def test_a_member_that_says_nothing_keeps_the_expected_exponent_and_the_class_prior():
     _, log_prior, codes, weight = densities()
     nothing = np.zeros((1, len(codes), 3))
-    tau = temper.exponents(nothing, log_prior, codes, weight, 0.7)
+    tau = tempering.exponents(nothing, log_prior, codes, weight, 0.7)
     assert tau == pytest.approx(0.7)
-    np.testing.assert_allclose(temper.log_probability(nothing, log_prior, tau)[0], log_prior, atol=1e-14)
+    np.testing.assert_allclose(tempering.log_probability(nothing, log_prior, tau)[0], log_prior, atol=1e-14)
 
 
 def test_stacking_is_what_scipy_finds():

@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 
 import bayesgen as bg
 from bayesgen import AveragedClassifier
-from bayesgen.averaging import temper
+from bayesgen.numerics import tempering
 
 RNG = np.random.default_rng
 X, Y = load_wine(return_X_y=True)
@@ -34,7 +34,7 @@ def test_the_exponent_is_the_mode_of_its_posterior():
         return -(weight @ log_p[np.arange(80), codes]) - loggamma.logpdf(u - np.log(1.05) + np.log(shape), shape)
 
     best = minimize_scalar(negative, bounds=(-2, 1), method="bounded", options={"xatol": 1e-10})
-    found = temper.sharpening(probability, np.log(prior), codes, weight)
+    found = tempering.sharpening(probability, np.log(prior), codes, weight)
     assert np.log(found) == pytest.approx(best.x, abs=1e-6)
 
 
@@ -50,8 +50,8 @@ def test_a_mean_of_calibrated_probabilities_is_too_careful():
         return np.log(probability[np.arange(len(t)), t] / probability.sum(1)).mean()
 
     (t, mean), (later, new) = signs(0), signs(1)
-    beta = temper.sharpening(mean, np.full_like(mean, np.log(0.5)), t, np.ones(len(t)))
-    sharp = temper.sharpened(new, np.array([0.5, 0.5]), beta)
+    beta = tempering.sharpening(mean, np.full_like(mean, np.log(0.5)), t, np.ones(len(t)))
+    sharp = tempering.sharpened(new, np.array([0.5, 0.5]), beta)
     assert beta > 1.2
     assert score(later, sharp) > score(later, new) + 0.01
 

@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 
 import bayesgen as bg
-from bayesgen.averaging import temper
 from bayesgen.estimators import naive_bayes
 from bayesgen.models import DirichletCategorical
+from bayesgen.numerics import tempering
 
 NB = bg.NaiveBayesClassifier
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -30,7 +30,7 @@ def test_the_exponent_is_that_of_refits_without_each_row():
         rest = NB().fit(np.delete(X, i, 0), np.delete(Y, i))
         prior[i], density[i] = (part[0] for part in pieces_of(rest, X[i : i + 1]))
 
-    mode = temper.expected_exponent(4, len(X))
+    mode = tempering.expected_exponent(4, len(X))
 
     def loss(tau):
         score = log_softmax(prior + tau * density, axis=1)[np.arange(len(X)), Y].sum()

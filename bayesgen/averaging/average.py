@@ -4,12 +4,12 @@ A member of a table is either a product of a member of the numeric columns (or n
 (or none), whose densities are multiplied, or a member that takes the whole table. The product of none and none ignores
 x: it is the base rate. Where columns have leaves of their own, these are one more factor of every product, that of none
 and none too, and of every other member that has a density; the base rate, without them, comes after the products. With
-q_m of `temper`,
+q_m of `tempering`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
 
-The average is then sharpened by one exponent more, see `temper`. Other class priors multiply it by their ratio to π. It
-is no joint density of x and t. Typicality, samples and imputation need one, and take the members untempered, under
+The average is then sharpened by one exponent more, see `tempering`. Other class priors multiply it by their ratio to π.
+It is no joint density of x and t. Typicality, samples and imputation need one, and take the members untempered, under
 weights v_m stacked on log p(x, t).
 """
 
@@ -24,10 +24,10 @@ from scipy.special import logsumexp
 from bayesgen.averaging import draws
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import Member, Product, Together
-from bayesgen.averaging.temper import sharpened
 from bayesgen.averaging.views import FittedView
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
+from bayesgen.numerics.tempering import sharpened
 from bayesgen.posterior.posterior import generator
 from bayesgen.posterior.predictive import Predictive
 
@@ -53,7 +53,7 @@ class Average(Predictive):
     exponents, weights, density_weights : array, shape (M,)
         τ, w and v of each member; see `members_of` for their order.
     sharpening : float
-        β, the exponent of the average; see `temper`.
+        β, the exponent of the average; see `tempering`.
     given : array, shape (K,), optional
         Class probabilities in place of the learned ones.
     leaves : Leaves, optional
@@ -94,7 +94,7 @@ class Average(Predictive):
 
     @functools.cached_property
     def least(self) -> np.ndarray:
-        """The s of each member, (M,); see `temper.log_probability`."""
+        """The s of each member, (M,); see `tempering.log_probability`."""
         return least(self.parts, self.leaves)
 
     def taking(self, columns: str) -> tuple[Any, ...]:

@@ -18,8 +18,8 @@ from bayesgen.averaging.composed import CATEGORIES, SOFTMAX, ComposedMember, Com
 from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.temper import expected_exponent
 from bayesgen.averaging.training import Training
+from bayesgen.numerics.tempering import expected_exponent
 
 _MOST = 10  # values of a column that is coded
 _ROWS = 2  # for each value: the columns of ten rows have ten values each, and are no codes

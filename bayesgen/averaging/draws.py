@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Product
-from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import pieces, taken
+from bayesgen.numerics.tempering import sharpened
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 
 from bayesgen.averaging.average import mixed
-from bayesgen.averaging.temper import log_probability
 from bayesgen.numerics.pieces import taken
+from bayesgen.numerics.tempering import log_probability
 
 
 def terms(average, x, c, e=None) -> np.ndarray:

@@ -21,10 +21,10 @@ import numpy as np
 from bayesgen.averaging.average import Average, product_parts
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.students import bordered
-from bayesgen.averaging.temper import sharpened
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import upper_factors
+from bayesgen.numerics.tempering import sharpened
 
 _ROWS = 32  # rows that border one factorisation
 _CELLS = 1 << 16  # entries of matrices that are factorised at a time

@@ -1,4 +1,4 @@
-r"""Learning of an average: views on folds, exact leave-one-out, exponents, weights.
+r"""Learning of an average in five stages: propose members, split rows, fit, leave rows out, weigh.
 
 Views (bends, components, means and covariance to complete gaps) are learned without the fold of the row that is left
 out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always
@@ -13,20 +13,22 @@ many; the statistics are sums over all rows. If leaving out all rows takes too l
 stratified sample of rows left out, each class weighted back to its part.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging import average, families, rows, stack, temper
+from bayesgen.averaging import average, families, rows, stack
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import Leaves
-from bayesgen.averaging.member import NOTHING
+from bayesgen.averaging.member import NOTHING, Member, Together
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Setting, Training
+from bayesgen.numerics import tempering
 from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
@@ -40,63 +42,42 @@ _SECONDS, _EACH, _LONGEST = 3.0, 1e-3, 15.0  # about how long leaving out may ta
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Densities of the rows left out under every member.
+class Sample:
+    """The rows to learn from.
 
     Attributes
     ----------
-    density : array, shape (M, n, K)
-        Log p(x_i | k) without row i.
-    log_prior : array, shape (n, K)
-        Log of the class probabilities without row i.
     rows : Rows
-        The rows.
-    weight : array, shape (n,)
-        Weight of each row in the score.
-    least : array, shape (M,)
-        The s of each member; see `temper.log_probability`.
+        The distinct rows of a table, or a stratified sample of many.
+    summed : Rows
+        The rows to sum: the distinct rows, or all of many.
+    places : int array, shape (s,), or None
+        Places of a sample in the table; None for the distinct rows.
+    which : int array, shape (n,), or None
+        The distinct row that each row of the table is; None for a sample.
     """
 
-    density: np.ndarray
-    log_prior: np.ndarray
     rows: Rows
-    weight: np.ndarray
-    least: np.ndarray
+    summed: Rows
+    places: np.ndarray | None
+    which: np.ndarray | None
 
-    @property
-    def codes(self) -> np.ndarray:
-        """Class of each row."""
-        return self.rows.codes
+    @classmethod
+    def of(cls, data: Rows, rng) -> "Sample":
+        """Choose the rows to learn from."""
+        if len(data) <= _FOLDED:
+            distinct, which = data.distinct()
+            return cls(distinct, distinct, None, which)
+        places = rows.sample(data.ranks, _LEARN, rng)
+        sample = data.take(places)
+        return cls(sample.take(slice(None), rows.weighted_back(sample, data)), data, places, None)
 
-    @property
-    def count(self) -> float:
-        """The number of independent rows that these are worth."""
-        return rows.effective(self.weight, self.rows.group)
 
-    def take(self, places) -> "LeftOut":
-        """Return some of the rows."""
-        own = self.density[:, places], self.log_prior[places], self.rows.take(places), self.weight[places]
-        return LeftOut(*own, self.least)
+class Proposal(NamedTuple):
+    """Members of one family, in tuples that are fitted together."""
 
-    def log_q(self, exponents) -> np.ndarray:
-        """Return the log probability of the class of each row under every member, (M, n)."""
-        return temper.log_probability_of(self.codes, self.density, self.log_prior, exponents, self.least)
-
-    def average(self, exponents, weights) -> np.ndarray:
-        """Return the average over the members, (n, K)."""
-        some = weights > 0
-        own = temper.log_probability(self.density[some], self.log_prior, exponents[some], self.least[some])
-        return np.tensordot(weights[some], np.exp(own, out=own), 1)
-
-    def log_score(self, probability, sharpening: float) -> np.ndarray:
-        """Return the log probability of the class of each row, (n,), when probabilities (n, K) are sharpened."""
-        result = temper.sharpened(probability, np.exp(self.log_prior), sharpening)
-        with np.errstate(divide="ignore"):
-            return np.log(self.own(result)) - np.log(result.sum(1))
-
-    def own(self, values) -> np.ndarray:
-        """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
-        return values[..., np.arange(len(self.codes)), self.codes]
+    family: type[Member]
+    groups: Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -113,24 +94,31 @@ class Split:
         Rows to learn views from.
     scored : array, shape (n,)
         Weight of each row held out in the score.
-    at : int array, shape (n,)
-        Places of the rows held out in the data.
     out : int array, shape (n,)
         Places of the rows held out in the sample.
     fold : int array, shape (s,), or None
         Fold of each row of the sample; None where views are learned once.
     seeds : int array, shape (FOLDS + 1,)
         Seeds of the folds, and of all rows.
+    distinct : Rows
+        Distinct rows for the members that are no sums to learn from.
+    which : int array
+        The place among these of each row, of the table or of a large sample; -1 for a row that takes no part.
+    distinct_out, distinct_fold : int array, shape (n,)
+        Places of the rows held out among the distinct ones, and their folds.
     """
 
     held: HeldOut
     even: HeldOut
     sample: Rows
     scored: np.ndarray
-    at: np.ndarray
     out: np.ndarray
     fold: np.ndarray | None
     seeds: np.ndarray
+    distinct: Rows
+    which: np.ndarray
+    distinct_out: np.ndarray
+    distinct_fold: np.ndarray
 
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
         """Yield for each fold a mask of its rows among those held out, the places of the others, and a seed."""
@@ -139,8 +127,38 @@ class Split:
             yield np.ones(len(self.held), bool), every, self.seeds[-1]
             return
         for j in np.unique(self.fold[self.out]):
-            rest = np.flatnonzero(self.fold != j)
-            yield self.fold[self.out] == j, rest if len(rest) else every, self.seeds[j]
+            others = np.flatnonzero(self.fold != j)
+            yield self.fold[self.out] == j, others if len(others) else every, self.seeds[j]
+
+    def leaving(self, family: type[Member]) -> HeldOut:
+        """Return the rows held out, as they leave the sums of a family."""
+        return self.even if family.takes == "numbers" else self.held
+
+    @property
+    def repeats(self) -> float:
+        """Share of the rows that repeat another."""
+        return float(1 - len(self.distinct) / max((self.which >= 0).sum(), 1))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Members of one family fitted to all rows, and their densities of the rows held out.
+
+    Attributes
+    ----------
+    proposal : Proposal
+    parts : sequence of Together
+        The fitted members.
+    learned : int
+        Number of distinct rows that they learned from.
+    density : list of array, shape (M, n, K), or None
+        Log p(x_i | k) without row i, an array for each part; None until rows are left out of sums.
+    """
+
+    proposal: Proposal
+    parts: Sequence[Together]
+    learned: int
+    density: Sequence[np.ndarray] | None = None
 
 
 @one_blas_thread()
@@ -189,191 +207,332 @@ def fit_average(
     scores : dict
         See `AveragedClassifier.scores_`.
     """
-    setting = Setting(method == "evidence", families.pairs(members))
-    sample, places, which, rng = _sample(data, np.random.default_rng(seed))
-    data = sample if places is None else data
-    others = not setting.evidence and data.classes > 1  # members that are no densities
-    wanted = [family for family in families.chosen(members) if family.generative or others]
-    if not sample.x.shape[1] + len(sample.levels):
-        wanted = []  # no column is left to the members: the class prior, or the leaves, say all
-    groups = {family: own for family in wanted if (own := family.propose(sample, setting))}
-    split = _split(data, sample, places, groups, 0.0 if leaves is None else leaves.seconds(), rng)
-    whole = Training(sample, data, bend, split.seeds[-1])
-    apart = [family for family in groups if not family.subtracts]
-    folds = list(split.folds()) if any(family.subtracts and family.folds for family in groups) else []
-    stages = ["sums of all rows", *(f"fold {j} of {len(folds)}" for j, _ in enumerate(folds, 1))]
-    stages += [*(f"members {families.name_of(family)!r}" for family in apart), "exponents and weights"]
-    tell = (stage(done, len(stages), text) for done, text in enumerate(stages))
+    rng = np.random.default_rng(seed)
+    sample = Sample.of(data, rng)
+    proposals = propose(sample.rows, members, Setting(method == "evidence", families.pairs(members)), leaves)
+    split = split_rows(sample, proposals, leaves, rng)
+    tell = _announced(proposals, split, stage)
+    whole = Training(sample.rows, sample.summed, bend, split.seeds[-1])
+    fits = fit(proposals, split, whole, given, jobs, tell)
+    fits = leave_out(fits, split, whole, tell)
     next(tell)
-    fitted = {family: family.fit(own, whole) for family, own in groups.items() if family.subtracts}
-    density = {
-        family: [np.empty((len(p.members), len(split.held), data.classes)) for p in own]
-        for family, own in fitted.items()
-    }
-    by_fold = [family for family in fitted if family.folds]
-    for here, rest, own_seed in folds:
-        next(tell)
-        training = whole.on(rest, own_seed)
-        for family in by_fold:
-            again = family.fit(groups[family], training) if len(rest) < len(sample) else fitted[family]
-            _leave_out(split, family, here, again, density)
-    for family in fitted:
-        if not family.folds:
-            _leave_out(split, family, np.ones(len(split.held), bool), fitted[family], density)
-    learned, which, out, fold = _learned(split, which, rng)
-    repeats = 1 - len(learned) / max((which >= 0).sum(), 1)
-    given = None if given is None else replace(given, which=which).rows(np.arange(len(learned)))
-    bends = whole.bends if learned is sample else {}
-    training = Training(learned, learned, bend, split.seeds[-1], given, bends, jobs=jobs)
-    count = dict.fromkeys(groups, len(sample))
-    for family in apart:
-        next(tell)
-        some, places = training.at_most(family.most_rows(learned), out)
-        count[family] = len(some.rows)
-        fitted[family], density[family] = family.fit_and_leave_out(groups[family], some, places, fold)
-    next(tell)
-    parts = [part for family in groups for part in fitted[family]]
-    every = [own for family in groups for own in density[family]]
-    result, scores = _weigh(split, parts, every, leaves, concentration, method)
-    own = [count[family] for family in apart for part in fitted[family] for _ in part.members]
-    learned_from = np.array([len(sample)] * (len(result.members) - len(own)) + own)
-    return result, scores | {"learned": learned_from, "repeats": float(repeats)}
+    result, scores = weigh(fits, split, leaves, concentration, method)
+    apart = [fit for fit in fits if not fit.proposal.family.subtracts]
+    learned = [fit.learned for fit in apart for part in fit.parts for _ in part.members]
+    learned = [len(sample.rows)] * (len(result.members) - len(learned)) + learned
+    return result, scores | {"learned": np.array(learned), "repeats": split.repeats}
 
 
-def _sample(data: Rows, rng):
-    """Return the distinct rows and which each row is, or a stratified sample of many rows with their places."""
-    if len(data) <= _FOLDED:
-        own, which = data.distinct()
-        return own, None, which, rng
-    places = rows.sample(data.ranks, _LEARN, rng)
-    sample = data.take(places)
-    return sample.take(slice(None), rows.weighted_back(sample, data)), places, None, rng
+def _announced(proposals: Sequence[Proposal], split: Split, stage) -> Iterator[None]:
+    """Announce one stage of the work after the other, before it begins."""
+    sums = any(family.subtracts and family.folds for family, _ in proposals)
+    texts = ["sums of all rows"]
+    texts += [f"members {families.name_of(family)!r}" for family, _ in proposals if not family.subtracts]
+    count = len(list(split.folds())) if sums else 0
+    texts += [*(f"fold {j} of {count}" for j in range(1, count + 1)), "exponents and weights"]
+    return (stage(done, len(texts), text) for done, text in enumerate(texts))
 
 
-def _learned(split: Split, which, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
-    """Return distinct rows to learn from, which each row is, the places of the rows left out, and their folds."""
-    if split.fold is not None:
-        return split.sample, which, split.out, split.fold[split.out]
-    data, at = split.held.data, split.at
-    places = np.arange(len(data))
-    if len(places) > _LEARN_TREES:
-        places = np.union1d(rows.sample(data.ranks, _LEARN_TREES, rng), at)
-        at = np.searchsorted(places, at)
-    some = data.take(places)
-    learned, own = some.take(slice(None), rows.weighted_back(some, data)).distinct()
-    which = np.full(len(data), -1)
-    which[places] = own
-    out, turn = np.unique(own[at], return_inverse=True)
-    return learned, which, own[at], learned.take(out).folds(FOLDS // 2)[turn]
+# -- stage 1: propose --------------------------------------------------------------------------------------------------
 
 
-def _split(data: Rows, sample: Rows, places, groups, seconds: float, rng) -> Split:
+def propose(sample: Rows, members, setting: Setting, leaves: Leaves | None) -> list[Proposal]:
+    """Return the members that suit the rows, of each family that the user wants."""
+    if leaves is not None and not sample.x.shape[1] + len(sample.levels):
+        return []  # no column is left to the members
+    classify = not setting.evidence and sample.classes > 1  # members that are no densities
+    wanted = [family for family in families.chosen(members) if family.generative or classify]
+    every = (Proposal(family, family.propose(sample, setting)) for family in wanted)
+    return [proposal for proposal in every if proposal.groups]
+
+
+# -- stage 2: split ----------------------------------------------------------------------------------------------------
+
+
+def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: Leaves | None, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
-    seeds, few = rng.integers(1 << 32, size=FOLDS + 1), places is None
-    fold = sample.folds(FOLDS) if few else None
-    seconds += sum(family.seconds(group, sample) for family, own in groups.items() for group in own)
-    most = _most_left_out(data, groups, seconds)
-    at = np.arange(len(sample)) if places is None else places
-    out = rows.sample(sample.ranks, min(len(sample), most), rng) if len(sample) else np.empty(0, np.intp)
-    held, left = HeldOut.of(data, at[out]), sample.take(out)
+    learn, data = sample.rows, sample.summed
+    seeds, few = rng.integers(1 << 32, size=FOLDS + 1), sample.places is None
+    fold = learn.folds(FOLDS) if few else None
+    seconds = 0.0 if leaves is None else leaves.seconds()
+    seconds += sum(family.seconds(group, learn) for family, groups in proposals for group in groups)
+    places = np.arange(len(learn)) if sample.places is None else sample.places
+    most = min(len(learn), _most_left_out(data, proposals, seconds))
+    out = rows.sample(learn.ranks, most, rng) if len(learn) else np.empty(0, np.intp)
+    held, predicted = HeldOut.of(data, places[out]), learn.take(out)
     even, smallest = held, np.bincount(data.codes, data.weight, data.classes).min()
     if data.group is None and data.classes > 1 and smallest < _EVEN * data.x.shape[1]:
-        even = HeldOut.evenly(data, at[out], None if fold is None else fold[out])
-    scored = left.weight if few and len(left) == len(data) else rows.weighted_back(left, data)
-    return Split(held, even, sample, scored, at[out], out, fold, seeds)
+        even = HeldOut.evenly(data, places[out], None if fold is None else fold[out])
+    scored = predicted.weight if few and len(predicted) == len(data) else rows.weighted_back(predicted, data)
+    if fold is not None and sample.which is not None:
+        distinct = learn, sample.which, out, fold[out]
+    else:
+        distinct = _distinct(data, places[out], rng)
+    return Split(held, even, learn, scored, out, fold, seeds, *distinct)
 
 
-def _most_left_out(data: Rows, groups, seconds: float) -> int:
+def _most_left_out(data: Rows, proposals: Sequence[Proposal], seconds: float) -> int:
     """Return how many rows may be left out, by the ``seconds`` that each takes and the memory of its densities."""
-    count = {name: 1 for name in ("numbers", "categories", "table")}
-    for family, own in groups.items():
-        count[family.takes] += sum(map(len, own))
-    fit = _DENSITIES // (data.classes * (count["numbers"] * count["categories"] + count["table"]))
+    numbers, categories, table = (
+        1 + sum(len(group) for family, groups in proposals if family.takes == columns for group in groups)
+        for columns in ("numbers", "categories", "table")
+    )
+    fit = _DENSITIES // (data.classes * (numbers * categories + table))
     done = min(_SECONDS + _EACH * len(data), _LONGEST) / max(seconds, 1e-9)
     return min(_MOST, max(_LEAST, int(min(fit, done))))
 
 
-def _leave_out(split: Split, family, here, fitted, density) -> None:
-    """Write the log densities of some rows held out, (M, n, K) for each part of a family."""
-    some = (split.even if family.takes == "numbers" else split.held).take(here)
-    for part, own in zip(fitted, density[family], strict=True):
-        own[:, here] = part.left_out(some)
+def _distinct(data: Rows, out, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+    """Return distinct rows of many, which each row is, and places and folds among them of the rows held out."""
+    places = np.arange(len(data))
+    if len(places) > _LEARN_TREES:
+        places = np.union1d(rows.sample(data.ranks, _LEARN_TREES, rng), out)
+        out = np.searchsorted(places, out)
+    sample = data.take(places)
+    learned, which = sample.take(slice(None), rows.weighted_back(sample, data)).distinct()
+    of_all = np.full(len(data), -1)
+    of_all[places] = which
+    held, turn = np.unique(which[out], return_inverse=True)
+    return learned, of_all, which[out], learned.take(held).folds(FOLDS // 2)[turn]
 
 
-def _weigh(split: Split, parts, densities, leaves: Leaves | None, concentration, method):
+# -- stage 3: fit ------------------------------------------------------------------------------------------------------
+
+
+def fit(proposals: Sequence[Proposal], split: Split, whole: Training, given: Given | None, jobs, tell) -> list[Fit]:
+    """Fit each family to all rows; those that are no sums leave rows out as they are fitted."""
+    next(tell)
+    summed = [Fit(p, p.family.fit(p.groups, whole), len(split.sample)) for p in proposals if p.family.subtracts]
+    as_given = None if given is None else replace(given, which=split.which).rows(np.arange(len(split.distinct)))
+    bends = whole.bends if split.distinct is split.sample else {}
+    training = Training(split.distinct, split.distinct, whole.bend, whole.seed, as_given, bends, jobs=jobs)
+    return summed + [_learn(p, split, training, tell) for p in proposals if not p.family.subtracts]
+
+
+def _learn(proposal: Proposal, split: Split, training: Training, tell) -> Fit:
+    """Fit members that are no sums, to all rows and without the rows that are held out."""
+    next(tell)
+    family, groups = proposal
+    few, places = training.at_most(family.most_rows(split.distinct), split.distinct_out)
+    parts, density = family.fit_and_leave_out(groups, few, places, split.distinct_fold)
+    return Fit(proposal, parts, len(few.rows), density)
+
+
+# -- stage 4: leave out ------------------------------------------------------------------------------------------------
+
+
+def leave_out(fits: Sequence[Fit], split: Split, whole: Training, tell) -> list[Fit]:
+    """Return the fits with the log densities of the rows held out, which leave the sums; views leave out a fold."""
+    shape = len(split.held), split.held.data.classes
+    summed = [
+        replace(fit, density=[np.empty((len(part.members), *shape)) for part in fit.parts])
+        for fit in fits
+        if fit.density is None
+    ]
+    views = [fit for fit in summed if fit.proposal.family.folds]
+    for predicted, others, seed in split.folds() if views else ():
+        next(tell)
+        training = whole.on(others, seed)
+        for fit in views:
+            family, groups = fit.proposal
+            again = family.fit(groups, training) if len(others) < len(split.sample) else fit.parts
+            _write_left_out(fit, split, predicted, again)
+    for fit in summed:
+        if not fit.proposal.family.folds:
+            _write_left_out(fit, split, np.ones(len(split.held), bool), fit.parts)
+    return summed + [fit for fit in fits if fit.density is not None]
+
+
+def _write_left_out(fit: Fit, split: Split, predicted, parts) -> None:
+    """Write the log densities of some rows held out into those of a fit."""
+    held = split.leaving(fit.proposal.family).take(predicted)
+    for part, density in zip(parts, fit.density or (), strict=True):
+        density[:, predicted] = part.left_out(held)
+
+
+# -- stage 5: weigh ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Densities of the rows left out under every member.
+
+    Attributes
+    ----------
+    density : array, shape (M, n, K)
+        Log p(x_i | k) without row i.
+    log_prior : array, shape (n, K)
+        Log of the class probabilities without row i.
+    rows : Rows
+        The rows.
+    weight : array, shape (n,)
+        Weight of each row in the score.
+    least : array, shape (M,)
+        The s of each member; see `tempering.log_probability`.
+    """
+
+    density: np.ndarray
+    log_prior: np.ndarray
+    rows: Rows
+    weight: np.ndarray
+    least: np.ndarray
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Class of each row."""
+        return self.rows.codes
+
+    @property
+    def share(self) -> np.ndarray:
+        """Weights of the rows that sum to 1."""
+        return self.weight / self.weight.sum()
+
+    @property
+    def count(self) -> float:
+        """The number of independent rows that these are worth."""
+        return rows.effective(self.weight, self.rows.group)
+
+    def take(self, places) -> "LeftOut":
+        """Return some of the rows."""
+        density, log_prior = self.density[:, places], self.log_prior[places]
+        return LeftOut(density, log_prior, self.rows.take(places), self.weight[places], self.least)
+
+    def log_q(self, exponents) -> np.ndarray:
+        """Return the log probability of the class of each row under every member, (M, n)."""
+        return tempering.log_probability_of(self.codes, self.density, self.log_prior, exponents, self.least)
+
+    def average(self, exponents, weights) -> np.ndarray:
+        """Return the average over the members, (n, K)."""
+        used = weights > 0
+        log_q = tempering.log_probability(self.density[used], self.log_prior, exponents[used], self.least[used])
+        return np.tensordot(weights[used], np.exp(log_q, out=log_q), 1)
+
+    def log_score(self, probability, sharpening: float) -> np.ndarray:
+        """Return the log probability of the class of each row, (n,), when probabilities (n, K) are sharpened."""
+        result = tempering.sharpened(probability, np.exp(self.log_prior), sharpening)
+        with np.errstate(divide="ignore"):
+            return np.log(self.of_class(result)) - np.log(result.sum(1))
+
+    def of_class(self, values) -> np.ndarray:
+        """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
+        return values[..., np.arange(len(self.codes)), self.codes]
+
+
+class Choice(NamedTuple):
+    """What rows left out choose.
+
+    Attributes
+    ----------
+    exponents, weights, density_weights : array, shape (M,)
+    sharpening : float
+    nested : float
+        Mean log score of rows under exponents and weights that other rows chose.
+    """
+
+    exponents: np.ndarray
+    weights: np.ndarray
+    density_weights: np.ndarray
+    sharpening: float
+    nested: float
+
+
+def weigh(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentration, method) -> tuple[Average, dict]:
     """Choose exponents and weights; return the average and its scores on the rows left out."""
-    held = split.held
-    data, even, rows_left = held.data, split.even, held.rows
+    data, parts = split.held.data, tuple(chain.from_iterable(fit.parts for fit in fits))
+    members = average.members_of(parts, leaves)
+    predicted = _left_out(fits, split, leaves, concentration)
+    leaves = leaves if leaves is None or data.e is None else leaves.settled()
+    prior = stack.prior_mass(members, rows.effective(data.weight, data.group))
+    dense = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
+    if method == "evidence":
+        choice = _by_evidence(predicted, average.log_evidence(members, parts, dense) + np.log(prior))
+    else:
+        width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
+        mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
+        choice = _by_stacking(predicted, prior, mode, members.index(NOTHING), dense)
+    exponents, weights, density_weights, sharpening, nested = choice
+    scores = {
+        "members": predicted.log_q(exponents) @ predicted.share,
+        "average": float(predicted.log_score(predicted.average(exponents, weights), sharpening) @ predicted.share),
+        "nested": nested,
+        "base_rate": float(predicted.of_class(predicted.log_prior) @ predicted.share),
+        "rows": len(predicted.codes),
+    }
+    count = np.bincount(data.codes, data.weight, data.classes)
+    return Average(parts, count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves), scores
+
+
+def _left_out(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentration) -> LeftOut:
+    """Return the densities of the rows held out under every member."""
+    held, even, data = split.held, split.even, split.held.data
     class_weight = np.bincount(data.codes, data.weight, data.classes)
     leaving = even.sums(even.gone.weight[:, None] * np.eye(data.classes)[even.gone.codes])
     remaining = (class_weight - leaving[even.at]).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
     numbers, categories, others = (
-        [own for part, own in zip(parts, densities, strict=True) if part.members[0].takes == columns]
+        [density for fit in fits if fit.proposal.family.takes == columns for density in fit.density or ()]
         for columns in ("numbers", "categories", "table")
     )
-    density = np.concatenate([average.products(numbers, categories, len(rows_left), data.classes), *others])
-    members, width = average.members_of(parts, leaves), data.x.shape[1] + data.c.shape[1]
-    least = average.least(parts, leaves)
+    density = np.concatenate([average.products(numbers, categories, len(held), data.classes), *others])
+    parts = [part for fit in fits for part in fit.parts]
     if leaves is not None and data.e is not None:
-        density = average.with_leaves(density, leaves.left_out(held), members, leaves)
-        width += data.e.shape[1]
-        leaves = leaves.settled()
-    left = LeftOut(density, log_prior, rows_left, split.scored, least)
-    whole = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
-    prior = stack.prior_mass(members, rows.effective(data.weight, data.group))
-    mode = np.array([member.expected_exponent(width, left.count) for member in members])
-    if method == "evidence":
-        exponents = np.ones(len(members))
-        log_weight = average.log_evidence(members, parts, whole) + np.log(prior)
-        if not np.isfinite(log_weight).any():
-            raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
-        weights = np.exp(log_weight - logsumexp(log_weight))
-        density_weights = weights
-    else:
-        exponents, weights = _choose(left, prior, mode)
-        joint = left.own(left.density[whole]) + left.own(left.log_prior)
-        density_weights = np.zeros(len(members))
-        if whole.any():
-            density_weights[whole] = stack.stack(joint, left.weight, prior[whole] * stack.strength(left.count))
-    log_q = left.log_q(exponents)
-    share = left.weight / left.weight.sum()
-    base = float(left.own(left.log_prior) @ share)
-    if method == "evidence":
-        nested, sharpening = float(average.mixed(log_q, weights) @ share), 1.0
-    else:
-        unseen = _nested(left, prior, mode, (exponents, weights))
-        gain = float(left.log_score(unseen, 1.0) @ share) - base
-        weights = stack.gated(weights, members.index(NOTHING), left.count * gain)
-        sharpening = temper.sharpening(unseen, left.log_prior, left.codes, left.count * share)
-        nested = float(left.log_score(unseen, sharpening) @ share)
-    scores = {
-        "members": log_q @ share,
-        "average": float(left.log_score(left.average(exponents, weights), sharpening) @ share),
-        "nested": nested,
-        "base_rate": base,
-        "rows": len(left.codes),
-    }
-    fitted = Average(
-        tuple(parts), class_weight, concentration, exponents, weights, density_weights, sharpening, leaves=leaves
-    )
-    return fitted, scores
+        density = average.with_leaves(density, leaves.left_out(held), average.members_of(parts, leaves), leaves)
+    return LeftOut(density, log_prior, held.rows, split.scored, average.least(parts, leaves))
 
 
-def _choose(left: LeftOut, prior, mode, near=None, heavy=None):
+def _by_evidence(predicted: LeftOut, log_weight) -> Choice:
+    """Weigh members, untempered, by their evidences times the prior."""
+    if not np.isfinite(log_weight).any():
+        raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
+    exponents, weights = np.ones(len(log_weight)), np.exp(log_weight - logsumexp(log_weight))
+    nested = float(average.mixed(predicted.log_q(exponents), weights) @ predicted.share)
+    return Choice(exponents, weights, weights, 1.0, nested)
+
+
+def _by_stacking(predicted: LeftOut, prior, mode, nothing: int, dense) -> Choice:
+    """Stack the tempered members, and those that are ``dense`` by their densities of classes and rows.
+
+    Parameters
+    ----------
+    predicted : LeftOut
+    prior : array, shape (M,)
+        Share of each member in the prior of the weights.
+    mode : array, shape (M,)
+        The exponent to expect of each member.
+    nothing : int
+        Place of the base rate.
+    dense : bool array, shape (M,)
+        True for the members that have a density of all columns.
+    """
+    exponents, weights = _choose(predicted, prior, mode)
+    joint = predicted.of_class(predicted.density[dense]) + predicted.of_class(predicted.log_prior)
+    density_weights = np.zeros(len(prior))
+    if dense.any():
+        strength = prior[dense] * stack.strength(predicted.count)
+        density_weights[dense] = stack.stack(joint, predicted.weight, strength)
+    unseen, share = _nested(predicted, prior, mode, (exponents, weights)), predicted.share
+    base = float(predicted.of_class(predicted.log_prior) @ share)
+    gain = float(predicted.log_score(unseen, 1.0) @ share) - base
+    weights = stack.gated(weights, nothing, predicted.count * gain)
+    sharpening = tempering.sharpening(unseen, predicted.log_prior, predicted.codes, predicted.count * share)
+    nested = float(predicted.log_score(unseen, sharpening) @ share)
+    return Choice(exponents, weights, density_weights, sharpening, nested)
+
+
+def _choose(predicted: LeftOut, prior, mode, near=None, heavy=None):
     """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
-    exponents = temper.exponents(left.density, left.log_prior, left.codes, left.weight, mode, near)
-    prior = prior * stack.strength(left.count)
-    return exponents, stack.stack(left.log_q(exponents), left.weight, prior, heavy)
+    codes, weight = predicted.codes, predicted.weight
+    exponents = tempering.exponents(predicted.density, predicted.log_prior, codes, weight, mode, near)
+    prior = prior * stack.strength(predicted.count)
+    return exponents, stack.stack(predicted.log_q(exponents), weight, prior, heavy)
 
 
-def _nested(left: LeftOut, prior, mode, start) -> np.ndarray:
+def _nested(predicted: LeftOut, prior, mode, start) -> np.ndarray:
     """Return the average of rows (n, K) under exponents and weights chosen by other rows, over five folds."""
-    fold = left.rows.folds(5)
-    result = np.empty(left.log_prior.shape)
+    fold = predicted.rows.folds(5)
+    result = np.empty(predicted.log_prior.shape)
     for j in np.unique(fold):
-        here = fold == j
-        rest = left.take(here if here.all() else ~here)
-        exponents, weights = _choose(rest, prior, mode, *start)
-        result[here] = left.take(here).average(exponents, weights)
+        inside = fold == j
+        others = predicted.take(inside if inside.all() else ~inside)
+        result[inside] = predicted.take(inside).average(*_choose(others, prior, mode, *start))
     return result

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from bayesgen.averaging.rows import HeldOut, Rows, without_entries
-from bayesgen.averaging.temper import expected_exponent
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
+from bayesgen.numerics.tempering import expected_exponent
 
 BASE_RATE = "base rate"  # the product that ignores the features
 LEAVES = "leaves"  # the product of the columns that have a leaf of their own, alone

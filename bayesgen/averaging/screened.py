@@ -23,13 +23,13 @@ import numpy as np
 from bayesgen.averaging.composed import CATEGORIES, SOFTMAX, ComposedMember, ComposedMembers
 from bayesgen.averaging.gaussian import GaussianMember
 from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.temper import expected_exponent
 from bayesgen.averaging.training import Training
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.sums import Grouping
+from bayesgen.numerics.tempering import expected_exponent
 
 _FEWEST = 6  # columns of a table; of fewer, members on all of them do as well
 _POWERS = (0.8, 0.6, 0.4, 0.25)  # widths are powers of the number of columns: 11, 6, 3 and 2 of 20

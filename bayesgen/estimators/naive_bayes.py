@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.averaging import temper
 from bayesgen.averaging.rows import effective, sample
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
@@ -16,6 +15,7 @@ from bayesgen.estimators.settings import PRIORS, naive_bayes_of
 from bayesgen.inference import Inference
 from bayesgen.inspection.leave_one_out import rows_of_fit
 from bayesgen.models import LabelNoise, NaiveBayes
+from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
 from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.tables.description import SPARSE_FAMILIES
@@ -150,10 +150,10 @@ class NaiveBayesClassifier(GenerativeClassifier):
 def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
-    It makes up for columns that say the same; see `bayesgen.inspection.probabilities`, and `bayesgen.averaging.temper`
-    for the objective. Every row is left out by one unit of its weight, so that a weight of 2 is two rows, or with its
-    whole group; "weak" priors follow the rows that are left. If there are more than 1,000 rows a stratified sample is
-    left out, each class weighted back to its part.
+    It makes up for columns that say the same; see `bayesgen.inspection.probabilities`, and the objective in
+    `bayesgen.numerics.tempering`. Every row is left out by one unit of its weight, so that a weight of 2 is two rows,
+    or with its whole group; "weak" priors follow the rows that are left. If there are more than 1,000 rows a stratified
+    sample is left out, each class weighted back to its part.
 
     Examples
     --------
@@ -194,5 +194,5 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     scored = own * (whole / np.bincount(codes, own, len(whole)).clip(1e-300))[codes]
     scored *= own.sum() / scored.sum()
     count = effective(scored, taken(group, places))
-    mode = temper.expected_exponent(len(classifier.schema_.columns), count)
-    return float(temper.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])
+    mode = tempering.expected_exponent(len(classifier.schema_.columns), count)
+    return float(tempering.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])
