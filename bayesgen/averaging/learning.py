@@ -209,7 +209,7 @@ def fit_average(
     """
     rng = np.random.default_rng(seed)
     sample = Sample.of(data, rng)
-    proposals = propose(sample.rows, members, Setting(method == "evidence", families.pairs(members)), leaves)
+    proposals = propose(sample.rows, members, Setting(method == "evidence", families.pairs(members)))
     split = split_rows(sample, proposals, leaves, rng)
     tell = _announced(proposals, split, stage)
     whole = Training(sample.rows, sample.summed, bend, split.seeds[-1])
@@ -236,10 +236,10 @@ def _announced(proposals: Sequence[Proposal], split: Split, stage) -> Iterator[N
 # -- stage 1: propose --------------------------------------------------------------------------------------------------
 
 
-def propose(sample: Rows, members, setting: Setting, leaves: Leaves | None) -> list[Proposal]:
+def propose(sample: Rows, members, setting: Setting) -> list[Proposal]:
     """Return the members that suit the rows, of each family that the user wants."""
-    if leaves is not None and not sample.x.shape[1] + len(sample.levels):
-        return []  # no column is left to the members
+    if not sample.x.shape[1] + len(sample.levels):
+        return []  # no column is left to the members: the class prior, or the leaves, say all
     classify = not setting.evidence and sample.classes > 1  # members that are no densities
     wanted = [family for family in families.chosen(members) if family.generative or classify]
     every = (Proposal(family, family.propose(sample, setting)) for family in wanted)
