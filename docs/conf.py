@@ -2,19 +2,15 @@
 
 import os
 import re
-import sys
+import shutil
 import tempfile
 from pathlib import Path
 
-import jupytext
 from docutils import nodes
 from sphinx.util import logging
 
 import bayesgen
 from bayesgen.plot.style import COLOURS
-
-sys.path.insert(0, str(Path(__file__).parent))
-import downloads  # beside this file
 
 logger = logging.getLogger(__name__)
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
@@ -139,11 +135,10 @@ def _outward(app, env, node, contnode):
 
 
 def _notebooks(app, exception):
-    """Write each lecture as a Jupyter notebook beside its page."""
+    """Put the Jupyter notebook of each lecture beside its page."""
     if exception is None and app.builder.name == "html":
-        for lecture in sorted((Path(app.srcdir) / "tutorials").glob("*.md")):
-            notebook = Path(app.outdir) / "tutorials" / f"{lecture.stem}.ipynb"
-            jupytext.write(downloads.notebook(lecture.read_text()), notebook)
+        for notebook in (Path(app.srcdir).parent / "notebooks").glob("*.ipynb"):
+            shutil.copy(notebook, Path(app.outdir) / "tutorials")
 
 
 def setup(app):

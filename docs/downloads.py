@@ -1,44 +1,164 @@
-"""A lecture as the Jupyter notebook that a student downloads; `docs/conf.py` writes one beside each page."""
+"""The lectures as Jupyter notebooks: `python docs/downloads.py [NAME ...]` runs them and writes notebooks/*.ipynb.
 
+Their text is notebooks/source/*.md; without a NAME all are run, two at a time, in a few minutes.
+
+A solution is one Markdown cell that opens at a click: GitHub and Colab show hidden code cells all the same.
+"""
+
+import base64
+import io
+import os
 import re
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import jupytext
+import nbformat
 
-_LINK = re.compile(r"\{doc\}`([^`<]+) <([^`>]+)>`")
-_SOLUTION = re.compile(r"<details>\n<summary>([^<]+)</summary>\n\n(.*?)\n</details>\n", re.DOTALL)
-_CELL = re.compile(r"(^```\{code-cell\}\n.*?^```\n)", re.MULTILINE | re.DOTALL)
-_HIDDEN = ':jupyter: {"source_hidden": true, "outputs_hidden": true}\n:tags: ["hide-cell"]\n'
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "notebooks" / "source"
+INSTALL = """from importlib.util import find_spec
+
+if find_spec("bayesgen") is None:
+    raise ModuleNotFoundError(
+        'Open a terminal in the folder of the project, run  pip install -e ".[notebooks]"  and restart the kernel.'
+    )"""
+_PAGE = re.compile(r"\{doc\}`([^`<]+?)\s+<([^`>]+)>`")
+_LECTURE = re.compile(r"\]\((\d+-[\w-]+)\.md(?:#[\w-]+)?\)")
+_OUTSIDE = re.compile(r"\]\(\.\./(?=[a-z])")
+_DETAILS = re.compile(r"(<details>\n<summary>[^<]+</summary>|</details>)")
+_OUTPUT = re.compile(r"\n\n<!-- output -->\n.*?\n<!-- end of output -->", re.DOTALL)
+_PLACE = re.compile(r"^\S*(?:ipykernel_\d+/\d+|/[\w./-]+)\.py:\d+: ", re.MULTILINE)
 
 
-def notebook(text: str):
-    """The notebook of a lecture in MyST Markdown: links lead to the other notebooks, and solutions are folded.
+def notebook(text: str, run=None):
+    """Return the notebook of a lecture in MyST Markdown: run, if it is given, makes the outputs of its cells.
 
-    Other pages of the site are named without a link, since nobody downloads them.
-
-    On the site one ``<details>`` folds a whole solution. Jupyter shows each cell by itself, so there every piece of
-    words has a fold of its own, and the source and the output of every code cell are hidden until they are clicked.
+    Links lead to the other notebooks and to the files of the site's pages. The first code cell says how to install
+    bayesgen where it is missing.
     """
-    text = _SOLUTION.sub(_folded, _LINK.sub(_led, text))
-    return jupytext.reads(text, "md:myst")
+    page = jupytext.reads(text, "md:myst")
+    if run is not None:
+        run(page)
+    cells = []
+    for cell in page.cells:
+        if cell.cell_type == "code":
+            cells.append(cell)
+        else:
+            cells += [nbformat.v4.new_markdown_cell(part.strip()) for part in _DETAILS.split(_links(cell.source))]
+    cells = _folded([cell for cell in cells if cell.source])
+    begin = next(i for i, cell in enumerate(cells) if cell.cell_type == "code")
+    cells.insert(begin, nbformat.v4.new_code_cell(INSTALL))
+    for number, cell in enumerate(cells, 1):
+        cell.id = f"cell-{number}"
+        cell.metadata = {}
+        if cell.cell_type == "code":
+            cell.execution_count = None
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python", "file_extension": ".py"}}
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
 
-def _led(link: re.Match) -> str:
-    words, page = link.groups()
-    return words if "/" in page else f"[{words}]({page}.ipynb)"
+def without_outputs(source: str) -> str:
+    """Return a Markdown cell without the outputs that a solution shows, to compare what was written."""
+    return _OUTPUT.sub("", source)
 
 
-def _folded(solution: re.Match) -> str:
-    title, body = solution.groups()
-    parts, begun = [], False
-    for piece in _CELL.split(body):
-        if piece.startswith("```{code-cell}\n"):
-            parts.append(("" if begun else f"**{title}**, in the hidden cell below\n\n") + _hidden(piece))
-        elif piece.strip():
-            summary = f"{title}, continued" if begun else title
-            parts.append(f"<details>\n<summary>{summary}</summary>\n\n{piece.strip()}\n\n</details>\n")
-        begun = begun or bool(piece.strip())
-    return "+++\n\n" + "\n".join(parts) + "\n+++\n"
+def _links(words: str) -> str:
+    words = _PAGE.sub(r"[\1](\2.md)", words)
+    return _OUTSIDE.sub("](../docs/", _LECTURE.sub(r"](\1.ipynb)", words))
 
 
-def _hidden(cell: str) -> str:
-    return cell.replace("```{code-cell}\n", "```{code-cell}\n" + _HIDDEN, 1)
+def _folded(cells: list) -> list:
+    """Make one Markdown cell of all cells between <details> and </details>."""
+    result, solution = [], None
+    for cell in cells:
+        if cell.source.startswith("<details>"):
+            solution = nbformat.v4.new_markdown_cell(cell.source)
+        elif solution is None:
+            result.append(cell)
+        elif cell.source == "</details>":
+            solution.source += "\n\n</details>"
+            result.append(solution)
+            solution = None
+        else:
+            solution.source += "\n\n" + (_as_words(cell, solution) if cell.cell_type == "code" else cell.source)
+    return result
+
+
+def _as_words(cell, solution) -> str:
+    """Return a code cell and its outputs as Markdown; its pictures become attachments of the solution."""
+    text, pictures = "", []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if "image/png" in data:
+            name = f"picture-{len(solution.get('attachments', {})) + 1}.png"
+            solution.setdefault("attachments", {})[name] = {"image/png": data["image/png"]}
+            pictures.append(f"![{output.metadata['image/png']['alt']}](attachment:{name})")
+        else:
+            text += output.get("text") or data.get("text/plain", "")
+            text = text.rstrip("\n") + "\n"
+    shown = [f"```text\n{text.strip(chr(10))}\n```"] if text.strip() else []
+    code = f"```python\n{cell.source}\n```"
+    if not (shown or pictures):
+        return code
+    return code + "\n\n<!-- output -->\n\n" + "\n\n".join(shown + pictures) + "\n\n<!-- end of output -->"
+
+
+def execute(page) -> None:
+    """Run all cells, and give each picture its alternative text and few colours."""
+    from nbclient import NotebookClient
+
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(page, timeout=240, record_timing=False, resources={"metadata": {"path": folder}}).execute()
+    for cell in page.cells:
+        words = cell.metadata.get("mystnb", {}).get("image", {}).get("alt")
+        for output in cell.get("outputs", []):
+            output.pop("execution_count", None)
+            if output.output_type == "execute_result":
+                output.execution_count = None
+            if "text" in output:
+                output.text = _PLACE.sub("", output.text)
+            if "image/png" in output.get("data", {}):
+                if words is None:
+                    raise ValueError(f"a picture without words for those who do not see it: {cell.source[:200]}")
+                output.data = {"image/png": _small(output.data["image/png"])}
+                output.metadata = {"image/png": {"alt": words}}
+
+
+def _small(picture: str) -> str:
+    from PIL import Image
+
+    small = io.BytesIO()
+    Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB").quantize(128).save(small, "png", optimize=True)
+    return base64.b64encode(small.getvalue()).decode()
+
+
+def write(source: Path) -> str:
+    """Run a lecture and write its notebook; return a line that says how large it is."""
+    made = notebook(source.read_text(encoding="utf-8"), execute)
+    nbformat.validate(made)
+    target = source.parent.parent / f"{source.stem}.ipynb"
+    nbformat.write(made, target)
+    return f"{target.relative_to(ROOT)}: {target.stat().st_size / 1000:.0f} KB"
+
+
+def main(names: list[str]) -> None:
+    """Write the notebooks named, or all, two at a time."""
+    from bayesgen.plot.style import COLOURS
+
+    with tempfile.TemporaryDirectory() as folder:
+        colours = [colour.lstrip("#") for colour in COLOURS]
+        style = Path(folder) / "matplotlibrc"
+        style.write_text(f"figure.dpi: 80\naxes.prop_cycle: cycler('color', {colours})\n")
+        os.environ |= {"MATPLOTLIBRC": str(style), "PYTHONWARNINGS": "ignore:IProgress not found"}
+        sources = [SOURCES / f"{name}.md" for name in names] or sorted(SOURCES.glob("*.md"))
+        with ProcessPoolExecutor(max_workers=2) as pool:
+            for line in pool.map(write, sources):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

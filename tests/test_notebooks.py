@@ -1,14 +1,17 @@
 """Every notebook runs from its first cell to its last: `pytest -m notebook`."""
 
-import importlib.util
 import re
 import warnings
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.md"))
+from docs import lectures
+
+DOCS = Path(__file__).parent.parent / "docs"
+NOTEBOOKS = sorted((DOCS.parent / "notebooks" / "source").glob("*.md"), key=lambda path: int(path.stem.split("-")[0]))
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -52,38 +55,58 @@ def test_every_exercise_has_a_solution(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_is_a_jupyter_notebook_with_the_same_cells(path):
-    jupytext, nbformat = pytest.importorskip("jupytext"), pytest.importorskip("nbformat")
-    notebook = nbformat.reads(jupytext.writes(jupytext.read(path), "ipynb"), as_version=4)
-    nbformat.validate(notebook)
-    code = [cell["source"].strip() for cell in notebook.cells if cell["cell_type"] == "code"]
-    assert code == [cell.strip() for cell in CELL.findall(path.read_text(encoding="utf-8"))]
+def test_the_notebook_is_that_of_its_source(path):
+    """Outputs are renewed by `python docs/downloads.py`; words and code must be those of the source at any time."""
+    pytest.importorskip("jupytext")
+    nbformat = pytest.importorskip("nbformat")
+    from docs import downloads
+
+    target = path.parent.parent / f"{path.stem}.ipynb"
+    committed = nbformat.read(target, as_version=4)
+    nbformat.validate(committed)
+    written = [(cell.cell_type, downloads.without_outputs(cell.source)) for cell in committed.cells]
+    assert written == [(cell.cell_type, cell.source) for cell in downloads.notebook(path.read_text("utf-8")).cells], (
+        f"write it again: python docs/downloads.py {path.stem}"
+    )
+    shown = [cell.source.strip() for cell in committed.cells if cell.cell_type == "code"][1:]
+    folded = re.findall(r"^```python\n(.*?)\n```$", "\n".join(source for _, source in written), re.M | re.S)
+    assert sorted(shown + folded) == sorted(cell.strip() for cell in CELL.findall(path.read_text("utf-8")))
+    assert np.mean([len(cell.outputs) > 0 for cell in committed.cells if cell.cell_type == "code"]) > 0.5
+    pictures = [
+        one for cell in committed.cells for one in cell.get("outputs", []) if "image/png" in one.get("data", {})
+    ]
+    assert all(picture.metadata["image/png"]["alt"] for picture in pictures)
+    words = "".join(cell.source for cell in committed.cells)
+    assert "{doc}`" not in words and target.stat().st_size < 400_000
+    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", words):
+        assert (target.parent / link).exists(), link
+
+
+def test_all_notebooks_are_small():
+    notebooks = list((DOCS.parent / "notebooks").glob("*.ipynb"))
+    assert sorted(path.stem for path in NOTEBOOKS) == sorted(path.stem for path in notebooks)
+    assert sum(path.stat().st_size for path in notebooks) < 4_000_000
+
+
+def test_each_subject_of_the_slides_is_taught_and_its_numbers_are_computed_there():
+    taught = lectures.lines()
+    assert len(taught) == 79
+    for line in taught:
+        title, *shown = line.found()
+        assert title and len(shown) == len({one for number in line.numbers for one in shown if number in one})
+
+
+def test_the_anchors_of_the_lectures_exist():
+    text = (DOCS / "lectures.md").read_text("utf-8")
+    links = re.findall(r"\]\(([\w/-]+\.md)(?:#([\w-]+))?\)", text)
+    assert len(links) > 150
+    for page, anchor in links:
+        words = (DOCS / page).read_text("utf-8")
+        assert not anchor or anchor in lectures.anchors(words), f"{page}#{anchor}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_download_folds_solutions(path):
-    """Beyond the exercises Jupyter shows summaries alone: words are folded, code and output are hidden."""
-    pytest.importorskip("jupytext")
-    nbformat = pytest.importorskip("nbformat")
-    specification = importlib.util.spec_from_file_location("downloads", path.parent.parent / "docs" / "downloads.py")
-    downloads = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(downloads)
-    text = path.read_text(encoding="utf-8")
-    notebook = downloads.notebook(text)
-    nbformat.validate(notebook)
-    begun = next(i for i, cell in enumerate(notebook.cells) if "## Exercises\n" in cell.source)
-    assert not any(cell.metadata.get("jupyter") for cell in notebook.cells[:begun])
-    for cell in notebook.cells[begun + 1 :]:
-        if cell.cell_type == "code":
-            assert cell.metadata["jupyter"] == {"source_hidden": True, "outputs_hidden": True}
-        else:
-            folded = cell.source.startswith("<details>\n<summary>Solution of ") and cell.source.endswith("</details>")
-            assert folded or re.fullmatch(r"\*\*Solution of \d\*\*, in the hidden cell below", cell.source)
-    code = [cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"]
-    assert code == [cell.strip() for cell in CELL.findall(text)]
-    words = "".join(cell.source for cell in notebook.cells)
-    assert "{doc}`" not in words and "](../" not in words  # a link leads to another notebook
-
-
-def test_there_are_nine():
-    assert len(NOTEBOOKS) == 9
+def test_links_of_a_notebook_lead_to_anchors(path):
+    for page, anchor in re.findall(r"\]\(([\w./-]+\.md)#([\w-]+)\)", path.read_text("utf-8")):
+        there = DOCS / "tutorials" / page if "/" not in page else DOCS / page.removeprefix("../")
+        assert anchor in lectures.anchors(there.read_text("utf-8")), f"{page}#{anchor}"

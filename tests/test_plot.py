@@ -5,6 +5,8 @@ import warnings
 
 import matplotlib as mpl
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -307,6 +309,24 @@ def test_squashing_functions():
     np.testing.assert_allclose(logistic.get_ydata(), expit(a))
     np.testing.assert_allclose(probit.get_ydata(), stats.norm.cdf(a))
     assert np.abs(stretched.get_ydata() - logistic.get_ydata()).max() < 0.02
+
+
+def test_a_bayes_net_has_the_arrows_of_the_program():
+    def program(x):
+        spread = numpyro.sample("spread", dist.HalfNormal(1.0))
+        mean = numpyro.sample("mean", dist.Normal(0.0, spread))
+        numpyro.deterministic("twice", 2 * mean)
+        with numpyro.plate("obs", len(x)):
+            numpyro.sample("x", dist.Normal(mean, spread), obs=x)
+
+    ax = plot.bayes_net(program, np.zeros(3), ax=axes())
+    named = [text for text in ax.texts if text.get_text()]
+    places = {text.get_position(): text.get_text().split("\n")[0] for text in named}
+    arrows = [text for text in ax.texts if not text.get_text()]
+    ends = {(places[tuple(one.get_position())], places[tuple(one.xy)]) for one in arrows}
+    assert ends == {("spread", "mean"), ("spread", "x"), ("mean", "x")}
+    grey = [text.get_text() for text in named if text.get_bbox_patch().get_facecolor()[:3] != (1, 1, 1)]
+    assert grey == ["x\nfor each row"]
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------

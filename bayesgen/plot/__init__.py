@@ -10,6 +10,7 @@ from bayesgen.plot.lectures import (
     regression,
     squashing,
 )
+from bayesgen.plot.net import bayes_net
 from bayesgen.plot.probability import (
     calibration,
     calibration_over_time,
@@ -32,6 +33,7 @@ from bayesgen.plot.regions import (
 __all__ = [
     "agreement",
     "along_line",
+    "bayes_net",
     "beta_densities",
     "boundaries",
     "calibration",

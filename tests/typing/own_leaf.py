@@ -1,4 +1,4 @@
-"""A leaf of one's own, with types: the waiting time of notebooks/8-own-leaf.md. Checked, and run by test_typing.py."""
+"""A leaf of one's own, with types: the waiting time of notebooks/8-own-leaf.ipynb. Run by test_typing.py."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self, assert_type
