@@ -12,11 +12,12 @@ from sklearn import metrics
 from test_comparison import mixed
 from typer.testing import CliRunner
 
+import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import app
 from bayesgen.comparison import candidates
 from bayesgen.comparison.candidates import CANDIDATES
-from bayesgen.inference import INFERENCES, NUTS
+from bayesgen.inference import INFERENCES, MAP, NUTS
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -251,3 +252,38 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, argume
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
+
+
+def test_columns_are_named_for_what_predicts_best_and_for_nothing_that_does_not(tmp_path):
+    """Naive Bayes counts the copies of a column that says little again and again, and would name it."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(["a", "b"], 40)
+    vague = rng.normal(size=80) + 0.7 * (y == "b")
+    frame = pd.DataFrame({f"copy{j}": vague + rng.normal(scale=0.01, size=80) for j in range(6)})
+    frame["clear"] = rng.normal(size=80) + 2 * (y == "b")
+    frame.assign(t=y).to_csv(tmp_path / "copies.csv", index=False)
+    rng.shuffle(y)
+    frame.assign(t=y).to_csv(tmp_path / "noise.csv", index=False)
+    given = ("--target", "t", "--inference", "exact", "--folds", 2)
+    code, out, _ = run(tmp_path / "copies.csv", *given, "--json")
+    told = json.loads(out)
+    assert code == 0 and told["best"] == told["importance_of"] != "naive Bayes"
+    worth = {name: one["importance"] for name, one in told["importance"].items()}
+    assert max(worth, key=worth.__getitem__) == "clear"
+    code, out, _ = run(tmp_path / "copies.csv", *given, "--no-importance", "--json")
+    assert code == 0 and json.loads(out)["importance"] == {}
+    code, out, _ = run(tmp_path / "noise.csv", *given, "--model", "nb")
+    assert code == 0 and "so no column is said to matter" in out
+
+
+def test_a_discriminant_keeps_rows_with_gaps(tmp_path):
+    table = data.load("penguins").drop(columns=["year"])
+    table.to_csv(tmp_path / "penguins.csv", index=False)
+    for name, shared in (("full", False), ("shared", True)):
+        path = tmp_path / f"{name}.safetensors"
+        code, out, _ = run(
+            tmp_path / "penguins.csv", "--target", "species", "--model", name, "--output", path, command="fit"
+        )
+        assert code == 0 and "344 rows used" in out and "at the mode of the posterior (map)" in out
+        fitted = bg.load(path)
+        assert fitted.total_weight_ == 344 and fitted.shared is shared and fitted.inference == MAP()

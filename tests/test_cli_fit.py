@@ -223,8 +223,8 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("fit nowhere.csv --target t", "nowhere.csv: no such file"),
         ("fit good.csv --target y", "no column 'y'"),
         ("fit good.csv --target t --model nb --inference vb", "no inference 'vb'"),
-        ("fit good.csv --target t --model lda", "--model must be one of averaged, nb, gda, logistic; got 'lda'"),
-        ("fit good.csv --target t --inference map", "--inference is not for --model averaged; these take it: nb, gda"),
+        ("fit good.csv --target t --model lda", "one of averaged, nb, shared, full, logistic, naive Bayes, gda; got"),
+        ("fit good.csv --target t --inference map", "is not for --model averaged; these take it: nb, shared, full"),
         (
             "fit good.csv --target t --model logistic --count x",
             "--count is not for --model logistic; these take it: averaged, nb",

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from bayesgen import NUTS, Exact, compare_models, data, evaluation, plot
 from bayesgen.comparison import compare
-from bayesgen.comparison.candidates import CANDIDATES
+from bayesgen.comparison.candidates import CANDIDATES, GAPS
 from bayesgen.comparison.cross_validation import usable_folds
 from bayesgen.tables.cleaning import prepare
 
@@ -155,7 +155,7 @@ def test_folds_are_as_many_as_the_smallest_class_has_rows():
         ({"folds": 1}, "folds must be an integer >= 2, got 1"),
         ({"inferences": ["vb"]}, "inference must be one of"),
         ({"inferences": []}, "at least one of ml, map, exact, nuts"),
-        ({"model": "lda"}, "model must be one of nb, gda; got 'lda'"),
+        ({"model": "lda"}, "model must be one of nb, gda, full, shared; got 'lda'"),
     ],
 )
 def test_errors(change, words):
@@ -201,7 +201,7 @@ def test_models_of_a_mixed_table_with_gaps_are_compared_on_the_same_rows():
         assert table["difference"][name] == pytest.approx((own - best).mean())
         assert table["difference_error"][name] == pytest.approx((own - best).std(ddof=1) / 60**0.5)
         assert table["brier_score"][name] == pytest.approx(evaluation.brier_score(result.y_true, p))
-    numbers = "numbers only, colour, flag, score, size left out; gaps filled with the means of the columns"
+    numbers = f"numbers only, colour, flag, score, size left out; {GAPS}"
     assert result.remarks == {
         "shared": numbers,
         "full": numbers,

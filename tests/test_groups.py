@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit
 
 import bayesgen as bg
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.comparison import compare_models, held_out_importance
+from bayesgen.comparison import compare, compare_models, held_out_importance
 from bayesgen.evaluation import reliability_table
 from bayesgen.inspection import importance, predict_set
 from bayesgen.inspection.probabilities import log_odds
@@ -301,7 +301,8 @@ def test_what_a_column_is_worth_has_an_error_of_groups():
 
 def test_held_out_columns_have_errors_of_groups():
     X, y, patient = clinic(40, 6, 0, 1.0)
-    rows, worth = held_out_importance(X, y), held_out_importance(X, y, groups=patient)
+    found = [compare(X, y, inferences=["exact"], groups=groups, return_estimators=True) for groups in (None, patient)]
+    rows, worth = (held_out_importance(one, "exact") for one in found)
     assert worth.shape == (40, 3) and (worth.sem() > 1.5 * rows.sem()).all()
 
 

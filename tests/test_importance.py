@@ -7,7 +7,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen import evaluation
-from bayesgen.comparison import compare, held_out_importance
+from bayesgen.comparison import compare, compare_models, held_out_importance
 from bayesgen.inspection import importance
 
 TABLE = bg.data.load("penguins").sample(172, random_state=0).reset_index(drop=True)
@@ -87,10 +87,38 @@ def test_rows_and_classes_must_fit():
 
 
 def test_held_out_rows_have_the_folds_of_a_comparison():
-    worse = held_out_importance(TABLE[["island", "bill_length_mm"]], SPECIES, folds=3)
+    rows = TABLE[["island", "bill_length_mm"]]
+    both = compare(rows, SPECIES, inferences=["exact"], folds=3, return_estimators=True)
+    worse = held_out_importance(both, "exact")
     assert worse.index.equals(TABLE.index)
-    both = compare(TABLE[["island", "bill_length_mm"]], SPECIES, inferences=["exact"], folds=3)
     one = compare(TABLE[["bill_length_mm"]], SPECIES, inferences=["exact"], folds=3)
     losses = [evaluation.log_loss(SPECIES, r.probability["exact"]) for r in (one, both)]
     assert worse["island"].mean() == pytest.approx(losses[0] - losses[1])
     assert isinstance(worse, pd.DataFrame)
+
+
+def test_of_many_columns_those_are_asked_that_tell_most_alone():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 30)
+    X = pd.DataFrame(rng.normal(size=(60, 80)), columns=[f"c{j}" for j in range(80)])
+    X["spread"] = rng.normal(size=60) * np.where(y == 0, 1, 20)  # equal means: no F statistic sees it
+    X["ward"] = pd.Categorical.from_codes(np.where(rng.random(60) < 0.8, y, 1 - y), ["north", "south"])
+    result = compare_models(X, y, ["naive Bayes"], folds=2, return_estimators=True)
+    worth = held_out_importance(result, "naive Bayes", most=5)
+    assert worth.shape == (60, 5) and {"spread", "ward"} <= set(worth) and worth["spread"].mean() > 0
+    whole = held_out_importance(result, "naive Bayes", most=1000)
+    pd.testing.assert_frame_equal(whole[list(worth)], worth)
+    with pytest.raises(ValueError, match="return_estimators=True"):
+        held_out_importance(compare_models(X, y, ["naive Bayes"], folds=2), "naive Bayes")
+
+
+def test_models_beside_each_other_are_those_of_one_comparison():
+    rows = TABLE[["island", "bill_length_mm"]]
+    names = ["base rate", "naive Bayes", "shared"]
+    whole = compare_models(rows, SPECIES, names, folds=2)
+    one, other = (compare_models(rows, SPECIES, part, folds=2) for part in (names[:2], names[2:]))
+    table = one.beside(other).table.drop(columns="seconds")
+    pd.testing.assert_frame_equal(table, whole.table.drop(columns="seconds"))
+    assert one.beside(other).remarks == whole.remarks
+    with pytest.raises(ValueError, match="different rows or folds"):
+        one.beside(compare_models(rows, SPECIES, names[2:], folds=3))

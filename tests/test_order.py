@@ -119,10 +119,10 @@ def test_later_rows_change_nothing():
 
 def test_inferences_and_columns_are_judged_on_the_same_blocks():
     X, y, time = drifting(90, 0)
-    found = compare(X, y, inferences=["map", "exact"], folds=3, order=time)
+    found = compare(X, y, inferences=["map", "exact"], folds=3, order=time, return_estimators=True)
     models = compare_models(X, y, ["naive Bayes"], folds=3, order=time)
     np.testing.assert_array_equal(found.fold, models.fold)
-    worth = held_out_importance(X, y, folds=3, order=time)
+    worth = held_out_importance(found, "exact")
     assert len(worth) == (found.fold > 0).sum()
     past, block = splits(y, 3, 0, None, time)[1]
     expected = importance(NaiveBayesClassifier().fit(X[past], y[past]), X[block], y[block])

@@ -4,6 +4,7 @@ import json as as_json
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import numpy as np
@@ -40,6 +41,9 @@ def compare(
     id: shell.Id = None,
     group: shell.Group = None,
     order: shell.Order = None,
+    importance: Annotated[
+        bool, typer.Option(help="Ask what each column is worth to what predicts best: a prediction for each column.")
+    ] = True,
     categorical: shell.Categorical = None,
     count: shell.Count = None,
     bernoulli: shell.Bernoulli = None,
@@ -84,46 +88,64 @@ def compare(
         places = splits if order is None else folds  # the same blocks again
         if output:
             output.mkdir(parents=True, exist_ok=True)
-        if not json:
-            report.tell_table(out, read, target, prepared, schema)
+        show = (lambda *_: None) if json else (lambda tell, *told: tell(out, *told))
+        show(report.tell_table, read, target, prepared, schema)
+        rows = prepared.X, prepared.y
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
-            task = bar.add_task("")
-
-            def tell(done, total, text):
-                bar.update(task, completed=done, total=total, description=text)
-
+            tell = _Teller(err, bar)
+            alone = not beside
             result = comparison.compare(
-                prepared.X, prepared.y, model, inferences, places, seed, tell, families, groups, times
+                *rows, model, inferences, places, seed, tell, families, groups, times, return_estimators=alone
             )
-            beside_it = None
+            if not any(result.learned(name).any() for name in inferences):
+                raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
+            show(report.tell_result, result, folds)
+            models = None
             if beside:
-                beside_it = comparison.compare_models(
-                    prepared.X, prepared.y, None, places, seed, tell, families, groups, times
-                )
-            bar.update(task, total=None, description="what each column is worth")
-            worth = comparison.held_out_importance(prepared.X, prepared.y, model, places, seed, families, groups, times)
+                how = places, seed, tell, families, groups, times, True
+                chosen, left_out = candidates.candidates(prepared.X, None, seed, families)
+                models = comparison.compare_models(*rows, [name for name in chosen if name != "averaged"], *how)
+                models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
+                if "averaged" in chosen:
+                    if not json and len(models.probability) > 1:
+                        report.tell_single(out, models)
+                    models = models.beside(comparison.compare_models(*rows, "averaged", *how))
+                show(report.tell_models, models)
+            by_class = report.ByClass.of(result, models, costs, loss is not None)
+            show(report.tell_classes, by_class)
+            source = result if models is None else models
+            base = report.base_rate(result)["log_loss"]
+            worth = report.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
+            show(report.tell_importance, worth)
             if output:
-                bar.update(task, description="posterior of all rows")
+                tell(0, 0, "posterior of all rows")
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     drawn = [inferences[name] for name in ("nuts", "laplace") if name in inferences]
                     whole.set_params(inference=(*drawn, "exact")[0]).fit(prepared.X, prepared.y)
-        if not any(result.learned(name).any() for name in inferences):
-            raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
-        by_class = report.ByClass.of(result, beside_it, costs, loss is not None)
-        about = read, target, prepared, schema, model, result, beside_it, worth, by_class
+        about = read, target, prepared, schema, model, result, models, worth, by_class
         account = report.Account(*about, seed, command_line(context), order)
+        show(report.tell_times, account)
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
-        else:
-            report.tell_result(out, result, folds)
-            if beside_it is not None:
-                report.tell_models(out, beside_it)
-            report.tell_classes(out, by_class)
-            report.tell_importance(out, worth, model)
-            report.tell_times(out, account)
         if output:
             report.write(err if json else out, output, account, whole)
+
+
+_QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
+
+
+class _Teller:
+    """Tell how far the work is: by a bar on a terminal, elsewhere by a line now and then."""
+
+    def __init__(self, err, bar: Progress):
+        self.err, self.bar, self.task, self.told = err, bar, bar.add_task(""), monotonic()
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        self.bar.update(self.task, completed=done, total=total or None, description=text)
+        if not self.err.is_terminal and done < total and monotonic() - self.told > _QUIET:
+            self.told = monotonic()
+            report.say(self.err, f"{text} ({done} of {total} done)")
 
 
 def demo(

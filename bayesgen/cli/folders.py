@@ -189,12 +189,12 @@ class Cleaned(Source):
     """All rows of large files, with the columns that were kept of a sample of them, each of the type it had there.
 
     X are the columns of the sample, as `bayesgen.tables.cleaning` made them, ``dates`` those that are days. Rows
-    without a class are left out. ``finish`` makes of the columns those that a classifier takes.
+    without a class are left out.
     """
 
-    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], csv: Csv, finish=lambda X: X):
+    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], csv: Csv):
         self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X
-        self._dates, self._missing, self._finish = set(dates), missing, finish
+        self._dates, self._missing = set(dates), missing
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
         numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
         kinds = dict.fromkeys(X, "f") | dict.fromkeys(set(text) - set(numeric), "O") | {target: "O"}
@@ -211,8 +211,8 @@ class Cleaned(Source):
             frame = _frame(batch, self._missing)
             frame = frame[frame[self._target].notna().to_numpy()]
             X = frame[list(self._X)]
-            X = self._finish(X.assign(**{column: self._typed(X[column], column) for column in X}))
-            yield X.assign(**{self._target: frame.loc[X.index, self._target]})
+            X = X.assign(**{column: self._typed(X[column], column) for column in X})
+            yield X.assign(**{self._target: frame[self._target]})
 
     def _typed(self, values, column):
         if column in self._dates:

@@ -31,7 +31,7 @@ class Large(NamedTuple):
 
     sample: folders.Sample
     target: str
-    rows: Callable[..., folders.Cleaned]  # called as rows() or rows(finish=)
+    rows: Callable[[], folders.Cleaned]
 
 
 def _unfitted(model: str, X, inference, seed, features) -> Any:
@@ -58,8 +58,7 @@ def _learn(model: str, prepared, inference, seed, group: str | None, large: Larg
             classifier.set_params(priors=large.sample.priors(prepared.y, prepared.rows))
         return classifier.fit(X, prepared.y, **({"groups": prepared.names[group]} if group else {}))
     if model != "nb":
-        source = large.rows(finish=lambda X: X.dropna()) if model == "gda" else large.rows()
-        return _unfitted(model, X, inference, seed, {}).fit_batches(source, large.target)
+        return _unfitted(model, X, inference, seed, {}).fit_batches(large.rows(), large.target)
     kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
     kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
     features = kinds | prepared.features
@@ -70,18 +69,21 @@ def _learn(model: str, prepared, inference, seed, group: str | None, large: Larg
 MODELS = {
     "averaged": Choice(None, ("categorical", "count", "bernoulli", "log", "group")),
     "nb": Choice("exact", ("inference", "categorical", "count", "bernoulli", "log")),
-    "gda": Choice("exact", ("inference",)),
+    "shared": Choice("exact", ("inference",)),
+    "full": Choice("exact", ("inference",)),
     "logistic": Choice("map", ("inference", "categorical", "bernoulli")),
 }
+_ALSO = {"naive Bayes": "nb", "gda": "full"}  # other names of models
 _FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log", "group")  # options that not every model takes
 
 
 def check_options(model: str, given: Mapping[str, Any]) -> None:
     """Raise ValueError unless there is a model of this name, and it takes the options that were given a value."""
-    if model not in MODELS:
-        raise ValueError(f"--model must be one of {', '.join(MODELS)}; got {model!r}")
+    choice = MODELS.get(_ALSO.get(model, model))
+    if choice is None:
+        raise ValueError(f"--model must be one of {', '.join((*MODELS, *_ALSO))}; got {model!r}")
     for option in _FEW_TAKE:
-        if given.get(option) and option not in MODELS[model].takes:
+        if given.get(option) and option not in choice.takes:
             others = ", ".join(name for name, choice in MODELS.items() if option in choice.takes)
             raise ValueError(f"--{option} is not for --model {model}; these take it: {others}")
 
@@ -92,8 +94,9 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="averaged: the average over many models, which has nothing to tune; nb: naive Bayes; gda: Gaussian "
-            "discriminant, on the numbers; logistic: logistic regression."
+            help="averaged: the average over many models, which has nothing to tune; nb: naive Bayes; full, shared: "
+            "Gaussian discriminants, on the numbers, with a covariance for each class or one for all; logistic: "
+            "logistic regression."
         ),
     ] = "averaged",
     inference: Annotated[
@@ -127,12 +130,17 @@ def fit(
         ids = [*(id or []), *([group] if group else [])]
         roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         check_options(model, roles | {"inference": inference, "group": group})
-        own = MODELS[model].inference
-        how = None if own is None else reading.inference((inference or own).strip().lower())
+        model = _ALSO.get(model, model)
+        usual = MODELS[model].inference
         reading.keep_inputs(output, *folders.paths(file))
         csv, spelled = reading.Csv(sep, decimal, thousands, limits), reading.split(missing)
         batched = model != "averaged"
         read, prepared, sample = reading.prepared(file, target, model, spelled, csv, roles, seed, batched)
+        if model in ("full", "shared") and not inference and prepared.X.isna().to_numpy().any():
+            from bayesgen.comparison.candidates import GAPS
+
+            usual, prepared = "map", replace(prepared, notes=(*prepared.notes, GAPS))
+        how = None if usual is None else reading.inference((inference or usual).strip().lower())
         with said(out):
             for words in ("as if copied from y", "holds numbers as text", "differ only by", "seems to name people"):
                 warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it

@@ -24,7 +24,9 @@ from bayesgen.models import DirichletCategorical
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
-MODELS = ("nb", "gda")  # short names of the models of `estimator`
+MODELS = ("nb", "gda")  # models whose inferences are compared
+DISCRIMINANTS = {"gda": False, "full": False, "shared": True}  # by name: do the classes share the covariance?
+_WIDEST = 100  # columns of which gaps are integrated out: each pattern of gaps has a covariance of what is there
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,10 @@ def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[st
 
 def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
     """Return the unfitted classifier to compare, with the categories of all rows of ``X``, not of a fold."""
-    if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
-    if model == "gda":
-        return GaussianDiscriminantClassifier(inference=inference, random_state=seed)
+    if model in DISCRIMINANTS:
+        return GaussianDiscriminantClassifier(shared=DISCRIMINANTS[model], inference=inference, random_state=seed)
+    if model != "nb":
+        raise ValueError(f"model must be one of nb, {', '.join(DISCRIMINANTS)}; got {model!r}")
     return naive_bayes(X, inference, seed, features)
 
 
@@ -84,15 +86,22 @@ def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
     def candidate(parts: _Parts, seed) -> Candidate:
         if not parts.numeric:
             raise ValueError("it takes numbers only, and there are none")
-        notes, model = [], GaussianDiscriminantClassifier(shared=shared, random_state=seed)
+        rows, notes = parts.frame[parts.numeric], []
+        model: Any = GaussianDiscriminantClassifier(shared=shared, random_state=seed)
         if parts.other:
             notes.append(f"numbers only, {named(parts.other)} left out")
-        if np.isnan(parts.numbers).any():
-            notes.append("gaps filled with the means of the columns")
+        if rows.isna().to_numpy().any() and len(parts.numeric) <= _WIDEST:
+            notes.append(GAPS)
+            model.set_params(inference="map")
+        elif rows.isna().to_numpy().any():
+            notes.append(f"gaps filled with the means of the columns, of which there are more than {_WIDEST}")
             model = make_pipeline(SimpleImputer(keep_empty_features=True), model)
-        return Candidate(model, parts.numbers, "; ".join(notes))
+        return Candidate(model, rows, "; ".join(notes))
 
     return candidate
+
+
+GAPS = "gaps integrated out at the mode of the posterior (map): with gaps the exact one has no closed form"
 
 
 def _averaged(parts: _Parts, seed) -> Candidate:

@@ -1,6 +1,5 @@
 """Cross-validation of models and of inferences: class probabilities of the same held-out rows, and their scores."""
 
-import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
@@ -14,8 +13,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.comparison.blocks import blocks_in_order, predict_block
-from bayesgen.comparison.results import Comparison, ModelComparison, Note
+from bayesgen.comparison.results import Comparison, Fitted, ModelComparison, Note
 from bayesgen.core.errors import listed
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
@@ -47,12 +47,13 @@ def compare(
     features: Mapping[str, str] | None = None,
     groups=None,
     order=None,
+    return_estimators: bool = False,
 ) -> Comparison:
     """Cross-validate one model, learned in several ways, on the same stratified folds.
 
     Parameters
     ----------
-    X, y, folds, seed, progress, features, groups, order
+    X, y, folds, seed, progress, features, groups, order, return_estimators
         As for `compare_models`. With ``order`` every inference is learned anew before each block, and by nothing within
         it.
     model : {"nb", "gda"}
@@ -79,12 +80,13 @@ def compare(
     classifier = estimator(X, model, seed=seed, features=features)
 
     def fit(name, train):
-        return classifier.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train])
+        unfitted: Any = clone(classifier)
+        return unfitted.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train])
 
     def predict(classifier, name, train, test):
         return classifier.predict_proba(_safe_indexing(X, test))
 
-    _cross_validate(result, places, progress, fit, predict)
+    _cross_validate(result, places, progress, fit, predict, (lambda name: X) if return_estimators else None)
     return result
 
 
@@ -98,6 +100,7 @@ def compare_models(
     features: Mapping[str, str] | None = None,
     groups=None,
     order=None,
+    return_estimators: bool = False,
 ) -> ModelComparison:
     """Cross-validate models of one table on the same stratified folds, or predict each row from earlier ones.
 
@@ -131,6 +134,8 @@ def compare_models(
         by every row once its time has passed, under the prior that the rows before the block gave. Rows of one time
         are predicted together. With groups, all rows of a group are predicted from what came before its first one, in
         the block in which it begins; to other groups each of its rows is known once its own time has passed.
+    return_estimators : bool, default False
+        Keep the classifiers of all folds, which `held_out_importance` asks.
 
     Returns
     -------
@@ -173,53 +178,86 @@ def compare_models(
             return classifier.predict_proba(_safe_indexing(rows, test))
         return predict_block(classifier, rows, y, time, group, train, test)
 
-    _cross_validate(result, places, progress, fit, predict)
+    _cross_validate(
+        result, places, progress, fit, predict, (lambda name: chosen[name].rows) if return_estimators else None
+    )
     return result
 
 
 def held_out_importance(
-    X,
-    y,
-    model: str = "nb",
-    folds: int | Sequence[tuple[Any, Any]] = 5,
-    seed: int = 0,
-    features: Mapping[str, str] | None = None,
-    groups=None,
-    order=None,
+    comparison: Comparison, name: str, most: int = 50, progress: Callable[[int, int, str], None] | None = None
 ) -> pd.DataFrame:
-    """Return the importance of each column on held-out rows, exact posterior: `inspection.importance` of every fold.
+    """Return the importance of each column to one model on the held-out rows: `inspection.importance` of every fold.
 
     Parameters
     ----------
-    X, y, model, folds, seed, features, groups, order
-        As for `compare`, with the same folds.
+    comparison : Comparison
+        Made by `compare` or `compare_models` with ``return_estimators=True``.
+    name : str
+        The model, or the inference.
+    most : int
+        Each column costs one more prediction of all columns. Of more columns than this, those are taken that tell most
+        about the class by themselves: by the log Bayes factor of a naive Bayes leaf for each class against one leaf.
+    progress : callable, optional
+        Called as ``progress(done, total, text)`` before every fold, and at the end.
 
     Returns
     -------
     DataFrame, shape (n, columns), or (G, columns)
         Growth of the log loss of each row, or each group, if a column is missing; without the rows of folds that could
         not be learned.
-    """
-    from bayesgen.comparison.candidates import estimator
 
-    X, y, group, _, places = _planned(X, y, folds, seed, groups, order)
-    found, held = [], []
-    for train, test in places:
-        with warnings.catch_warnings(), contextlib.suppress(ValueError):
-            warnings.simplefilter("ignore")  # `compare` notes the problems of a fold
-            classifier = estimator(X, model, seed=seed, features=features).fit(_safe_indexing(X, train), y[train])
-            found.append(importance(classifier, _safe_indexing(X, test), y[test]))
-            held.append(test)
+    Examples
+    --------
+    >>> from bayesgen import data
+    >>> table = data.load("anes96")
+    >>> X, y = table[["PID", "age"]], table["vote"]
+    >>> result = compare_models(X, y, ["naive Bayes"], folds=3, return_estimators=True)
+    >>> held_out_importance(result, "naive Bayes").mean().round(2).to_dict()
+    {'PID': 0.47, 'age': 0.0}
+    """
+    if name not in comparison.estimators:
+        raise ValueError(f"no fitted classifiers of {name!r}: compare with return_estimators=True")
+    y, progress = comparison.classes[comparison.y_true], progress or (lambda done, total, text: None)
+    fitted, found, columns = comparison.estimators[name], [], None
+    for fold, one in enumerate(fitted):
+        progress(fold, len(fitted), f"what each column is worth: fold {fold + 1} of {len(fitted)}")
+        if fold == 0 and len(one.classifier.schema_.used().columns) > most:
+            columns = _telling(one.rows, y, most)
+        held = _safe_indexing(one.rows, one.held_out)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the comparison noted the problems of a fold
+            found.append(importance(one.classifier, held, y[one.held_out], columns=columns))
+    progress(len(fitted), len(fitted), "done")
     if not found:
         return pd.DataFrame()
-    rows = np.argsort(at := np.concatenate(held))
-    worth = pd.concat(found).iloc[rows]
-    worth = worth if hasattr(X, "index") else worth.set_axis(at[rows])  # the rows of an array are numbered
-    return by_group(worth, taken(group, at[rows]))
+    places = np.concatenate([one.held_out for one in fitted])
+    worth = pd.concat(found).set_axis(places).sort_index()
+    index = getattr(fitted[0].rows, "index", None)
+    worth = worth if index is None else worth.set_axis(index[np.sort(places)])
+    return by_group(worth, taken(comparison.group, np.sort(places)))
 
 
-def _cross_validate(result: Comparison, places, progress, fit, predict) -> None:
-    """Fill ``result`` from ``fit(name, train)``, a classifier, and ``predict(classifier, name, train, test)``."""
+def _telling(X, y, most: int) -> list[str]:
+    """Return the names of the columns that tell most about the class by themselves, by their log Bayes factors."""
+    log_bayes: dict[str, float] = {}
+    for sign, labels in ((1, y), (-1, np.zeros(len(y), int))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one class, or a constant column, on purpose
+            classifier = NaiveBayesClassifier().fit(X, labels)
+        for block in classifier.schema_.blocks:
+            leaf, statistics = classifier.model_.leaves[block.name], classifier.statistics_.leaves[block.name]
+            terms = np.broadcast_to(leaf.log_evidence_terms(statistics).sum(0), len(block.columns))
+            for column, term in zip(block.columns, terms.tolist(), strict=True):
+                log_bayes[column] = log_bayes.get(column, 0.0) + sign * term
+    return sorted(log_bayes, key=lambda column: -log_bayes[column])[:most]
+
+
+def _cross_validate(result: Comparison, places, progress, fit, predict, rows_of=None) -> None:
+    """Fill ``result`` from ``fit(name, train)``, a classifier, and ``predict(classifier, name, train, test)``.
+
+    ``rows_of(name)`` are the rows as the classifier takes them; with it the classifiers are kept.
+    """
     work = [(number, name, *own) for number, own in enumerate(places, 1) for name in result.probability]
     progress = progress or (lambda done, total, text: None)
     for done, (number, name, train, test) in enumerate(work):
@@ -237,8 +275,10 @@ def _cross_validate(result: Comparison, places, progress, fit, predict) -> None:
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
-                posterior = getattr(classifier, "posterior_", None)
-                diverging = getattr(posterior, "sample_stats", {}).get("diverging")  # an average has none
+                if rows_of is not None:
+                    result.estimators.setdefault(name, []).append(Fitted(classifier, rows_of(name), test))
+                draws = getattr(classifier, "posterior_", None)  # an average has no draws to tell of
+                diverging = getattr(draws, "sample_stats", {}).get("diverging")
                 if diverging is not None and diverging.any():
                     warnings.warn(f"{diverging.sum()} draws diverged", UserWarning, stacklevel=1)
             except ValueError as error:

@@ -1,8 +1,8 @@
 """Results of a comparison by cross-validation: probabilities of held-out rows, scores, differences and failures."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,15 @@ class Note:
     fold: int
     text: str
     failed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The classifier of one fold, with all rows as it takes them, and the places of those held out."""
+
+    classifier: Any
+    rows: Any
+    held_out: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ class Comparison:
     time : array, shape (n,), or None
         The time of each row, datetime64 or numbers, where each was predicted from earlier ones; None elsewhere. Fold 0
         then has the first rows, which are predicted by nothing.
+    estimators : dict from inference to list of Fitted
+        What was fitted in each fold that could be learned, if ``return_estimators`` asked for it.
     """
 
     classes: np.ndarray
@@ -78,6 +89,7 @@ class Comparison:
     doubtful: dict[str, NDArray[np.bool_]]
     group: np.ndarray | None = field(default=None, kw_only=True)
     time: np.ndarray | None = field(default=None, kw_only=True)
+    estimators: dict[str, list[Fitted]] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def begin(cls, y, names: Collection[str], **others) -> Self:
@@ -135,6 +147,17 @@ class ModelComparison(Comparison):
     """
 
     remarks: dict[str, str]
+
+    def beside(self, other: Self) -> Self:
+        """Return the models of both comparisons, which must be of the same rows and folds; those of ``other`` last."""
+        if not (np.array_equal(self.y_true, other.y_true) and np.array_equal(self.fold, other.fold)):
+            raise ValueError("the comparisons are of different rows or folds")
+        names = ("probability", "seconds", "doubtful", "estimators", "remarks")
+        return replace(
+            self,
+            notes=[*self.notes, *other.notes],
+            **{name: getattr(self, name) | getattr(other, name) for name in names},
+        )
 
     def __repr__(self) -> str:
         held = f"{(self.fold > 0).sum()} held-out rows in {self.folds}"

@@ -255,7 +255,7 @@ def _plain(value, column: str, of_days):
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def importance(classifier, X, y, groups=None) -> "pd.DataFrame":
+def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     r"""Return the growth of the log loss of each row, or of each group of rows, without each column.
 
     .. math:: d_{ij} = \log p(t_i \mid x_i) - \log p(t_i \mid x_{i, -j})
@@ -277,6 +277,8 @@ def importance(classifier, X, y, groups=None) -> "pd.DataFrame":
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Each row is still
         predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see
         `by_group`.
+    columns : sequence of names, optional
+        The columns to ask about, each of which costs one prediction; default: all that the classifier uses.
 
     Returns
     -------
@@ -311,9 +313,11 @@ def importance(classifier, X, y, groups=None) -> "pd.DataFrame":
 
     whole = log_probability(frame)
     worse = {}
-    for name, columns in _parts(classifier):
+    for name, together in _parts(classifier):
+        if columns is not None and not set(columns).intersection(together):
+            continue
         without = frame.copy(deep=False)
-        for column in columns:
+        for column in together:
             without[column] = frame[column].mask(np.ones(len(frame), dtype=bool))
         worse[name] = whole - log_probability(without)
     return by_group(pd.DataFrame(worse, index=frame.index), group)

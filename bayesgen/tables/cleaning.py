@@ -92,7 +92,8 @@ def prepare(
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
-    Rows without a class are left out; the model "gda" takes columns of numbers only, and rows without gaps only. By
+    Rows without a class are left out. The models "gda", "full" and "shared" take columns of numbers only, and "gda",
+    whose inferences are compared, takes rows without gaps only. By
     ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these are counted.
     """
     roles = roles or Roles()
@@ -251,8 +252,8 @@ def _unusable(found: _Look, model, categorical: bool) -> str | None:
     as_text = verdict is not None and verdict.kind == "numbers" and (categorical or _categories(verdict))
     if verdict and verdict.kind != "ids" and not as_text:
         return _UNUSABLE[verdict.kind].format(**vars(verdict), how=how_read(verdict.unread))
-    if model == "gda" and (kinds != {"number"} or hasattr(found.values, "cat")):
-        return "not numbers, and gda takes numbers only"
+    if model in ("gda", "full", "shared") and (kinds != {"number"} or hasattr(found.values, "cat")):
+        return f"not numbers, and {model} takes numbers only"
     return None
 
 

@@ -1,6 +1,6 @@
 """Output of the commands: lines and tables for the terminal, JSON, pictures, and a page of it all."""
 
-from bayesgen.cli.report.account import Account, ByClass
+from bayesgen.cli.report.account import Account, ByClass, Worth
 from bayesgen.cli.report.page import FILES, write
 from bayesgen.cli.report.pictures import GALLERY, Asked, draw_evidence, save_figure
 from bayesgen.cli.report.terminal import (
@@ -13,9 +13,11 @@ from bayesgen.cli.report.terminal import (
     tell_importance,
     tell_models,
     tell_result,
+    tell_single,
     tell_table,
     tell_times,
 )
+from bayesgen.cli.report.words import base_rate
 
 __all__ = [
     "FILES",
@@ -23,6 +25,8 @@ __all__ = [
     "Account",
     "Asked",
     "ByClass",
+    "Worth",
+    "base_rate",
     "consoles",
     "draw_evidence",
     "escape",
@@ -34,6 +38,7 @@ __all__ = [
     "tell_importance",
     "tell_models",
     "tell_result",
+    "tell_single",
     "tell_table",
     "tell_times",
     "write",

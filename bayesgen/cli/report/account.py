@@ -1,7 +1,7 @@
 """Results of a run of `bayesgen compare`, for the page, for the files, and for programs: scores by class, and all."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from sklearn.metrics import confusion_matrix, precision_score, recall_score, roc
 
 from bayesgen import decision
 from bayesgen.cli.report.words import base_rate, families, from_exact
-from bayesgen.comparison import Comparison, ModelComparison, over_time
+from bayesgen.comparison import Comparison, ModelComparison, held_out_importance, over_time
 from bayesgen.core import __version__
 from bayesgen.tables.cleaning import Prepared
 from bayesgen.tables.files import TableFile
@@ -106,6 +106,23 @@ def _number(value: float) -> str:
     return f"{value:.4f}" if np.isfinite(value) else "-"
 
 
+class Worth(NamedTuple):
+    """Worth of the columns to what predicts best, on held-out rows."""
+
+    name: str  # the model or inference
+    frame: pd.DataFrame  # growth of the log loss of each row without a column, (n, columns asked); empty if not asked
+    columns: int  # columns of the table
+    no_better: bool  # than the frequencies of the classes: then no column is asked about
+
+    @classmethod
+    def of(cls, source: Comparison, name: str, base: float, columns: int, asked: bool, progress=None) -> "Worth":
+        """Return the worth of the columns to a model; none where it is not asked for, or no better than ``base``."""
+        no_better = not source.scores(name).log_loss < base
+        if no_better or not asked or not hasattr(source.estimators[name][0].classifier, "schema_"):
+            return cls(name, pd.DataFrame(), columns, no_better)
+        return cls(name, held_out_importance(source, name, progress=progress), columns, False)
+
+
 @dataclass(frozen=True, eq=False)
 class Account:
     """Input, settings and results of a comparison."""
@@ -117,7 +134,7 @@ class Account:
     model: str  # whose inferences are compared: "nb" or "gda"
     result: Comparison  # its inferences
     models: ModelComparison | None  # models beside each other, where they were asked for
-    worth: pd.DataFrame  # worth of each column to ``model`` under the exact posterior, on held-out rows (n, columns)
+    worth: Worth  # of each column, to what predicts best
     by_class: ByClass  # scores by class of the best of them, and its actions
     seed: int  # of the folds and of NUTS
     command: str  # repeats it
@@ -132,7 +149,7 @@ class Account:
         """Return plain values, for JSON; None in place of NaN and infinite numbers."""
         labels, counts = np.unique(self.prepared.y, return_counts=True)
         columns = {column: family for family, own in families(self.schema).items() for column, _ in own}
-        worth = {"importance": self.worth.mean(), "standard_error": self.worth.sem()}
+        worth = {"importance": self.worth.frame.mean(), "standard_error": self.worth.frame.sem()}
         found: dict[str, Any] = {
             "bayesgen": __version__,
             "command": self.command,
@@ -151,7 +168,8 @@ class Account:
             "inferences": {name: self._inference(name) for name in self.result.probability},
             "base_rate": base_rate(self.result),
             "by_class": self.by_class.to_dict(),
-            "importance": {c: {what: v[c] for what, v in worth.items()} for c in self.worth.columns},
+            "importance_of": self.worth.name if len(self.worth.frame) else None,
+            "importance": {c: {what: v[c] for what, v in worth.items()} for c in self.worth.frame.columns},
             "notes": [vars(note) for note in self.result.notes],
         }
         if self.models is not None:

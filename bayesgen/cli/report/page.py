@@ -85,7 +85,7 @@ def write(out, folder: Path, account: Account, whole) -> None:
 
     Files of an earlier run that this one does not write are removed; where anything fails they all stay.
     """
-    drawn = pictures(account.result, account.models, account.worth)
+    drawn = pictures(account.result, account.models, account.worth.frame)
     contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
     contents["report.html"] = page(account, drawn).encode()
     contents["predictions.csv"] = predictions(account).to_csv(index=False).encode()
@@ -159,7 +159,7 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
         table = _table("until", words.time_cells(account))
         parts += _section("Over time", _tag("p", words.of_times(account)), table, shown["time"])
     if "columns" in shown:
-        sentence = f"What each column is worth to {model} under the exact posterior, where all others are known:"
+        sentence = f"By how much {account.worth.name}, which predicts best, predicts new rows worse without a column:"
         parts += _section("What matters", _tag("p", sentence), shown["columns"])
     reading = [_tag("li", _tag("b", term), f": {text}") for term, text in _READING.items()]
     parts += _section("How to read the numbers", _tag("ul", *reading))
@@ -203,7 +203,7 @@ def _figure(picture: Picture) -> _Html:
 
 def _in_short(account: Account) -> list[str]:
     """Return sentences for a reader who reads nothing else."""
-    result, models, worth = account.result, account.models, account.worth
+    result, models = account.result, account.models
     target, said, base = quoted(account.target), [], words.base_rate(result)
     if models is not None:
         table, best = models.table, models.best
@@ -228,7 +228,7 @@ def _in_short(account: Account) -> list[str]:
         said.append(
             f"The log loss of {words.MODELS[account.model]} on rows that it had not seen is {', '.join(losses)} a row."
         )
-    said.extend(words.of_columns(worth, account.model))
+    said.extend(words.of_columns(account.worth))
     return said
 
 

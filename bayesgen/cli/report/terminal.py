@@ -73,6 +73,12 @@ def tell_result(out: Console, result, folds) -> None:
     _fold(out, words.of_inferences(result))
 
 
+def tell_single(out: Console, models) -> None:
+    """Print the scores of the single models, before the average of many, whose fit takes much longer."""
+    _print_rows(out, "model", words.model_cells(models))
+    _fold(out, ["Next the averaged classifier, whose fit takes some hundred times as long as that of one model."])
+
+
 def tell_models(out: Console, models) -> None:
     """Print the scores of every model, the best first, and the remarks on them."""
     _print_rows(out, "model", words.model_cells(models))
@@ -87,9 +93,9 @@ def tell_classes(out: Console, by_class) -> None:
     _print_rows(out, "class", by_class.action_cells())
 
 
-def tell_importance(out: Console, worth, model: str) -> None:
-    """Print the columns that help a model."""
-    _fold(out, words.of_columns(worth, model))
+def tell_importance(out: Console, worth) -> None:
+    """Print the columns that the best model needs."""
+    _fold(out, words.of_columns(worth))
 
 
 def tell_times(out: Console, account) -> None:

@@ -12,6 +12,7 @@ from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
+TWICE = "by more than two standard errors"
 
 
 def of_table(read, target, prepared, schema) -> list[str]:
@@ -84,17 +85,21 @@ def of_models(models) -> Iterator[str]:
     yield "Above best: mean difference in log loss, row by row, with its standard error."
 
 
-def of_columns(worth, model: str) -> Iterator[str]:
-    """Yield the columns that help a model clearly, by more than two standard errors."""
-    if not len(worth):
+def of_columns(worth) -> Iterator[str]:
+    """Yield the columns that the best model clearly needs, by more than two standard errors."""
+    if worth.no_better:
+        yield "No model predicts better than the frequencies of the classes, so no column is said to matter."
+    if not len(worth.frame):
         return
-    mean, error = worth.mean(), worth.sem()
+    mean, error = worth.frame.mean(), worth.frame.sem()
     sure = mean[mean > 2 * error].sort_values(ascending=False)
-    where, name = f"Where all others are known, of {worth.shape[1]} columns", MODELS[model]
+    asked = worth.frame.shape[1]
+    asked = f"all {asked} columns" if asked == worth.columns else f"the {asked} of {worth.columns} that tell most alone"
     if len(sure):
-        yield f"{where} these clearly help {name}: {named(sure.index)}."
+        yield f"Without any one of {named(sure.index)}, {worth.name} predicts new rows clearly worse ({TWICE})."
     else:
-        yield f"{where} none clearly helps {name}."
+        yield f"There is no single column without which {worth.name} predicts new rows clearly worse ({TWICE})."
+    yield f"Asked of {asked}, each left out alone; columns that tell the same stand in for each other."
 
 
 def of_times(account) -> str:
