@@ -20,6 +20,8 @@ from numpyro.infer import (
     SA,
     SVI,
     BarkerMH,
+    DiscreteHMCGibbs,
+    MixedHMC,
     Predictive,
     Trace_ELBO,
     TraceMeanField_ELBO,
@@ -153,6 +155,46 @@ def depended(case):
     assert found.keys() == latent(case).keys()
 
 
+def enumerated(case):
+    """Classes that are not known, summed out by a sampler that sees continuous sites alone, and then inferred."""
+    from numpyro.contrib.funsor import config_enumerate, infer_discrete
+
+    x, t = data(case)
+    t = t.at[: N // 2].set(-1)
+    mcmc = MCMC(NUTS(config_enumerate(case.model)), num_warmup=10, num_samples=10, progress_bar=False)
+    mcmc.run(random.key(0), x, t)
+    last = {site: v[-1] for site, v in mcmc.get_samples().items()}
+    program = handlers.seed(handlers.substitute(config_enumerate(case.model), last), random.key(1))
+    found = trace(infer_discrete(program, first_available_dim=-4, rng_key=random.key(2)), x, t)["t"]["value"]
+    assert (found[N // 2 :] == t[N // 2 :]).all() and ((found >= 0) & (found < len(case.model.class_names))).all()
+
+
+def gibbs(kernel) -> Callable:
+    """Classes that are not known, as discrete sites of a sampler."""
+
+    def use(case):
+        x, _ = data(case)
+        mcmc = MCMC(kernel(case.model), num_warmup=10, num_samples=10, progress_bar=False)
+        mcmc.run(random.key(0), x)
+        drawn = mcmc.get_samples()
+        assert drawn["t"].shape == (10, N) and "t_log_joint" not in drawn
+        assert all(jnp.isfinite(v).all() for v in drawn.values())
+
+    return use
+
+
+def by_enumerated_elbo(case):
+    from numpyro.contrib.funsor import config_enumerate
+    from numpyro.infer import TraceEnum_ELBO
+
+    x, _ = data(case)
+    guide = autoguide.AutoNormal(handlers.block(case.model, hide=["t"]))
+    result = SVI(config_enumerate(case.model), guide, Adam(0.02), TraceEnum_ELBO()).run(
+        random.key(0), 50, x, progress_bar=False
+    )
+    assert np.isfinite(result.losses).all()
+
+
 def sampled(kernel, settings=MappingProxyType({}), **options) -> Callable:
     def use(case):
         mcmc = MCMC(kernel(case.model, **settings), num_warmup=10, num_samples=10, progress_bar=False, **options)
@@ -281,6 +323,10 @@ LONG = {  # what compiles for seconds: slow tests but on the leaf
     "`AutoIAFNormal`": fitted("AutoIAFNormal"),
     "`AutoDAIS`": fitted("AutoDAIS"),
     "`AutoGuideList`": listed_guides,
+    "`config_enumerate`, `infer_discrete`: classes not known": enumerated,
+    "`DiscreteHMCGibbs`: classes not known": gibbs(lambda model: DiscreteHMCGibbs(NUTS(model))),
+    "`MixedHMC`: classes not known": gibbs(lambda model: MixedHMC(HMC(model, trajectory_length=1.2))),
+    "`TraceEnum_ELBO`: classes not known": by_enumerated_elbo,
 }
 OUTSIDE = {  # samplers of other packages, which are looked for
     "blackjax": by_blackjax,
@@ -302,12 +348,19 @@ LEFT_OUT = {  # tool: (kinds it is used on, why on no other)
     "`AutoBNAFNormal`": (tuple(KINDS)[1:], "it asks for two latent numbers or more"),
     "`AutoSemiDAIS`, `AutoBatchedMultivariateNormal`, `AutoBatchedLowRankMultivariateNormal`": ((), _LOCAL),
     "`AutoSurrogateLikelihoodDAIS`": ((), "it asks for a second, cheaper model, which only its user can write"),
-    "`MixedHMC`, `DiscreteHMCGibbs`, `DiscreteGibbs`, `TraceEnum_ELBO`, `config_enumerate`": (
-        (),
-        "no discrete latent, as the class is observed; of rows without one `log_predictive` has the sum over classes. "
-        "Enumeration asks that every plate has an axis of its own, and here classes, rows and features take turns",
+    **dict.fromkeys(
+        (
+            "`config_enumerate`, `infer_discrete`: classes not known",
+            "`DiscreteHMCGibbs`: classes not known",
+            "`MixedHMC`: classes not known",
+            "`TraceEnum_ELBO`: classes not known",
+        ),
+        (("discriminant", "naive Bayes"), "of classes alone, which a regression has as its target and a leaf has not"),
     ),
-    "`HMCGibbs`, `CustomGibbs`, `Gibbs`": ((), "they ask for conditional draws that their user writes"),
+    "`HMCGibbs`, `CustomGibbs`, `DiscreteGibbs`, `Gibbs`": (
+        (),
+        "they ask for conditional draws that their user writes",
+    ),
     "`NestedSampler` of numpyro.contrib": (
         (),
         "its wrapper in NumPyro 0.22 cannot be imported with jaxns 3, the present one",

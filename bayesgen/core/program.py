@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -150,6 +151,105 @@ def _scope():
                 super().process_message(msg)
 
     return Scope
+
+
+def around() -> tuple[tuple[int, int], ...]:
+    """Return the plates that the user has open around this statement as (dim, size), the leftmost axis first."""
+    found = {h.dim: h.subsample_size for h in _this.numpyro.primitives._PYRO_STACK if hasattr(h, "subsample_size")}
+    return tuple(sorted(found.items()))
+
+
+@contextlib.contextmanager
+def axes(labels: Sequence[tuple[str, int]]):
+    """Open a plate for each (name, size), the last on the rightmost axis.
+
+    Within plates of the user, whose axes are on the right already, they become axes of the sites' events instead: a
+    plate keeps one axis throughout a program.
+    """
+    with contextlib.ExitStack() as stack:
+        if not around():
+            for i, (name, size) in enumerate(labels):
+                stack.enter_context(_this.numpyro.plate(name, size, dim=i - len(labels)))
+        elif labels:
+            stack.enter_context(_event_axes()(tuple(size for _, size in labels)))
+        yield
+
+
+@functools.cache
+def _event_axes():
+    class EventAxes(_this.numpyro.primitives.Messenger):
+        def __init__(self, shape):
+            super().__init__(None)
+            self.shape = shape
+
+        def process_message(self, msg):
+            if msg["type"] == "sample" and not msg.get("_event_axes"):
+                msg["_event_axes"] = True  # `handlers.do` resends its message
+                batch = np.broadcast_shapes(msg["fn"].batch_shape, self.shape)
+                msg["fn"] = msg["fn"].expand(batch).to_event(len(self.shape))
+
+    return EventAxes
+
+
+def known(data):
+    """Return data that a program is given as a NumPy array, whose gaps can be seen, or as they are where JAX traces."""
+    return data if data is None or is_abstract(data) else np.asarray(data)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The axes of rows among those of the user's plates: data have the plates in front, the program where they are.
+
+    Attributes
+    ----------
+    plates : tuple of (dim, size)
+        The plates of the user, the leftmost axis first.
+    dim : int
+        Axis of the rows, the rightmost that is free.
+    """
+
+    plates: tuple[tuple[int, int], ...]
+    dim: int
+
+    @classmethod
+    def now(cls) -> "Layout":
+        """Return the layout at this statement."""
+        plates = around()
+        taken = {dim for dim, _ in plates}
+        return cls(plates, next(-i for i in range(1, len(taken) + 2) if -i not in taken))
+
+    def size(self, data, trailing: int) -> int:
+        """Return the number of rows of data (plates..., n, ...) with ``trailing`` axes after the rows, or raise."""
+        shape, sizes = data.shape, tuple(size for _, size in self.plates)
+        if len(shape) != len(sizes) + 1 + trailing or shape[: len(sizes)] != sizes:
+            expected = ", ".join([*map(str, sizes), "n", *["..."] * bool(trailing)])
+            raise ValueError(
+                f"rows in the plates of this program must have {len(sizes) + 1 + trailing} axes, ({expected}): first "
+                f"those of the plates, then the rows, then the features; got shape {shape}"
+            )
+        return shape[len(sizes)]
+
+    def place(self, data, rows=slice(None)):
+        """Return data (plates..., n, ...) with the axes where the plates are, of some of the rows."""
+        count = len(self.plates)
+        data = data if isinstance(rows, slice) else _this.jnp.asarray(data)
+        if not count:
+            return data[rows]
+        data = data[(*[slice(None)] * count, rows)]
+        dims = [*(dim for dim, _ in self.plates), self.dim]
+        shape = [1] * -min(dims)
+        for axis, dim in enumerate(dims):
+            shape[dim] = data.shape[axis]
+        order = [int(i) for i in np.argsort(dims)]
+        return data.transpose(*order, *range(count + 1, data.ndim)).reshape(*shape, *data.shape[count + 1 :])
+
+    def codes(self, t):
+        """Return the index of each row among parameters (plates..., K, ...): its code, behind those of its plates."""
+        if not self.plates:
+            return t
+        lead, sizes = -self.plates[0][0], dict(self.plates)
+        places = (_this.jnp.arange(sizes.get(dim, 1)).reshape(-1, *[1] * (-dim - 1)) for dim in range(-lead, 0))
+        return (*places, t)
 
 
 @contextlib.contextmanager

@@ -337,17 +337,15 @@ class BetaBinomial(BetaPrior):
         self._need_trials("its predictive is no one distribution")
         return program.dist.BetaBinomial(self.a, self.b, np.asarray(self.trials))
 
-    def observe(self, site, params, x, size, features, name=""):
-        """Sample or observe the heads; tosses in a column are given, never drawn."""
+    def density_of(self, params, x=None):
+        """Return the density of the heads; tosses in a column are given, never drawn."""
         if self.trials is None:
             if x is None:
-                self._need_trials("rows cannot be drawn")
-            x = program.jnp.asarray(x)
-            tosses = program.jnp.nan_to_num(x[..., 1:])
-            params, x = {**params, "trials": tosses}, x[..., :1]
-        return super().observe(site, params, x, size, features, name)
+                return self._need_trials("rows cannot be drawn")
+            params, x = {**params, "trials": program.jnp.nan_to_num(x[..., 1:])}, x[..., :1]
+        return super().density_of(params, x)
 
-    def _need_trials(self, why):
+    def _need_trials(self, why) -> Any:
         if self.trials is None:
             raise TypeError(f"BetaBinomial: trials are a column here, so {why}; give trials=")
 

@@ -19,6 +19,8 @@ from bayesgen.models.categorical import Categorical
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.model import Model, Params
 
+_NEVER = -1e30  # log probability of a class that a row cannot have: sums over classes stay finite in single precision
+
 
 @dataclass(frozen=True, eq=False)
 class ClassStatistics(Statistics):
@@ -137,40 +139,126 @@ class ClassProgram(Model):
             params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
-    def __call__(self, x=None, t=None, told=None, *, size: int | None = None, subsample_size: int | None = None):
+    def __call__(
+        self,
+        x=None,
+        t=None,
+        told=None,
+        *,
+        size: int | None = None,
+        subsample_size: int | None = None,
+        log_joint: bool | None = None,
+    ):
         """Run the program row by row; see `bayesgen.models.classifier`.
+
+        Inside plates of the user every one of their elements has parameters and rows of its own.
 
         Parameters
         ----------
         x : rows, optional
-            Rows as for `statistics`; None draws them.
-        t : int array, shape (n,), optional
-            Class codes; None draws them.
-        told : int array, shape (n,), optional
-            Recorded labels, of a model that has a confusion matrix; None draws them.
+            Rows as for `statistics`, with the axes of the user's plates in front; None draws them.
+        t : int array, shape (plates..., n), optional
+            Class codes; None draws them. A code of -1 is a class that is not known, for a program that is enumerated
+            (`numpyro.contrib.funsor.config_enumerate`); in a row without any entry it marks that there is no row.
+        told : int array, shape (plates..., n), optional
+            Recorded labels, of a model that has a confusion matrix, -1 for none; None draws them.
         size : int, optional
             Number of rows to draw where all of these are None; default 1.
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
+        log_joint : bool, optional
+            True records the site "t_log_joint", log p(x, t = k | parameters) of each row and class, (rows..., K), with
+            missing entries integrated out. By default it is recorded where x is given and t is drawn: then the draws
+            of "t" are of the class prior, as nothing conditions them on x, and probabilities of the classes given x
+            come from the mean of exp(t_log_joint) over draws of the posterior.
+        """
+        numpyro = program.numpyro
+        model, layout = self._traced(), program.Layout.now()
+        params = {site: program.jnp.asarray(value) for site, value in model.latents().items()}
+        rows_of = {} if x is None else model.blocks(x)
+        given = {name: program.known(a) for name, a in rows_of.items() if a is not None}
+        t, told = model._codes(t, "t"), model._codes(told, "told")
+        trailing = [(a, len(model.leaves[name].features) + model.leaves[name].event_dim) for name, a in given.items()]
+        lengths = [layout.size(*a) for a in [*trailing, *((codes, 0) for codes in (t, told) if codes is not None)]]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"all rows must be of one length, got {lengths}")
+        size, empty = lengths[0] if lengths else size or 1, model._empty(given, t)
+        hidden = t is not None and (t < 0) & ~empty
+        partly = not program.is_abstract(hidden) and bool(np.any(hidden))
+        with program.subsampled(size, subsample_size) as rows:
+            given = {name: layout.place(a, rows) for name, a in given.items()}
+            t, told, empty = (a if a is None else layout.place(a, rows) for a in (t, told, empty))
+            with numpyro.plate("obs", size, subsample_size=subsample_size, dim=layout.dim):
+                t, free = model._sample_classes(params, t, empty, partly)
+                if model.confusion is not None:
+                    label: Any = program.dist.Categorical(params[self.CONFUSION][layout.codes(t)])
+                    label = label if told is None else label.mask(told >= 0)
+                    numpyro.sample("told", label, obs=None if told is None else program.jnp.asarray(told))
+            for name, leaf in model.leaves.items():
+                own = leaf.select_class(model.site(params, name), layout.codes(t))
+                leaf.observe(f"{name}.x", own, given.get(name), size, leaf.features)
+            if given and (free if log_joint is None else log_joint):
+                numpyro.deterministic("t_log_joint", model._log_joint(params, given, told, layout))
+        return t
+
+    def _codes(self, codes: Any, name: str) -> Any:
+        """Return codes of classes as integers, or raise where they are known and no class has them."""
+        codes, count = program.known(codes), len(self.class_names)
+        if codes is None:
+            return None
+        if not program.is_abstract(codes) and not np.isin(codes, np.arange(-1, count)).all():
+            raise ValueError(f"{name} must hold codes 0..{count - 1} of the classes, or -1 where it is not known")
+        return codes.astype(int)
+
+    def _empty(self, x: Mapping[str, Any], t) -> Any:
+        """Return a mask of the rows without any entry, (plates..., n); None where no class is given."""
+        if t is None:
+            return None
+        result = np.full(t.shape, x.keys() == self.leaves.keys())
+        for name, rows in x.items():
+            axes = tuple(range(-len(self.leaves[name].features) - self.leaves[name].event_dim, 0))
+            gone = program.jnp.isnan(rows) if program.is_abstract(rows) else rows != rows
+            result = result & (gone.all(axes) if axes else gone)
+        return result
+
+    def _sample_classes(self, params: Params, t: Any, empty: Any, partly: bool):
+        """Sample or observe the classes; return them, and True if they are drawn, not given nor enumerated.
+
+        Where some are known and some are not, "t" holds all of them: of a row whose class is known, which "t_known"
+        observes, it can take no other value. So the sum over all values of "t" is over the unknown classes alone.
         """
         numpyro, jnp = program.numpyro, program.jnp
-        model = self._traced()
-        params = model.latents()
-        x = {} if x is None else {name: a for name, a in model.blocks(x).items() if a is not None}
-        lengths = [len(a) for a in [*x.values(), t, told] if a is not None]
-        size = lengths[0] if lengths else size or 1
-        with program.subsampled(size, subsample_size) as rows:
-            with numpyro.plate("obs", size, subsample_size=subsample_size):
-                prior = model.classes.likelihood(model.site(params, self.CLASSES))
-                t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t)[rows])
-                if model.confusion is not None:
-                    label = program.dist.Categorical(params[self.CONFUSION][t])
-                    numpyro.sample("told", label, obs=None if told is None else jnp.asarray(told)[rows])
-            for name, leaf in model.leaves.items():
-                own, features = leaf.select_class(model.site(params, name), t), leaf.features
-                seen = jnp.asarray(x[name])[rows] if name in x else None
-                leaf.observe(f"{name}.x", own, seen, size, features, f"{name}.")
-        return t
+        probability = self.site(params, self.CLASSES)["probability"]
+        prior: Any = self.classes.likelihood({"probability": probability})
+        known: Any = t is not None and t >= 0
+        count = len(self.class_names)
+        if partly:
+            numpyro.sample("t_known", prior.mask(known), obs=jnp.where(known, t, 0))
+            certain = jnp.where(jnp.expand_dims(t, -1) == jnp.arange(count), 0.0, _NEVER)
+            unknown = jnp.maximum(jnp.log(probability), _NEVER)
+            t, prior = None, program.dist.Categorical(logits=jnp.where(known[..., None], certain, unknown))
+        elif t is not None and (program.is_abstract(t) or (t < 0).any()):
+            # An unknown class that nobody could see when the program was compiled has code K: its density is NaN.
+            prior, t = prior.mask(known | ~empty), jnp.where(known, t, jnp.where(empty, 0, count))
+        with program.handlers.trace() as site:
+            t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t))
+        (message,) = (m for m in site.values() if m["type"] == "sample")
+        return t, not message["is_observed"] and not message["infer"].get("enumerate")
+
+    def _log_joint(self, params: Params, x: Mapping[str, Any], told, layout):
+        """Return log p(x, t = k | params), and of the recorded label where it is given: (rows..., K)."""
+        jnp = program.jnp
+        result = jnp.log(self.site(params, self.CLASSES)["probability"])
+        if self.confusion is not None and told is not None:
+            label = jnp.log(params[self.CONFUSION].mT[layout.codes(jnp.maximum(told, 0))])
+            result = result + jnp.where(told[..., None] < 0, 0.0, label)
+        for name, rows in x.items():
+            leaf = self.leaves[name]
+            lead = rows.ndim - len(leaf.features) - leaf.event_dim
+            rows = rows.reshape(*rows.shape[:lead], 1, *rows.shape[lead:])
+            likelihood, rows = leaf.density_of(leaf.select_class(self.site(params, name), ...), rows)
+            result = result + likelihood.to_event(len(leaf.features)).log_prob(rows)
+        return result
 
     def sample_rows(self, params: Params, seed) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Draw one row for each draw of the parameters: from the posterior predictive if these are posterior draws.

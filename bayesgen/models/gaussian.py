@@ -19,11 +19,10 @@ Where classes or features share one variance, alpha_n and beta_n sum over all th
 """
 
 import abc
-import contextlib
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -424,13 +423,11 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         numpyro, jnp = program.numpyro, program.jnp
         shape = (groups, *self.features)
         alpha, beta = (self._squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
-        labels = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
-        plates = [label for axis, label in labels.items() if axis not in self.tied]
-        with contextlib.ExitStack() as stack:
-            for i, (label, count) in enumerate(plates):
-                stack.enter_context(numpyro.plate(label, count, dim=i - len(plates)))
-            variance = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
+        labels: Any = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
+        with program.axes([label for axis, label in labels.items() if axis not in self.tied]):
+            variance: Any = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
+        lead = variance.shape[: variance.ndim - alpha.ndim]  # of plates of the user
         with self.plates(groups, name):
-            spread = self._expand({"mean": jnp.zeros(shape), "variance": variance})["variance"]
+            spread = self._expand({"mean": jnp.zeros((*lead, *shape)), "variance": variance})["variance"]
             mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
         return {"mean": mean, "variance": variance}

@@ -53,6 +53,28 @@ class GaussianVector(ExponentialFamily):
         """Return the multivariate normal."""
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
+    def density_of(self, params, x=None):
+        """Return the normal density of the entries that are there.
+
+        A missing entry is one at its mean under variance 1/2π, apart from the others: its density is 1.
+        """
+        jnp, traced = program.jnp, program.is_abstract(x)
+        if x is None or not (traced or np.isnan(x).any()):
+            return self.likelihood(params), x if x is None else jnp.asarray(x)
+        seen, mean, cholesky = ~jnp.isnan(x), params["mean"], params["cholesky"]
+
+        def marginal(cholesky):
+            both = seen[..., :, None] & seen[..., None, :]
+            apart = jnp.eye(x.shape[-1], dtype=cholesky.dtype) * jnp.where(seen, 0.0, 0.5 / np.pi)[..., None]
+            return jnp.linalg.cholesky(jnp.where(both, cholesky @ cholesky.mT, 0.0) + apart)
+
+        def whole(cholesky):  # of a minibatch, say, whose gaps are not known when the program is compiled
+            return jnp.broadcast_to(cholesky, np.broadcast_shapes(cholesky.shape, (*x.shape, x.shape[-1])))
+
+        own = program.jax.lax.cond(seen.all(), whole, marginal, cholesky) if traced else marginal(cholesky)
+        likelihood = self.likelihood({"mean": jnp.where(seen, mean, 0.0), "cholesky": own})
+        return likelihood, jnp.where(seen, x, 0.0)
+
     def draw(self, params, rng):
         """Draw from the multivariate normal."""
         params = self._expand(params)

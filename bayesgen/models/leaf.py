@@ -57,22 +57,37 @@ class LeafProgram(Model):
     def likelihood(self, params: Params) -> Any:
         """Return p(x | params) as a NumPyro distribution."""
 
-    def __call__(self, x=None, *, size: int | None = None, subsample_size: int | None = None) -> Any:
+    def __call__(
+        self, x=None, *, size: int | None = None, subsample_size: int | None = None, prefix: str | None = None
+    ) -> Any:
         """Run the program on one group of rows: parameters from the prior, rows given the parameters.
+
+        Inside plates of the user every one of their elements has parameters and rows of its own.
 
         Parameters
         ----------
-        x : array, shape (n, features..., event...), optional
+        x : array, shape (plates..., n, features..., event...), optional
             Observed rows, NaN where missing; None draws them.
         size : int, optional
             Number of rows to draw where ``x`` is None; default 1.
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
+        prefix : str, optional
+            Put before the names of the sites, "prefix.x", where a program has several leaves of the same rows.
+
+        Returns
+        -------
+        array
+            The rows, their axes where NumPyro has those of the plates.
         """
-        model = self._traced()
-        params, size = model.latents(), (size or 1) if x is None else len(x)
-        with program.subsampled(size, subsample_size) as rows:
-            return model.observe("x", params, None if x is None else program.jnp.asarray(x)[rows], size, model.features)
+        model, layout, x = self._traced(), program.Layout.now(), program.known(x)
+        size = (size or 1) if x is None else layout.size(x, len(model.features) + model.event_dim)
+        with contextlib.ExitStack() as stack:
+            if prefix:
+                stack.enter_context(program.scope(prefix, hide_types=["plate"]))
+            params = model.latents(name=f"{prefix}." if prefix else "")
+            with program.subsampled(size, subsample_size) as rows:
+                return model.observe("x", params, None if x is None else layout.place(x, rows), size, model.features)
 
     def latents(self, groups: int | None = None, name: str = "") -> Params:
         """Sample the parameters inside their plates: the prior half of the program, for ``groups`` classes at once."""
@@ -95,50 +110,64 @@ class LeafProgram(Model):
 
     @contextlib.contextmanager
     def plates(self, groups: int | None = None, name: str = "") -> Iterator[None]:
-        """Open the plates of the parameters: "class" (``name``class over features) outside, ``name``feature inside."""
-        features = self.features
-        with contextlib.ExitStack() as stack:
-            if groups is not None:
-                label = f"{name}class" if features else "class"  # a plate keeps one dim throughout a program
-                stack.enter_context(program.numpyro.plate(label, groups, dim=-1 - len(features)))
-            for plate in _feature_plates(features, name):
-                stack.enter_context(plate)
+        """Open the plates of the parameters: "class" (``name``class over features) outside, ``name``feature inside.
+
+        Within plates of the user, axes of the event take their place; see `program.axes`.
+        """
+        labels = [(f"{name}{label}", size) for label, size in self._feature_labels()]
+        if groups is not None:
+            labels.insert(0, (f"{name}class" if labels else "class", groups))  # a plate keeps one dim in a program
+        with program.axes(labels):
             yield
+
+    def _feature_labels(self):
+        return zip(_feature_names(self.features), self.features, strict=True)
 
     def select_class(self, params: Params, group) -> Params:
         """Return the parameters of each row's class: ``params`` lead with the classes, ``group`` holds codes (n,)."""
         return {site: value[group] for site, value in params.items()}
 
-    def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...], name: str = ""):
-        """Sample or observe rows at ``site``, under the plates "obs" and features; missing entries are masked.
+    def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...]):
+        """Sample or observe rows at ``site`` in the plate "obs"; missing entries are integrated out.
 
-        ``x`` may hold fewer rows than ``size``: a subsample, see `program.subsampled`.
+        Features are axes of the event, so the plates of the program are the rows and those of the user.
+
+        Parameters
+        ----------
+        site : str
+        params : mapping
+            Parameters of each row, or of all: arrays (rows..., features..., event...) or (features..., event...).
+        x : array, shape (rows..., features..., event...), or None
+            Rows to observe; it may hold fewer than ``size``, a subsample, see `program.subsampled`. None draws them.
+        size : int
+            Number of rows.
+        features : tuple of int
+            Shape of the features.
         """
-        jnp = program.jnp
-        likelihood = self.likelihood(params)
-        x = None if x is None else jnp.asarray(x)
-        count = size if x is None else x.shape[0]
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(program.numpyro.plate("obs", size, subsample_size=count, dim=-1 - len(features)))
-            for plate in _feature_plates(features, name):
-                stack.enter_context(plate)
-            if x is not None and jnp.issubdtype(x.dtype, jnp.floating):
-                # The value is replaced before log_prob and masked after: a masked log_prob(nan) has a NaN gradient.
-                missing = jnp.isnan(x)
-                event = tuple(range(-self.event_dim, 0))
-                x = jnp.where(missing, likelihood.support.feasible_like(x), x)
-                x = x.astype(int) if likelihood.is_discrete else x  # Categorical indexes by its value
-                likelihood = likelihood.mask(~missing.any(event) if event else ~missing)
-            return program.numpyro.sample(site, likelihood, obs=x)
+        dim = program.Layout.now().dim
+        count = size if x is None else x.shape[dim - len(features) - self.event_dim]
+        with program.numpyro.plate("obs", size, subsample_size=count, dim=dim):
+            likelihood, x = self.density_of(params, x)
+            return program.numpyro.sample(site, likelihood.to_event(len(features)), obs=x)
+
+    def density_of(self, params: Params, x=None) -> tuple[Any, Any]:
+        """Return p(x | params) as a NumPyro distribution, and the rows at which it has their density.
+
+        Where entries are missing, it is the density of those that are there, at rows without NaN. A leaf writes
+        `likelihood`; it overrides this where rows say more than their entries, as a document does by its length.
+        """
+        jnp, likelihood = program.jnp, self.likelihood(params)
+        if x is None or not jnp.issubdtype(x.dtype, jnp.floating):
+            return likelihood, x if x is None else jnp.asarray(x)
+        # The value is replaced before log_prob and masked after: a masked log_prob(nan) has a NaN gradient.
+        missing, event = jnp.isnan(x), tuple(range(-self.event_dim, 0))
+        x = jnp.where(missing, likelihood.support.feasible_like(x), x)
+        x = x.astype(int) if likelihood.is_discrete else x  # Categorical indexes by its value
+        return likelihood.mask(~missing.any(event) if event else ~missing), x
 
 
 def _feature_names(shape) -> tuple[str, ...]:
     return ("feature",) if len(shape) == 1 else tuple(f"feature{i}" for i in range(len(shape)))
-
-
-def _feature_plates(shape, name):
-    for i, (label, size) in enumerate(zip(_feature_names(shape), shape, strict=True)):
-        yield program.numpyro.plate(f"{name}{label}", size, dim=i - len(shape))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

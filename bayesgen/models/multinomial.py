@@ -81,12 +81,17 @@ class DirichletMultinomial(DirichletPrior):
         """Return the Dirichlet-multinomial of documents of ``length`` words."""
         return program.dist.DirichletMultinomial(self.alpha, self.length)
 
-    def observe(self, site, params, x, size, features, name=""):
-        """Sample documents, or observe them conditional on their lengths."""
-        if x is not None:
-            x = program.jnp.asarray(x)
-            params = {**params, "length": program.jnp.nansum(x, -1).astype(int)}
-        return super().observe(site, params, x, size, features, name)
+    def density_of(self, params, x=None):
+        """Return the density of documents given their lengths; a missing one is an empty one, of probability 1."""
+        if x is None:
+            return self.likelihood(params), None
+        jnp, gone = program.jnp, x != x
+        partly = gone.any(-1) & ~gone.all(-1)
+        if not program.is_abstract(x) and partly.any():
+            place = np.argwhere(gone & partly[..., None])[0]
+            raise self._partly(place[-2 - len(self.features)], place[-1])
+        counts = jnp.where(gone.any(-1, keepdims=True), 0, x).astype(int)
+        return self.likelihood({**params, "length": counts.sum(-1)}), counts
 
     def sufficient_statistic(self, x, about=0.0):
         """Return the counts."""

@@ -377,7 +377,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             return super().latents(groups, name)
         cholesky = _sample_cholesky(self.nu.reshape(()), self.scale.reshape(self.scale.shape[-2:]))
         with self.plates(groups, name):
-            mean = self._sample_mean(cholesky)
+            mean = self._sample_mean(cholesky[..., None, :, :])
         return _with_covariance(mean, cholesky)
 
 

@@ -28,7 +28,7 @@ from laws.priors import log_prior
 
 def row_program_is_statistics_program(case):
     """The model function on rows and the latents with the statistics' likelihood have one density."""
-    data = case.data(20)
+    data = case.data(20, "entries")
     statistics = case.model.statistics(*data)
     draws = parameters(case, 3)
     params = [one(draws, i) for i in range(3)]
