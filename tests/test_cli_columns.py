@@ -210,8 +210,8 @@ def test_dates_are_told_as_dates(tmp_path, model):
         ("--count income", "value 0.5 in row 0 is not a count"),
         ("--bernoulli visits", "column 'visits' is to hold 0 and 1, and holds 2"),
         ("--log place", "column 'place' is to hold numbers, and holds 'u'"),
-        ("--date when", "column 'when': nothing tells whether '03/04/2024' begins with the day or with the month"),
-        ("--date place", "column 'place' is to hold dates, and 'u' is none; write it as 2024-01-31"),
+        ("--date when", "column 'when': nothing tells whether dates such as 03/04/2024 begin with the day or with"),
+        ("--date place", "column 'place' is to hold dates, and 'u' in row 0 is none; write dates as 2024-01-31"),
         ("--drop place --id place", "--id: the column 'place' is named by --drop already"),
     ],
 )
@@ -252,8 +252,10 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
         assert run(tmp_path / "b.safetensors", *rows, command="predict")[0] == 0
         found.append(pd.read_csv(tmp_path / "p.csv")["p_ja"])
     assert (found[0] == found[1]).all()
-    code, _, err = run(tmp_path / "b.safetensors", "office.csv", "--sep", ";", command="predict")
+    code, _, err = run(tmp_path / "b.safetensors", "office.csv", "--decimal", ".", command="predict")
     assert code == 2 and "column 'Grösse' holds numbers as text, such as '11,83'; --decimal ',' reads them" in err
+    assert run(tmp_path / "b.safetensors", "office.csv", "--output", tmp_path / "p.csv", command="predict")[0] == 0
+    assert (pd.read_csv(tmp_path / "p.csv")["p_ja"] == found[0]).all()  # as the fit was told
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_times_come_in_many_forms():
         (np.where(np.arange(60) < 58, np.arange(60), np.inf), "order has no time in 2 rows"),
         ([*pd.date_range("2020-01-01", periods=59), pd.NaT], "order has no time in 1 row, the first of them row 59"),
         ([None] * 60, "order has no time in 60 rows"),
-        (["2020-01-01"] * 59 + ["soon"], "'order' is to hold dates, and 'soon' is none"),
+        (["2020-01-01"] * 59 + ["soon"], "'order' is to hold dates, and 'soon' in row 59 is none"),
         (np.arange(60) > 30, "order holds True and False, which are no times"),
         (np.full(60, 3.0), "order has one time only, 3.0"),
         ("day", "names no column"),

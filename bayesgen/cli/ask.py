@@ -27,16 +27,16 @@ def predict(
     ] = Path("predictions.csv"),
     id: shell.Id = None,
     missing: shell.Missing = None,
-    sep: shell.Sep = ",",
-    decimal: shell.Decimal = ".",
-    thousands: shell.Thousands = "",
+    sep: shell.LaterSep = None,
+    decimal: shell.LaterDecimal = None,
+    thousands: shell.LaterThousands = None,
     limits: shell.Limits = False,
     unseen: shell.Unseen = "missing",
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
-    csv, piped, names = reading.Csv(sep, decimal, thousands, limits), str(output) == "-", reading.split(id)
+    piped, names = str(output) == "-", reading.split(id)
     out, err = report.consoles()
     out = err if piped else out
     with one_line(err):
@@ -47,6 +47,7 @@ def predict(
         estimator = reading.load(model)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
+        csv = reading.Csv.later(estimator, sep, decimal, thousands, limits)
         decide = _decisions(estimator, loss, reject_cost, csv)
 
         def predicted(X, others):
@@ -64,7 +65,7 @@ def predict(
             else:
                 read, X = reading.columns_of_fit(estimator, file, missing, csv, names)
                 source, frames = read.source, [predicted(X, read.table)]
-                report.tell_gaps(out, read, X.columns)
+                report.tell_reading(out, read, X.columns)
             count, columns = formats.write(frames, output)
         if not piped:
             report.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {named(columns)}")
@@ -93,9 +94,9 @@ def explain(
     label: Annotated[str | None, typer.Option("--class", help="For which class; default: the most probable.")] = None,
     output: Annotated[Path | None, typer.Option(help="A file for the picture: explain.png, .svg or .pdf.")] = None,
     missing: shell.Missing = None,
-    sep: shell.Sep = ",",
-    decimal: shell.Decimal = ".",
-    thousands: shell.Thousands = "",
+    sep: shell.LaterSep = None,
+    decimal: shell.LaterDecimal = None,
+    thousands: shell.LaterThousands = None,
     limits: shell.Limits = False,
     json: shell.Json = False,
 ):
@@ -107,10 +108,12 @@ def explain(
         classifier = reading.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
-        _, X = reading.columns_of_fit(classifier, file, missing, reading.Csv(sep, decimal, thousands, limits))
+        csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
+        read, X = reading.columns_of_fit(classifier, file, missing, csv)
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):
+            report.tell_reading(err if json else out, read, ())
             told = terms_of(classifier, X, row, _label(classifier, label))
         if output:
             with formats.writing(output) as opened:

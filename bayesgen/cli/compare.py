@@ -2,7 +2,6 @@
 
 import json as as_json
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -81,7 +80,7 @@ def compare(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
-        schema = replace(whole.schema_, dates=prepared.dates)
+        schema = whole.schema_
         groups = None if group is None else prepared.names[group]
         times = None if order is None else prepared.names[order]
         splits = comparison.splits(prepared.y, folds, seed, groups, times)

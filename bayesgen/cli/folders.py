@@ -19,6 +19,7 @@ from bayesgen.tables.batches import Source, located
 from bayesgen.tables.dates import days
 from bayesgen.tables.files import CSV, PARQUET, named_gaps
 from bayesgen.tables.numerals import limits_in
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import arrow_of
 from bayesgen.tables.sources import CsvFiles, expanded, kinds_of
 
@@ -188,16 +189,22 @@ def batches(
 class Cleaned(Source):
     """All rows of large files, with the columns that were kept of a sample of them, each of the type it had there.
 
-    X are the columns of the sample, as `bayesgen.tables.cleaning` made them, ``dates`` those that are days. Rows
-    without a class are left out.
+    X are the columns of the sample, as `bayesgen.tables.cleaning` made them, with the account of how it was written.
+    Rows without a class are left out.
     """
 
-    def __init__(self, file: str, target: str, X, dates, missing: Sequence[str], csv: Csv):
+    def __init__(self, file: str, target: str, X, missing: Sequence[str], csv: Csv):
+        self.reading = Reading.of(X)
+        csv = csv._replace(like=replace(self.reading, fractions={}))
         self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X
-        self._dates, self._missing = set(dates), missing
+        self._dates, self._missing = self.reading.dates, missing
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
         numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
-        kinds = dict.fromkeys(X, "f") | dict.fromkeys(set(text) - set(numeric), "O") | {target: "O"}
+        kinds = (
+            {c: "b" if X[c].dtype.kind == "b" else "f" for c in X}
+            | dict.fromkeys(set(text) - set(numeric), "O")
+            | {target: "O"}
+        )
         self._source.declare(kinds)
         self.paths = self._source.paths
 
@@ -216,7 +223,7 @@ class Cleaned(Source):
 
     def _typed(self, values, column):
         if column in self._dates:
-            return days(values.to_numpy(dtype=object), column)
+            return days(values.to_numpy(dtype=object), column, self._dates[column])
         kind = self._X[column].dtype
         if kind.kind == "b" or str(kind) == "boolean":
             return values.astype("boolean")

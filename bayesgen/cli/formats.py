@@ -8,6 +8,7 @@ import itertools
 import lzma
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import typer
 from bayesgen.files import disk
 from bayesgen.tables.files import PARQUET, limited
 from bayesgen.tables.numerals import Numerals
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import source_of
 
 
@@ -28,14 +30,23 @@ class Csv(NamedTuple):
     decimal: str = "."
     thousands: str = ""
     limits: bool | Sequence[str] = False
+    like: Reading | None = None  # how the table of the fit was written, for a later file
+
+    @classmethod
+    def later(cls, estimator, sep, decimal, thousands, limits) -> "Csv":
+        """Return the format of a later file: that of the fit, but for the options that are not None."""
+        options = {"sep": None if sep is None else cls(sep).separator, "limits": limits or None}
+        like = estimator.schema_.reading.given(decimal=decimal, thousands=thousands, **options)
+        return cls(like.sep, like.decimal, like.thousands, like.limits, like)
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of the reader of files."""
-        return self._asdict() | {"sep": self._separator}
+        return self._asdict() | {"sep": self.separator}
 
     def source(self, file: str, missing: Sequence[str] = (), limits: Collection[str] = ()):
         """Return the source of batches for a file, folder or pattern; ``limits`` are columns in which they are read."""
-        return source_of(file, missing, self._separator, self.numerals(), limits)
+        like = replace(self.like or Reading(), sep=self.separator, decimal=self.decimal, thousands=self.thousands)
+        return source_of(file, missing, like, limits)
 
     def limits_among(self, used: Collection[str]) -> list[str]:
         """Return the columns in which limits are read: where columns that are used tell them, or in all of these."""
@@ -46,7 +57,8 @@ class Csv(NamedTuple):
         return Numerals(self.decimal, self.thousands)
 
     @property
-    def _separator(self) -> str:
+    def separator(self) -> str:
+        """The sign that separates columns."""
         return {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)
 
 

@@ -144,10 +144,9 @@ def fit(
         with said(out):
             for words in ("as if copied from y", "holds numbers as text", "differ only by", "seems to name people"):
                 warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
-            rows = functools.partial(folders.Cleaned, file, target, prepared.X, prepared.dates, spelled, csv)
+            rows = functools.partial(folders.Cleaned, file, target, prepared.X, spelled, csv)
             large = None if sample is None else Large(sample, target, rows)
             classifier = _learn(model, prepared, how, seed, group, large)
-            classifier.schema_ = replace(classifier.schema_, missing=tuple(spelled), dates=prepared.dates)
             report.tell_table(out, read, target, prepared, classifier.schema_)
         output.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(output)
@@ -160,9 +159,9 @@ def update(
     target: shell.Target,
     output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
     missing: shell.Missing = None,
-    sep: shell.Sep = ",",
-    decimal: shell.Decimal = ".",
-    thousands: shell.Thousands = "",
+    sep: shell.LaterSep = None,
+    decimal: shell.LaterDecimal = None,
+    thousands: shell.LaterThousands = None,
     limits: shell.Limits = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
@@ -172,13 +171,12 @@ def update(
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
-        read, X = reading.columns_of_fit(
-            classifier, file, missing, reading.Csv(sep, decimal, thousands, limits), [target]
-        )
+        csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
+        read, X = reading.columns_of_fit(classifier, file, missing, csv, [target])
         rows, y = reading.classes(classifier, read.table[target])
         with said(out):
             classifier.partial_fit(X[rows], y)
-            report.tell_gaps(out, read, X.columns)
+            report.tell_reading(out, read, X.columns)
         destination = output or model
         destination.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(destination)

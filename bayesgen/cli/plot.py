@@ -30,14 +30,13 @@ def plot(
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
     missing: shell.Missing = None,
-    sep: shell.Sep = ",",
-    decimal: shell.Decimal = ".",
-    thousands: shell.Thousands = "",
+    sep: shell.LaterSep = None,
+    decimal: shell.LaterDecimal = None,
+    thousands: shell.LaterThousands = None,
     limits: shell.Limits = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     out, err = report.consoles()
-    csv = reading.Csv(sep, decimal, thousands, limits)
     with one_line(err):
         if of not in report.GALLERY:
             raise ValueError(f"--of must be one of {', '.join(report.GALLERY)}; got {of!r}")
@@ -50,6 +49,7 @@ def plot(
         classifier = reading.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
+        csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
         used = classifier.schema_.used().columns
         chosen = reading.split(columns) or list(used)
         if unknown := [column for column in chosen if column not in used]:
@@ -68,7 +68,7 @@ def plot(
                     raise ValueError(f"--target {target}: no row of {file} has a class")
                 costs = reading.losses(loss, csv, known)
                 asked = report.Asked(classifier, chosen, X[rows], y, costs, reject_cost)
-                report.tell_gaps(out, read, X.columns)
+                report.tell_reading(out, read, X.columns)
             figure = draw(asked)
         with formats.writing(output) as opened:
             report.save_figure(figure, opened, output)

@@ -14,10 +14,12 @@ from bayesgen.cli.formats import Csv
 from bayesgen.core.errors import named
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
-from bayesgen.tables import dates, files
+from bayesgen.tables import files
 from bayesgen.tables.account import cleaned
 from bayesgen.tables.cleaning import how_read, split
+from bayesgen.tables.columns import is_number
 from bayesgen.tables.numerals import unread
+from bayesgen.tables.sources import kinds_of
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -88,10 +90,8 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     """Return the file as it was read, with some ``others``, and the columns of the fit, text categories as text."""
     schema = estimator.schema_
     used = schema.used().columns
-    kinds = dict.fromkeys(used, "number") | dict.fromkeys(others, "text")
-    for block in schema.blocks:
-        if block.textual:
-            kinds |= dict.fromkeys(block.columns, "text")
+    kinds = {column: "text" if kind == "O" else "number" for column, kind in kinds_of(schema).items()}
+    kinds |= dict.fromkeys(others, "text")
     csv = csv._replace(limits=csv.limits_among(used))
     read = table(file, [*split(missing), *schema.missing], kinds, csv)
     if absent := [column for column in used if column not in read.table.columns]:
@@ -99,14 +99,17 @@ def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequ
     if unknown := [column for column in others if column not in read.table.columns]:
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
     X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
-    for column in used:
-        if kinds[column] == "text" or X[column].dtype.kind in "biuf":
+    numbers = [c for block in schema.blocks if block.categories is None for c in block.columns if c not in schema.dates]
+    for column in numbers:
+        seen = X[column].dropna()
+        if X[column].dtype.kind in "iuf" or (X[column].dtype.kind == "b" and column in schema.bools) or not len(seen):
             continue
-        texts = X[column].dropna().astype(str).unique()
-        if dates.written(texts):
-            X[column] = dates.days(X[column].to_numpy(dtype=object), column)
-        elif found := unread(texts):
-            raise ValueError(f"column {column!r} holds numbers as text{how_read(found)}")
+        if found := unread(seen.astype(str).unique()):
+            raise ValueError(f"column {column!r} holds numbers as text{how_read(found, csv.numerals())}")
+        row, word = next(
+            (row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value))
+        )
+        raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
     return read, X
 
 
@@ -137,6 +140,7 @@ def _separated(file: str, csv: Csv) -> Csv:
     """Return the format of a small table of numbers: what stands most often in its first line separates the columns."""
     with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
         first = opened.readline()
-        if csv == Csv() and (sep := max(",;\t|", key=first.count)) in first:
+        said = csv._replace(like=None) != Csv() and csv.separator in first
+        if not said and (sep := max(",;\t|", key=first.count)) in first:
             return Csv(sep, "." if sep == "," else ",")
-    return csv
+    return csv._replace(like=None)

@@ -75,6 +75,16 @@ Limits = Annotated[
         help="Read limits of detection as numbers: <0.5 as half of it, >9 as 9, and tell them in a column of their own."
     ),
 ]
+LaterSep = Annotated[
+    str | None,
+    typer.Option(help="What separates the columns of a CSV file, where not as at the fit.", show_default=False),
+]
+LaterDecimal = Annotated[
+    str | None, typer.Option(help="What stands before fractions, where not as at the fit.", show_default=False)
+]
+LaterThousands = Annotated[
+    str | None, typer.Option(help="What stands between thousands, where not as at the fit.", show_default=False)
+]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="What a category is that was not there at fit: missing, or error.")]
 Loss = Annotated[

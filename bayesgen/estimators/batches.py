@@ -20,7 +20,7 @@ from bayesgen.tables.files import PARQUET
 from bayesgen.tables.labels import declared_classes, warn_of_alike
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import kinds_of, source_of
+from bayesgen.tables.sources import kinds_of, source_like
 from bayesgen.tables.survey import Survey
 
 
@@ -89,7 +89,7 @@ def fit_batches(
     >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
     array(['b'], dtype='<U1')
     """
-    rows = source_of(source, missing)
+    rows = source_like(source, missing, schema)
     with estimator._whole():
         return _fit(estimator, rows, target, sample_weight, schema, classes, missing, checkpoint, progress, workers)
 
@@ -170,7 +170,8 @@ def row_schema(
     >>> NaiveBayesClassifier().fit_statistics(rows.schema, total, rows.classes).predict(pd.DataFrame({"x": [3.0]}))
     array(['b'], dtype='<U1')
     """
-    return _row_schema(estimator, source_of(source, missing), target, sample_weight, schema, classes)
+    rows = source_like(source, missing, schema)
+    return _row_schema(estimator, rows, target, sample_weight, schema, classes)
 
 
 def _row_schema(estimator, source: Source, target, weight, schema, classes, progress=None) -> RowSchema:
@@ -197,49 +198,52 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
     if schema is not None:
         source.declare(kinds_of(schema))
     if labels is not None and target is not None:
-        source.declare({target: "O" if any(isinstance(label, str) for label in labels) else "f"})
+        source.declare({target: "O" if any(isinstance(label, str) for label in labels) else "b"})
     if schema is not None and labels is not None:
         return schema, labels
 
-    def passed(needed, wanted) -> Survey:
+    def passed(needed, wanted, dates=()) -> Survey:
         def survey(batch):
-            return Survey.of(batch, target, weight, wanted, labels is None)
+            return Survey.of(batch, target, weight, wanted, labels is None, dates)
 
         return total_of(source, survey, "reading categories and classes", needed=needed, progress=progress)
 
-    types, wanted = source.types(target, weight), []
+    def learned(types: Survey) -> tuple[Schema, list[str], list[str]]:
+        """Return the schema of columns, those whose categories are still to be looked up, and those with dates."""
+        types.reading = source.reading
+        schema = learn(types)
+        unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
+        text = [c for c in schema.dates if types.kind(c) in ("O", "") and c not in types.forms]
+        return schema, [column for block in unknown for column in block.columns], text
+
+    types, wanted, dates = source.types(target, weight), [], []
     if schema is None and types is not None:
-        schema, wanted = _learned(learn, types)
-        if labels is not None and not wanted:
+        schema, wanted, dates = learned(types)
+        if labels is not None and not wanted and not dates:
             return schema, labels
     if not source.again:
         what = [*(["the classes"] if labels is None else []), *(f"the categories of {c!r}" for c in wanted)]
+        what += [f"the format of the dates in {c!r}" for c in dates]
         raise ValueError(
             f"this source is read once, and {' and '.join(what) or 'its columns'} are not known before: declare them "
             "by classes= and schema=, or give what can be read twice, such as files or a list"
         )
     if schema is None:  # the type of a column of objects shows only in its values
         types = passed(None, ())
-        schema, wanted = _learned(learn, types)
-    if wanted or (labels is None and (types is None or not types.labels)):
-        needed = None if target is None else [c for c in (*wanted, target, weight) if c is not None]
-        found = passed(needed, wanted)
-        types = Survey(found.kinds if types is None else types.kinds, found.levels, found.labels)
-    if wanted:
-        schema = learn(types)
+        schema, wanted, dates = learned(types)
+    if wanted or dates or (labels is None and (types is None or not types.labels)):
+        needed = None if target is None else [c for c in (*wanted, *dates, target, weight) if c is not None]
+        found = passed(needed, wanted, dates)
+        kinds = found.kinds if types is None else types.kinds
+        types = Survey(kinds, found.levels, found.labels, forms=found.forms)
+        if wanted or dates:
+            schema = learned(types)[0]
     assert schema is not None
     if labels is None:
         assert types is not None
         labels = types.classes
         warn_of_alike(target or "y", labels.tolist())
     return schema, labels
-
-
-def _learned(learn, types: Survey) -> tuple[Schema, list[str]]:
-    """Return the schema of columns, and the columns whose categories are still to be looked up."""
-    schema = learn(types)
-    unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
-    return schema, [column for block in unknown for column in block.columns]
 
 
 def predict_batches(
@@ -281,7 +285,7 @@ def predict_batches(
     """
     check_is_fitted(estimator)
     schema, named = estimator.schema_, hasattr(estimator, "feature_names_in_")
-    columns, rows = list(schema.columns), source_of(source, [*missing, *schema.missing])
+    columns, rows = list(schema.columns), source_like(source, missing, schema)
     if isinstance(rows, DaskParts) and hasattr(source, "map_partitions") and output is None:
         return source.map_partitions(_of_partition, estimator, columns, named, meta=_none(estimator))
     rows.declare(kinds_of(schema))

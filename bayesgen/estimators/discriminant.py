@@ -125,7 +125,8 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
             )
         if table.sparse:
             raise TypeError(f"X is sparse, and {type(self).__name__} takes dense rows: give X.toarray()")
-        return Schema(table.columns, (Block("gaussian", table.columns, False, "gaussian"),), library=table.library)
+        blocks = (Block("gaussian", table.columns, False, "gaussian"),)
+        return Schema(table.columns, blocks, library=table.library).as_written(table)
 
     def _as_model_takes(self, blocks):
         return blocks["gaussian"]

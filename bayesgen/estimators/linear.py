@@ -30,7 +30,7 @@ from bayesgen.tables.batches import Source
 from bayesgen.tables.labels import class_codes, declared_classes, existing
 from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import source_of
+from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
 _LARGE = "squares of the rows are too large for float64; give them in larger units"
@@ -235,7 +235,9 @@ def _numbers(y) -> np.ndarray:
 def sum_line(data, target, sample_weight, schema, missing, progress, workers) -> tuple[Schema, LineStatistics]:
     """Return the schema of the columns, and the statistics of a line's rows."""
     no_classes = np.zeros(0)
-    schema, _, batches = _batches(source_of(data, missing), target, sample_weight, schema, no_classes, progress)
+    schema, _, batches = _batches(
+        source_like(data, missing, schema), target, sample_weight, schema, no_classes, progress
+    )
 
     def work(x, y, w):
         return LineStatistics.of(design.filled(batches.schema, x), _numbers(y), w)
@@ -254,7 +256,7 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
             "a linear classifier has no small statistics: of rows in batches it learns by inference='map' or 'ml'; "
             "draws need all rows in fit"
         )
-    source = source_of(data, missing)
+    source = source_like(data, missing, schema)
     if not source.again:
         raise ValueError(
             "this source is read once, and Newton's method reads the rows at each step; give files, or a list"

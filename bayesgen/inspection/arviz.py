@@ -18,6 +18,7 @@ from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables.labels import codes_of
+from bayesgen.tables.reading import Reading
 
 _TAKEN = {"t", "y", "obs", "chain", "draw", "sample"}  # names that groups of a tree have already
 
@@ -156,7 +157,9 @@ def to_arviz(
         new = columns_of(schema, _by_block(schema, {name: v[None] for name, v in x.items()}), (1, len(t)))
     else:
         t, x = model.sample_rows(before.flat, int(rng.integers(2**31)))
-        schema = replace(schema, dates=())  # ArviZ draws numbers, so dates are the days that the other groups have
+        schema = replace(
+            schema, reading=Reading()
+        )  # ArviZ draws numbers, so dates are the days that the other groups have
         new = {name: Variable(v[None], ()) for name, v in schema.write(x).items()}
     own = {"t": Variable(t[None], ("obs",)[: t.ndim - 1], labels)}
     add_prior(result, before, {"prior_predictive": new | own}, obs)

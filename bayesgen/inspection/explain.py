@@ -213,7 +213,7 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
         (float(low), float(high)),
         float(log_odds(forwards)[0, k]),
         dict(zip(used, ((steps + back[::-1]) / 2).tolist(), strict=True)),
-        {column: _plain(values[column], column, classifier.schema_.dates) for column in used},
+        {column: _plain(values[column], column, classifier.schema_) for column in used},
     )
 
 
@@ -243,14 +243,14 @@ def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
     return {column: value for column, value in begun.items() if values[column] == values[column]}
 
 
-def _plain(value, column: str, of_days):
+def _plain(value, column: str, schema):
     """Return a value as Python and JSON have it: None if missing, text in a column of dates."""
     import pandas as pd
 
     if pd.isna(value):
         return None
-    if column in of_days:
-        return dates.as_date(dates.days(np.asarray([value]), column)[0])
+    if column in schema.dates:
+        return dates.as_date(schema.days_of(np.asarray([value]), column)[0])
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, bool | int | float) else str(value)
 

@@ -12,6 +12,7 @@ from bayesgen.inspection.averaged import check_averaged
 from bayesgen.inspection.explain import RowEvidence
 from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
+from bayesgen.tables.dates import moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +114,8 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     """Return p(x_j | t = k) of each value and class: rows with all else missing, relative to an empty row."""
     columns = list(classifier.schema_.columns)
     rows = pd.DataFrame(np.nan, index=range(len(values) + 1), columns=columns).astype({name: object})
-    rows[name] = pd.Series([*values, np.nan], dtype=object).infer_objects()
+    shown = moments(values).astype(object) if name in classifier.schema_.dates else values
+    rows[name] = pd.Series([*shown, np.nan], dtype=object).infer_objects()
     joint = classifier.predict_joint_log_proba(rows if hasattr(classifier, "feature_names_in_") else rows.to_numpy())
     return np.exp(joint[:-1] - joint[-1])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.tables.columns import to_float
-from bayesgen.tables.dates import days
+from bayesgen.tables.dates import moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,8 @@ def rows_for(estimator, values, like=None):
         raise ValueError(
             f"X has {values.shape[1]} columns, and the fit had {len(given)}: give a DataFrame with column names"
         )
-    return pd.DataFrame(values, columns=given).reindex(columns=names)
+    table = pd.DataFrame(values, columns=given)
+    return table.assign(**{c: moments(table[c]) for c in _dates(estimator) if c in given}).reindex(columns=names)
 
 
 def columns_of(estimator, count: int, X=None) -> list[str]:
@@ -92,7 +93,7 @@ def numbers(estimator, X) -> np.ndarray:
 def numbers_of(estimator, values, column: str) -> np.ndarray:
     """Return the values of a column as numbers to draw (n,), dates as days."""
     values = np.asarray(values)
-    return days(values, column) if column in _dates(estimator) else to_float(values, column)
+    return estimator.schema_.days_of(values, column) if column in _dates(estimator) else to_float(values, column)
 
 
 def legend(ax: "Axes", title: str | None = None):

@@ -13,7 +13,9 @@ from bayesgen.core.errors import counted
 from bayesgen.tables import files
 from bayesgen.tables.cleaning import Prepared, Roles, prepare, split
 
-_READ_AS = {"categorical": "category", "id": "text", "date": "text", "count": "number", "log": "number"}
+_READ_AS = {"categorical": "category", "count": "number", "log": "number"} | dict.fromkeys(
+    ("drop", "id", "date"), "text"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,7 @@ def cleaned(
     kinds |= {} if target is None else {target: "label"}
     read = files.read(name, missing, kinds, content=content, **csv)
     own = Roles.said([column for column in read.table.columns if column != target], roles)
-    return read, prepare(read.table, target, model, read.gaps, own)
+    return read, prepare(read.table, target, model, read.gaps, own, read.reading)
 
 
 def _several(names: str | Collection[str]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from bayesgen.core.errors import Informed, InputError, InputTypeError, listed, named
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.survey import Survey, kind_of_type
 
 ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
@@ -48,6 +49,7 @@ class Source(abc.ABC):
     again: bool = True  # it can be read more than once
     rows: int | None = None  # number of rows, where it is known before they are read
     paths: Sequence[str] = ()  # the files of this machine that it reads
+    reading: Reading = Reading()  # how it is written, as far as that is known
 
     @abc.abstractmethod
     def jobs(self, columns: Sequence[str] | None = None) -> Iterator[Job]:

@@ -5,7 +5,7 @@ An account of what was done to the table comes with them.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from bayesgen.tables import dates
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import copies
-from bayesgen.tables.numerals import Unread
+from bayesgen.tables.numerals import Numerals, Unread
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.text import GAP_WORDS, alike, counts_of, numbers, tell_alike
 
 
@@ -80,7 +81,11 @@ class Prepared:
     notes: tuple[str, ...]  # omissions and ambiguities
     names: Any  # a DataFrame of the columns that name the rows, with no column where there are none
     features: dict[str, str]  # families of the columns whose type does not tell them, as naive Bayes takes them
-    dates: tuple[str, ...]  # columns of numbers that are days since 1970-01-01
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Columns of numbers that are days since 1970-01-01."""
+        return tuple(Reading.of(self.X).dates)
 
 
 def prepare(
@@ -89,12 +94,14 @@ def prepare(
     model: str = "nb",
     gaps: Mapping[str, pd.Series] | None = None,
     roles: Roles | None = None,
+    reading: Reading | None = None,
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
     Rows without a class are left out. The models "gda", "full" and "shared" take columns of numbers only, and "gda",
     whose inferences are compared, takes rows without gaps only. By
-    ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these are counted.
+    ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these are counted. The columns
+    carry the account ``reading`` of how the file was written, with the formats of dates.
     """
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
@@ -115,10 +122,14 @@ def prepare(
         notes += _doubts_of_classes(target, y)
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
-    features, kept = {}, {}
+    features, kept, forms = {}, {}, {}
     said = {name for field in fields(roles) for name in getattr(roles, field.name)}
     for column in X:
         values, family = _as_said(X[column], column, roles)
+        if column in roles.date:
+            written = values.to_numpy(dtype=object)
+            forms[column] = dates.format_of(dates.formats_of(written, column), column)
+            values = pd.Series(dates.days(written, column, forms[column]), X.index)
         found = _Look.at(values, rows, column)
         if why := _unusable(found, model, column in roles.categorical):
             told[f"left out: {why}"].append(column)
@@ -157,8 +168,9 @@ def prepare(
             y = y[whole]
             _check_classes(target, y)
     families = {column: family for column, family in features.items() if family and column in X.columns}
-    dated = tuple(column for column in roles.date if column in X.columns)
-    return Prepared(X.reset_index(drop=True), y, rows, tuple(notes), names.reset_index(drop=True), families, dated)
+    written = replace(reading or Reading(), dates=forms).of_columns(X.columns)
+    X = written.attached(X.reset_index(drop=True))
+    return Prepared(X, y, rows, tuple(notes), names.reset_index(drop=True), families)
 
 
 def _labels(target: str, column) -> np.ndarray:
@@ -175,8 +187,6 @@ def _labels(target: str, column) -> np.ndarray:
 
 def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
     """Return a column in the role that the user gave it, and its family where the type does not tell it."""
-    if column in roles.date:
-        return pd.Series(dates.days(values.to_numpy(dtype=object), column), values.index), ""
     if column in roles.categorical:
         return values.astype("category"), ""
     if column not in (*roles.count, *roles.bernoulli, *roles.log):
@@ -264,13 +274,13 @@ def _categories(verdict: Verdict) -> bool:
     return odd and not verdict.hardly_twice
 
 
-def how_read(found: Unread | None) -> str:
-    """Return an entry that is a number as offices write it, and the options that read it."""
+def how_read(found: Unread | None, otherwise: Numerals | None = None) -> str:
+    """Return an entry that is a number as offices write it, and the options that read it, beside those given."""
     if found is None:
         return ""
     if not found.how:
         return f", such as {found.example()}, with a unit, which no option takes away"
-    ways = (" ".join(f"--{a.name}" + _value(a.value) for a in w) for w in found.cures())
+    ways = (" ".join(f"--{a.name}" + _value(a.value) for a in w) for w in found.cures(otherwise))
     cure = " or ".join(filter(None, ways))
     return f", such as {found.example()}" + (f"; {cure} reads them" if cure else "")
 

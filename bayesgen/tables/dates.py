@@ -1,24 +1,52 @@
 """Dates as numbers, days since 1970-01-01, from columns of dates and from text written one way; and back.
 
-The times of rows, by which they are put in order, are such dates too, or plain numbers.
+A column of text has one of `FORMATS`: it is found in all of its texts together and kept with the fit, by which later
+rows are read. So 3/4/2024 never begins with the day in one row and with the month in another. The times of rows, by
+which they are put in order, are such dates too, or plain numbers.
 """
 
+import datetime
+import functools
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import counted, named
+from bayesgen.core.errors import InputError, counted, named
 from bayesgen.tables.columns import first_texts, frame_of, to_float
 from bayesgen.tables.labels import unwrapped
 
-_TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}:?\d{2})?)?"
-_ISO = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}}){_TIME}$")
-_LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME}$")
+YEAR_FIRST = "%Y-%m-%d"  # 2024/01/31 too
+FORMATS = (YEAR_FIRST, *(sign.join(order) for sign in "./-" for order in (("%d", "%m", "%Y"), ("%m", "%d", "%Y"))))
+_TIME = r"(?:[T ](?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:\.\d+)?))?\s*(?P<zone>Z|[+-]\d{2}:?\d{2})?)?$"
+_LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2\d{{4}}{_TIME}")
+_SHORT = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2\d{{2}}{_TIME}")  # 31.12.24
+_BEYOND = "is none of the calendar, which has the years 1 to 9999"
 _NUMBERS = ("integer", "floating", "mixed-integer-float")  # what pandas calls them
 _FIRST, _LAST = np.array(["0001-01-01", "9999-12-31"], "datetime64[D]").astype(int)
 _CALENDAR = 700_000  # days from 1970 to the last year that is written as a date, 3886, and to the first, 53
+
+
+@functools.cache
+def _pattern(form: str) -> re.Pattern:
+    """Return the regular expression of the dates of a format, with a time or without."""
+    text = "%Y[-/]%m[-/]%d" if form == YEAR_FIRST else re.escape(form)
+    for name, digits in (("Y", "4"), ("m", "1,2"), ("d", "1,2")):
+        text = text.replace(f"%{name}", rf"(?P<{name}>\d{{{digits}}})")
+    return re.compile(text + _TIME)
+
+
+def _possible(text: str) -> frozenset[str]:
+    """Return the formats in which a text may be a date: of 3/4/2024 two, of 13/4/2024 one, of a word none."""
+    if _pattern(YEAR_FIRST).match(text):
+        return frozenset([YEAR_FIRST])
+    if not (local := _LOCAL.match(text)):
+        return frozenset()
+    forms = [form for form in FORMATS if form[2] == local[2] and form != YEAR_FIRST]
+    second = {form: int(local[3 if form[1] == "d" else 1]) for form in forms}  # the month in each
+    return frozenset(form for form, month in second.items() if month <= 12) or frozenset(forms)
 
 
 def written(texts) -> bool:
@@ -30,38 +58,152 @@ def written(texts) -> bool:
     (True, True, False)
     """
     texts = first_texts(texts)  # a column of dates is written one way throughout
-    return bool(texts) and all(map(_is_date, texts))
+    return bool(texts) and all(map(_possible, texts))
 
 
-def _is_date(text: str) -> bool:
-    return bool(_ISO.match(text) or _LOCAL.match(text))
+def formats_of(values, column: str) -> frozenset[str]:
+    """Return the formats in which all texts of a column may be written, every format where it holds none.
+
+    Raise `InputError`, which names column and rows, where a text is no date, or two contradict each other.
+
+    >>> formats_of(np.array(["3/4/2024", "13/4/2024"], dtype=object), "seen")
+    frozenset({'%d/%m/%Y'})
+    """
+    _, distinct, rows = _distinct(values)
+    found, seen = frozenset(FORMATS), dict[frozenset[str], int]()
+    for place, text in enumerate(distinct):
+        if not isinstance(text, str):
+            continue
+        if not (forms := _possible(text.strip())):
+            raise _no_date(text, column, rows[place])
+        if not found & forms:
+            other = next(place for known, place in seen.items() if not known & forms)
+            raise InputError(
+                f"column {column!r} writes dates in two ways: {distinct[other]!r} in row {rows[other]} and {text!r} in "
+                f"row {rows[place]}; write all of them as 2024-01-31",
+                column=column,
+                row=rows[place],
+                value=text,
+            )
+        found, seen[forms] = found & forms, seen.get(forms, place)
+    return found
 
 
-def days(values, column: str) -> np.ndarray:
+def _distinct(values) -> tuple[np.ndarray, Any, list[int]]:
+    """Return the code of each value, -1 where missing, the distinct values, and the first row of each."""
+    codes, distinct = pd.factorize(np.asarray(values, dtype=object))
+    known = np.flatnonzero(codes >= 0)
+    return codes, distinct, known[np.unique(codes[known], return_index=True)[1]].tolist()
+
+
+def format_of(forms: Collection[str], column: str) -> str:
+    """Return the one format that a column is read in, by those that are possible; "" where it has no text.
+
+    With points the day comes first where nothing tells. Raise ValueError where nothing tells otherwise.
+    """
+    if len(forms) == len(FORMATS):
+        return ""
+    if len(forms) > 1 and "%d.%m.%Y" not in forms:
+        example = next(iter(forms))[2].join(("03", "04", "2024"))
+        raise ValueError(
+            f"column {column!r}: nothing tells whether dates such as {example} begin with the day or with the month; "
+            "write dates as 2024-01-31"
+        )
+    return "%d.%m.%Y" if len(forms) > 1 else next(iter(forms))
+
+
+def days(values, column: str, form: str = "", numbers: bool = True) -> np.ndarray:
     """Return days since 1970-01-01, (n,), with the time of the day as a fraction and NaN where missing.
 
-    Values are dates, text, or numbers, which are such days already. Raise ValueError, which names the column, where a
-    value is no date, or nothing tells whether 03/04/2024 begins with the day or with the month.
+    Values are dates, text, or where ``numbers`` is true such days already. Text is read in the format ``form`` of the
+    fit; where it is written in none of that kind, or the fit had no text, in the format that it shows itself.
+
+    Raise ValueError, which names column and row, where a value is no date of the years 1 to 9999 or contradicts the
+    format, and where nothing tells whether 03/04/2024 begins with the day or with the month.
 
     >>> days(np.array(["31/01/2024", None, "02/02/2024"], dtype=object), "seen")
     array([19753.,    nan, 19755.])
+    >>> days(np.array(["02/03/2024"], dtype=object), "seen", "%m/%d/%Y")
+    array([19756.])
     """
     values = np.asarray(values)
-    if values.dtype.kind in "iuf":
-        return values.astype(float)
-    if pd.api.types.infer_dtype(values, skipna=True) in _NUMBERS:  # pandas takes them for nanoseconds
-        return to_float(values, column)
-    series = pd.Series(values)
-    texts = [text for text in series.dropna().unique() if isinstance(text, str)]
-    options: dict = {"utc": True}
+    if values.dtype.kind in "iuf" or pd.api.types.infer_dtype(values, skipna=True) in _NUMBERS:
+        result = values.astype(float) if values.dtype.kind in "iuf" else to_float(values, column)
+        if not numbers and not np.isnan(result).all():
+            row = int(np.argmin(np.isnan(result)))
+            raise _no_date(float(result[row]), column, row, "is a number, where the fit had dates")
+        return result
+    if values.dtype.kind == "M":
+        return _of_moments(values, column, range(len(values)))
+    codes, distinct, rows = _distinct(values)
+    result = np.full(len(distinct) + 1, np.nan)
+    texts = [place for place, value in enumerate(distinct) if isinstance(value, str)]
     if texts:
-        series = series.where(series.isna(), series.astype(str).str.strip())
-        options |= _format([text.strip() for text in texts], column)
-    try:
-        moments = pd.to_datetime(series, **options)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"column {column!r} is to hold dates: {str(error).splitlines()[0]}") from None
-    return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=float)
+        forms, stripped = formats_of(values, column), [distinct[place].strip() for place in texts]
+        where = [rows[place] for place in texts]
+        form = form if form in forms else _found_anew(form, forms, stripped, where, column)
+        result[texts] = _of_texts(stripped, form, column, where)
+    typed = sorted(set(range(len(distinct))).difference(texts))
+    if typed:
+        where, naive = [rows[place] for place in typed], []
+        for value, row in zip(distinct[typed], where, strict=True):
+            if not isinstance(value, datetime.date | np.datetime64):
+                raise _no_date(value, column, row)
+            if isinstance(value, datetime.datetime) and (shift := value.utcoffset()) is not None:
+                value = value.replace(tzinfo=None) - shift
+            naive.append(value)
+        result[typed] = _of_moments(np.array(naive, dtype="datetime64[us]"), column, where)
+    return result[codes]
+
+
+def _of_moments(values: np.ndarray, column: str, rows) -> np.ndarray:
+    """Convert datetime64, of any unit, to days."""
+    count = values.astype("datetime64[us]").astype(np.int64) / 86_400_000_000
+    result = np.where(np.isnat(values), np.nan, count)
+    if (beyond := (result < _FIRST) | (result >= _LAST + 1)).any():
+        place = int(beyond.argmax())
+        raise _no_date(values[place], column, rows[place], _BEYOND)
+    return result
+
+
+def _found_anew(form: str, forms, texts: list[str], rows: list[int], column: str) -> str:
+    """Return the format of texts of which some are not of the fit's, or raise where they contradict that."""
+    if form and form != YEAR_FIRST and any(one[2] == form[2] and one != YEAR_FIRST for one in forms):
+        place = next(i for i, text in enumerate(texts) if form not in _possible(text))
+        raise InputError(
+            f"column {column!r}: {texts[place]!r} in row {rows[place]} does not begin with the "
+            f"{'day' if form[1] == 'd' else 'month'}, as the dates of the fit do; write dates as 2024-01-31",
+            column=column,
+            row=rows[place],
+            value=texts[place],
+        )
+    return format_of(forms, column)
+
+
+def _of_texts(texts: list[str], form: str, column: str, rows) -> np.ndarray:
+    """Convert texts of one format to days."""
+    found = pd.DataFrame([_pattern(form).match(text).groupdict() for text in texts])  # pyright: ignore[reportOptionalMemberAccess]
+    y, m, d, hour, minute = (found[name].fillna("0").astype(int).to_numpy() for name in ("Y", "m", "d", "H", "M"))
+    second = found["S"].fillna("0").astype(float).to_numpy()
+    month = ((y - 1970) * 12 + m - 1).astype("datetime64[M]")
+    first, following = (one.astype("datetime64[D]").astype(int) for one in (month, month + np.timedelta64(1, "M")))
+    wrong = (
+        (y < 1) | (m < 1) | (m > 12) | (d < 1) | (d > following - first) | (hour > 23) | (minute > 59) | (second >= 61)
+    )
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise _no_date(texts[place], column, rows[place], _BEYOND)
+    zones = found["zone"].fillna("Z").str.replace("Z", "+0000").str.replace(":", "")
+    shift = np.array([int(zone[:1] + "1") * (int(zone[1:3]) * 60 + int(zone[3:])) for zone in zones])
+    return first + d - 1 + ((hour * 60 + minute - shift) * 60 + second) / 86_400
+
+
+def _no_date(value, column: str, row: int, why: str = "is none") -> InputError:
+    """Return the error on a value that is no date."""
+    if isinstance(value, str) and _SHORT.match(value.strip()):
+        why = "has a year of two digits, which may be of any century"
+    text = f"column {column!r} is to hold dates, and {value!r} in row {row} {why}; write dates as 2024-01-31"
+    return InputError(text, column=column, row=row, value=value)
 
 
 def moments(days) -> np.ndarray:
@@ -91,25 +233,6 @@ def as_date(day: float) -> str:
         return f"{day:g} days since 1970-01-01"
     moment = str(np.datetime64(round(day * 86400), "s")).replace("T", " ")
     return moment.removesuffix(":00").removesuffix(" 00:00")
-
-
-def _format(texts, column) -> dict:
-    """Return the options with which pandas reads the texts of one column."""
-    strange = next((text for text in texts if not _is_date(text)), None)
-    if strange is not None:
-        raise ValueError(f"column {column!r} is to hold dates, and {strange!r} is none; write it as 2024-01-31")
-    found = [local for text in texts if (local := _LOCAL.match(text))]
-    if not found:
-        return {"format": "ISO8601"} if all("/" not in text for text in texts) else {"format": "mixed"}
-    if len(found) < len(texts):
-        raise ValueError(f"column {column!r} writes dates in two ways: {found[0].string!r} and as 2024-01-31")
-    first, second = (max(int(match[place]) for match in found) for place in (1, 3))
-    if first <= 12 and second <= 12 and found[0][2] != ".":
-        raise ValueError(
-            f"column {column!r}: nothing tells whether {found[0].string!r} begins with the day or with the month; "
-            "write dates as 2024-01-31"
-        )
-    return {"format": "mixed", "dayfirst": found[0][2] == "." or first > 12}
 
 
 def times_of(order, rows: int) -> np.ndarray:

@@ -17,6 +17,7 @@ from bayesgen.tables.columns import FAMILY, refuse
 from bayesgen.tables.dates import written
 from bayesgen.tables.groups import NAMES
 from bayesgen.tables.numerals import FEW, Unread, almost_plain, unread
+from bayesgen.tables.reading import Reading
 
 SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _NAMES = 0.9  # share of distinct values from which labels name the rows
@@ -48,6 +49,7 @@ class Columns(abc.ABC):
     counted: bool = False  # the rows of each category can be counted
     sparse: bool = False  # the rows are a sparse matrix
     library: str = "pandas"  # of the DataFrame: "pandas", "polars" or "pyarrow"
+    reading: Reading = Reading()  # how they were written, where they come with an account of it
 
     @abc.abstractmethod
     def kind(self, column: str) -> str:
@@ -81,6 +83,10 @@ class Columns(abc.ABC):
     def common(self, features: str) -> str | None:
         """Return the family of every column if it is known without a look at each, else None."""
         return None
+
+    def date_form(self, column: str) -> str | None:
+        """Return the format of dates: "" where they are no text, None for days; "" too while it is to be looked up."""
+        return None if self.kind(column) == "f" else ""
 
     def doubt(self, column: str) -> Verdict | None:
         """Return the verdict on a column that may be no feature, else None."""

@@ -164,13 +164,14 @@ def _sign(head: bytes, signs: dict[bytes, Any]) -> Any:
 class Fields:
     """The fields of one file, all of them text; ``names`` is its header, with names for columns that have none.
 
-    Raise ValueError if the file is empty, is no text in UTF-8, or seems to have another separator.
+    Raise ValueError if the file is empty, is no text in UTF-8, or seems to have another separator, which is taken
+    where ``found`` is true.
     """
 
-    def __init__(self, file: Opened, sep: str):
+    def __init__(self, file: Opened, sep: str, found: bool = False):
         if len(sep) != 1:
             raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
-        self._file, self._sep, self._skip = file, sep, 0
+        self._file, self._sep, self._skip, self._found = file, sep, 0, found
         self._above, header = self._header()
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
 
@@ -198,6 +199,10 @@ class Fields:
             try:
                 for above, row in enumerate(rows):
                     if len(row) > 1 or (row and row[0].strip()):
+                        other = max(",;\t|", key=row[0].count)
+                        if self._found and len(row) == 1 and other in row[0] and other != self._sep:
+                            self._sep = other
+                            return self._header()
                         with contextlib.suppress(csv.Error):  # of the row, which others than Python may read
                             below = next((fields for fields in rows if any(map(str.strip, fields))), [])
                             self._check_header(row, below, above + self._skip + 1)

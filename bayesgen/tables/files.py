@@ -17,8 +17,9 @@ from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
-from bayesgen.tables.numerals import Column, Numerals, read_column
-from bayesgen.tables.text import column_of
+from bayesgen.tables.numerals import Column, Numerals, proves, read_column
+from bayesgen.tables.reading import Reading
+from bayesgen.tables.text import column_of, compute
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -34,6 +35,7 @@ class TableFile:
     source: str  # its name in messages
     gaps: dict  # spelling of each missing entry, by column: a Series by row
     notes: tuple[str, ...] = ()  # such as categories that Parquet does not keep
+    reading: Reading = Reading()  # how it was written
 
 
 def read(
@@ -46,6 +48,7 @@ def read(
     thousands: str = "",
     limits: bool | Collection[str] = False,
     content: bytes | None = None,
+    like: Reading | None = None,
 ) -> TableFile:
     """Read a file, or a built-in data set where no file has that name.
 
@@ -63,6 +66,9 @@ def read(
         the same name with "_limit", tells which entries are limits.
     content : bytes, optional
         Content of the file, where it is read already; of the standard input where the name is "-".
+    like : Reading, optional
+        How the table of a fit was written, for a later file: what contradicts it is an error, and columns without a
+        kind are not looked at.
     """
     how = Numerals(decimal, thousands, bool(limits))
     path, source = Path(name), name
@@ -76,21 +82,28 @@ def read(
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
             raise ValueError("not readable as Parquet: it does not begin as such a file does")
         try:
-            table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, sep)), {})
+            table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, sep, like is not None)), {})
         except (ValueError, OSError) as error:
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
         check_once([column for column, _ in table])
     if file.parquet:
         own = {name: _parquet_column(v, name in declared, set(missing), (kinds or {}).get(name)) for name, v in table}
         columns, gaps = ({name: found[place] for name, found in own.items()} for place in (0, 1))
-        notes = list(_lost_levels(columns, declared))
+        notes, reading = list(_lost_levels(columns, declared)), Reading()
         if how != Numerals():
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
     else:
-        columns, gaps, notes = _of_fields(dict(table), set(missing), kinds or {}, how, limits)
+        wanted: dict[str, Kind] = {} if like is None else {name: "text" for name, _ in table}
+        wanted |= kinds or {}
+        with located(source):
+            columns, gaps, notes, reading = _of_fields(
+                dict(table), set(missing), wanted, how, limits, like or Reading()
+            )
+        reading = replace(reading, sep=sep, decimal=decimal, thousands=thousands, limits=bool(limits))
+    reading = replace(reading, missing=tuple(missing))
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
-    return TableFile(pd.DataFrame(columns, index=pd.RangeIndex(rows)), source, gaps, tuple(notes))
+    return TableFile(pd.DataFrame(columns, index=pd.RangeIndex(rows)), source, gaps, tuple(notes), reading)
 
 
 def check_once(columns: list[str]) -> None:
@@ -116,9 +129,12 @@ def _csv(fields: Fields) -> list[tuple[str, pa.Array]]:
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
 
 
-def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits) -> tuple[dict, dict, list[str]]:
-    """Return the columns that text stands for, the spelling of their gaps, and what there is to tell."""
-    columns, gaps, notes, percent, minus = {}, {}, [], {}, {}
+def _of_fields(
+    table: dict, missing: set, kinds: Mapping, how: Numerals, limits, like: Reading
+) -> tuple[dict, dict, list[str], Reading]:
+    """Return the columns that text stands for, the spelling of their gaps, what there is to tell, and the account."""
+    columns, gaps, notes, percent, minus, doubts = {}, {}, [], {}, {}, []
+    fractions: dict[str, bool] = {}
     for name, fields in table.items():
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
@@ -126,25 +142,30 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, how: Numerals, limits)
         columns[name], gaps[name] = found.values, found.gaps
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
-        notes += _told(name, found)
+        notes += _told(name, found, like)
+        doubts += like.doubts(name, fields, found, how)
+        if found.values.dtype.kind in "iuf":
+            fractions[name] = bool(compute.any(compute.match_substring(fields, how.decimal)).as_py())
         if found.limited is None and (limits is True or not wanted):
             continue
         if limit_of(name) in table:
             raise ValueError(f"the limits of {name!r} would be told by {limit_of(name)!r}, which is there already")
         columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(found.tells), pd.Series([], dtype=object)
+    if doubts and not any(proves(fields, how) for name, fields in table.items() if name in fractions):
+        notes += doubts
     if minus:
         notes.insert(0, f"{named(minus)}: read as numbers below 0, such as {next(iter(minus.values()))!r}")
-    if percent:
+    if percent and like.percent is None:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
-    return columns, gaps, notes
+    return columns, gaps, notes, Reading(percent=tuple(percent), fractions=fractions)
 
 
-def _told(name: str, column: Column) -> Iterator[str]:
-    """Yield what there is to tell of numbers that were not written as programs write them."""
-    if column.limited is not None:
+def _told(name: str, column: Column, like: Reading) -> Iterator[str]:
+    """Yield what there is to tell of numbers that were not written as programs write them, or as those of the fit."""
+    if column.limited is not None and not like.limits:
         count = counted(int(column.limited.sum()), "limit")
         yield (
-            f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit as half of it; "
+            f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit > 0 as half of it; "
             f"{quoted(limit_of(name))} tells which"
         )
     if column.apart:

@@ -37,7 +37,7 @@ class Numerals:
 
     decimal: str = "."  # before the fraction
     thousands: str = ""  # between thousands: "", or one of . , ' and a blank
-    limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, and >9 for 9, above another
+    limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, >9 for 9, and <-1 for -1
 
     def __post_init__(self):
         if self.decimal not in (".", ","):
@@ -72,11 +72,10 @@ class Numerals:
         bare = compute.replace_substring(bare, ",", ".")
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
 
-    def given(self) -> tuple[Argument, ...]:
-        """Return the arguments that differ from the way of plain numbers."""
-        plain = Numerals()
+    def given(self, otherwise: "Numerals") -> tuple[Argument, ...]:
+        """Return the arguments that differ from those of another way."""
         names = ("decimal", "thousands", "limits")
-        return tuple(Argument(name, own) for name in names if (own := getattr(self, name)) != getattr(plain, name))
+        return tuple(Argument(name, own) for name in names if (own := getattr(self, name)) != getattr(otherwise, name))
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,7 @@ class Column:
     limit: str = ""
     minus: str = ""  # its brackets, or its sign behind the number, were read as a minus
     apart: str = ""  # its point, read as the decimal comma would be, may stand between thousands
+    bare: str = ""  # it has no percent sign, where others have one
 
     @property
     def tells(self) -> np.ndarray:
@@ -105,7 +105,7 @@ def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Num
     if how.thousands != ".":  # else 1.898 would be a plain number
         plain = Column(*column_of(fields, missing, kind))
         if plain.values.dtype.kind == "f" and how.decimal == ",":
-            return replace(plain, apart=_thousands_apart(fields))
+            return replace(plain, apart=thousands_apart(fields))
         if kind == "text" or plain.values.dtype.kind in "biuf":
             return plain
     if kind != "text" and (found := office_column(fields, missing, kind, how)) is not None:
@@ -121,10 +121,10 @@ def _whole_codes(fields: pa.Array, missing) -> pa.Array:
     return compute.replace_substring_regex(fields, ",0+$", "")
 
 
-def _thousands_apart(fields: pa.Array) -> str:
-    """Return a field of a column of numbers whose points may all stand between thousands, else ""."""
-    texts = [text for text in first_texts(fields.unique().to_pylist()) if "." in text]
-    apart = re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$")
+def thousands_apart(fields: pa.Array, sign: str = ".") -> str:
+    """Return a field of a column of numbers whose points (or another sign) may all stand between thousands, else ""."""
+    texts = [text for text in first_texts(fields.unique().to_pylist()) if sign in text]
+    apart = re.compile(rf"[+-]?[1-9][0-9]{{0,2}}({re.escape(sign)}[0-9]{{3}})+$")
     return texts[0] if texts and all(map(apart.match, texts)) else ""
 
 
@@ -140,15 +140,23 @@ def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | No
     values, spelled = column_of(plain.take(rows), missing, kind)
     if values.dtype.kind not in "iuf":
         return None
-    patterns = ("%", _LIMIT, _NEGATIVE, _BELOW)
-    percent, limits, minus, below = (matches(distinct, pattern) & ~gaps for pattern in patterns)
+    patterns = ("%", _LIMIT, _NEGATIVE, _BELOW, "[1-9]")
+    percent, limits, minus, below, some = (matches(distinct, pattern) & ~gaps for pattern in patterns)
     limited = None
     if limits.any():
         limited = limits[rows.to_numpy()]
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        values = pd.Series(np.where(below[rows.to_numpy()], numbers / 2, numbers))
-    first = [distinct[int(found.argmax())].as_py().strip() if found.any() else "" for found in (percent, limits, minus)]
-    return Column(values, spelled, limited, *first)
+        values = pd.Series(np.where(below[rows.to_numpy()] & (numbers > 0), numbers / 2, numbers))
+    unusual = {"percent": percent, "limit": limits, "minus": minus, "bare": some & ~percent & percent.any()}
+    first = {name: distinct[int(found.argmax())].as_py().strip() for name, found in unusual.items() if found.any()}
+    return Column(values, spelled, limited, **first)
+
+
+def proves(fields: pa.Array, how: Numerals) -> bool:
+    """Return True if a field is a number in one way of writing, and none with its two signs the other way round."""
+    other = Numerals("," if how.decimal == "." else ".", how.decimal if how.thousands else "")
+    distinct = fields.unique()
+    return bool((matches(distinct, how.pattern) & ~matches(distinct, other.pattern)).any())
 
 
 def limits_in(fields: pa.ChunkedArray, how: Numerals) -> np.ndarray:
@@ -186,11 +194,12 @@ class Unread:
         count, among = self.share
         return f"{self.entry!r} ({count} of {among} distinct values), but for {several(map(repr, self.words))}"
 
-    def cures(self) -> list[list[Argument]]:
-        """Return the arguments by which the column would be numbers, for each way."""
+    def cures(self, otherwise: Numerals | None = None) -> list[list[Argument]]:
+        """Return the arguments by which the column would be numbers, for each way, where it is read otherwise."""
+        otherwise = otherwise or Numerals()
         gaps = [word for word in self.words if not re.search("[0-9,]", word)]
         word = [Argument("missing", gaps if len(gaps) > 1 else gaps[0])] if gaps and len(self.words) <= MOST else []
-        return [[*how.given(), *word] for how in self.how]
+        return [[*how.given(otherwise), *word] for how in self.how]
 
 
 _WAYS = [

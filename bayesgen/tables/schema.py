@@ -19,6 +19,7 @@ from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
 from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
 from bayesgen.tables.labels import warn_of_alike
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
@@ -78,20 +79,17 @@ class Schema:
         The blocks they form.
     bools : tuple of str
         Columns that held True and False, not 1 and 0.
-    missing : tuple of str
-        Words for a gap in a file, beside an empty field.
     library : str
         Library of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
-    dates : tuple of str
-        Columns of numbers that are days since 1970-01-01: read from dates, shown and given back as dates.
+    reading : Reading
+        How the table of the fit was written, by which later ones are read.
     """
 
     columns: tuple[str, ...]
     blocks: tuple[Block, ...]
     bools: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
     library: str = "pandas"
-    dates: tuple[str, ...] = ()
+    reading: Reading = Reading()
 
     @classmethod
     def learn(cls, table: Columns, features) -> "Schema":
@@ -117,8 +115,7 @@ class Schema:
         if one is not None and one != "categorical":  # one leaf for all, however many
             block = Block(one, table.columns, False, one)
             bools = table.bools(table.columns) if one == "bernoulli" else ()
-            dates = table.columns if one == "date" else ()
-            return cls(table.columns, (block,), bools, library=table.library, dates=dates)
+            return cls(table.columns, (block,), bools, table.library).as_written(table)
         if isinstance(features, str) and features == "multinomial":  # one bag of all words
             chosen[table.columns] = features
         mentioned = [c for key in chosen for c in key]
@@ -135,8 +132,28 @@ class Schema:
         if not blocks:
             raise ValueError("features drops every column: nothing is left to learn from")
         bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
-        dates = tuple(c for b in blocks if b.leaf == "date" for c in b.columns)
-        return cls(table.columns, blocks, table.bools(bits), library=table.library, dates=dates)
+        return cls(table.columns, blocks, table.bools(bits), table.library).as_written(table)
+
+    def as_written(self, table: Columns) -> "Schema":
+        """Return the schema with the account of how a table was written, and of the dates in it."""
+        dates = [column for block in self.blocks if block.leaf == "date" for column in block.columns]
+        if not dates and table.reading == self.reading:
+            return self
+        known = table.reading.of_columns([column for block in self.blocks for column in block.columns])
+        forms = {column: table.date_form(column) for column in dict.fromkeys([*known.dates, *dates])}
+        days = tuple(column for column, form in forms.items() if form is None)
+        found = {column: known.dates.get(column, "") if form is None else form for column, form in forms.items()}
+        return replace(self, reading=replace(known, dates=found, days=days))
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Columns that are days since 1970-01-01: read from dates, shown and given back as dates."""
+        return tuple(self.reading.dates)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Words for a gap in a file, beside an empty field."""
+        return self.reading.missing
 
     @functools.cached_property
     def numeric(self) -> bool:
@@ -156,9 +173,10 @@ class Schema:
         for block in self.blocks:
             if block.categories is not None:
                 rows: Any = table.codes(block.columns, block.categories, new)
-            elif self.dates and not {*self.dates}.isdisjoint(block.columns):
-                plain = {c: table.numbers((c,))[:, 0] for c in block.columns if c not in self.dates}
-                rows = np.column_stack([plain[c] if c in plain else days(table.labels(c), c) for c in block.columns])
+            elif (forms := self.reading.dates) and not forms.keys().isdisjoint(block.columns):
+                rows = np.column_stack(
+                    [self.days_of(table.labels(c), c) if c in forms else table.numbers((c,)) for c in block.columns]
+                )
             else:
                 rows = table.numbers(block.columns)
             if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
@@ -167,6 +185,10 @@ class Schema:
         if new:
             _warn_of_unseen(new)
         return result
+
+    def days_of(self, values, column: str) -> np.ndarray:
+        """Return the values of a column of dates as days since 1970-01-01, (n,), read as those of the fit."""
+        return days(values, column, self.reading.dates[column], column in self.reading.days)
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesgen.core.errors import InputWarning, listed, named, warn
+from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.tables.batches import (
     ROWS,
     TABLES,
@@ -35,10 +36,11 @@ from bayesgen.tables.batches import (
 )
 from bayesgen.tables.columns import check_present
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
-from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories, limit_of
-from bayesgen.tables.numerals import Numerals, office_column, read_column
+from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories, limit_of, limited
+from bayesgen.tables.numerals import office_column, read_column
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.survey import Survey
-from bayesgen.tables.text import kind_of
+from bayesgen.tables.text import compute, kind_of
 
 _END = 1 << 16  # bytes of either end of a file, which tell it from others
 
@@ -46,14 +48,13 @@ _END = 1 << 16  # bytes of either end of a file, which tell it from others
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
-    def __init__(
-        self, paths: list[str], missing: Collection[str], sep: str, how: Numerals | None, limits: Collection[str]
-    ):
-        self.paths, self.missing = paths, set(missing)
+    def __init__(self, paths: list[str], missing: Collection[str], like: Reading, limits: Collection[str]):
+        self.paths, self.missing = paths, {*missing, *like.missing}
+        self.reading = replace(like, missing=tuple(sorted(self.missing)))
         self._files: list[Fields] = []
         for path in self.paths:
             with located(path):
-                self._files.append(Fields(opened(path), sep))
+                self._files.append(Fields(opened(path), like.sep, like.percent is not None))
                 names = self._files[-1].names
                 check_once(names)
                 check_columns(names, self.paths[0], self._files[0].names)
@@ -61,7 +62,7 @@ class CsvFiles(Source):
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
-        plain = replace(how or Numerals(), limits=False)
+        plain = replace(like.numerals(), limits=False)
         self._how = {name: replace(plain, limits=name in self._told.values()) for name in fields}
 
     def identity(self):
@@ -80,19 +81,32 @@ class CsvFiles(Source):
 
     def _survey(self) -> dict[str, str]:
         kinds: dict[str, str] = dict.fromkeys(self._how, "")
+        percent, fractions = set[str](), dict[str, bool]()
         for job in self._texts(self._how):
             with located(job.place):
                 for batch in job.read():
                     for name in kinds:
-                        found, before = self._kind(batch.column(name), name), kinds[name]
+                        fields, before = batch.column(name), kinds[name]
+                        found = self._kind(fields, name, percent)
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
+                        if found == "f":
+                            sign = compute.match_substring(fields, self.reading.decimal)
+                            fractions[name] = fractions.get(name, False) or bool(compute.any(sign).as_py())
+        if self.reading.percent is not None:  # that of the fit, for later files
+            return kinds
+        numbers = {name for name, kind in kinds.items() if kind == "f"}
+        fractions = {name: one for name, one in fractions.items() if name in numbers}
+        self.reading = replace(self.reading, percent=tuple(sorted(percent & numbers)), fractions=fractions)
         return kinds
 
-    def _kind(self, fields, name: str) -> str:
+    def _kind(self, fields, name: str, percent: set[str]) -> str:
         found = kind_of(fields, self.missing)
         if found != "O" or (column := office_column(fields, self.missing, "number", self._how[name])) is None:
             return found
-        for entry, what in ((column.percent, "% dropped, as in"), (column.minus, "read as a number below 0:")):
+        if column.percent:
+            percent.add(name)
+        percents = column.percent if not column.bare and self.reading.percent is None else ""
+        for entry, what in ((percents, "% dropped, as in"), (column.minus, "read as a number below 0:")):
             if entry:
                 warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
         return "f"
@@ -112,9 +126,13 @@ class CsvFiles(Source):
                 fields = batch.column(name)
                 found = read_column(fields, self.missing, kind, self._how[name])
                 columns[name] = found.values
+                if kind == "number":
+                    for text in self.reading.doubts(name, fields, found, self._how[name]):
+                        warn(InputWarning(text, column=name))
                 if (tells := limit_of(name)) in self._told:
                     columns[tells] = found.tells
-                if kind == "number" and found.values.dtype.kind == "O" and found.values.notna().any():
+                odd = "bO" if self.kinds.get(name) == "f" else "O"
+                if kind == "number" and found.values.dtype.kind in odd and found.values.notna().any():
                     wrong = [field for field in fields.to_pylist() if self._is_text(field, name)]
                     raise ValueError(f"column {name!r} holds {[*wrong, 'True and False'][0]!r}, which is not a number")
             yield pd.DataFrame({name: columns[name] for name in names})
@@ -140,11 +158,13 @@ class CsvFiles(Source):
 
 
 def kinds_of(schema) -> dict[str, str]:
-    """Return the kinds of the columns of a schema: "O" where categories are text and for dates, else "f"."""
+    """Return the kinds of the columns of a schema: "O" for text, "f" for numbers, "b" for what may be bools too."""
     kinds = {}
     for block in schema.blocks:
-        kinds |= dict.fromkeys(block.columns, "O" if block.textual else "f")
-    return kinds | dict.fromkeys(schema.dates, "O")
+        numbers = block.categories is None and block.leaf != "bernoulli" and not isinstance(block.leaf, BetaBernoulli)
+        kinds |= dict.fromkeys(block.columns, "O" if block.textual else "f" if numbers else "b")
+    reading = schema.reading
+    return kinds | {c: "f" if c in reading.days and not form else "O" for c, form in reading.dates.items()}
 
 
 def _csv_identity(path: str) -> tuple[str, dict[str, Any]]:
@@ -259,21 +279,23 @@ def _readable(file, group, column) -> bool:
 
 
 def source_of(
-    data: Any, missing: Sequence[str] = (), sep: str = ",", how: Numerals | None = None, limits: Collection[str] = ()
+    data: Any, missing: Sequence[str] = (), like: Reading | None = None, limits: Collection[str] = ()
 ) -> Source:
     """Return the source of batches for the data that a user gave, of a kind that `fit_batches` names.
 
-    The other arguments are of CSV files, as in `files.read`; ``limits`` are the columns in which limits are read.
+    The other arguments are of CSV files: words for a gap, how they are written, and the columns in which limits are
+    read.
     """
+    like = like or Reading()
     if isinstance(data, Source):
         return data
     if isinstance(data, str | os.PathLike):
-        return _files([os.fspath(data)], missing, sep, how, limits)
+        return _files([os.fspath(data)], missing, like, limits)
     source: Any = data
     if (parts := parts_of(data)) is not None:
         return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        return _files([os.fspath(one) for one in data], missing, sep, how, limits)
+        return _files([os.fspath(one) for one in data], missing, like, limits)
     from pyarrow import dataset
 
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
@@ -299,6 +321,14 @@ def source_of(
         f"cannot read batches of a {type(data).__name__}: give the path of Parquet or CSV files, an Arrow stream, a "
         "polars LazyFrame, or an iterator of tables"
     )
+
+
+def source_like(data: Any, missing: Sequence[str], schema) -> Source:
+    """Return the source of batches for data that are to be read by a schema, as its table was written."""
+    if schema is None:
+        return source_of(data, missing)
+    used = schema.used().columns
+    return source_of(data, missing, schema.reading, [*limited(used), *(used if schema.reading.limits else ())])
 
 
 def _of_lazy(frame):

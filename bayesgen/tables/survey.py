@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 import pandas as pd
 import pyarrow as pa
 
-from bayesgen.core.errors import InputError, listed
+from bayesgen.core.errors import InputError, listed, named
 from bayesgen.tables.columns import a_word, joined_levels
+from bayesgen.tables.dates import format_of, formats_of
 from bayesgen.tables.description import Columns, Verdict, of_labels
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.numerals import FEW
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.table import Table
 
@@ -30,13 +32,17 @@ class Survey(Columns):
     labels: frozenset = frozenset()  # classes found
     sparse: bool = False
     words: dict[str, str] = field(default_factory=dict)  # a text of each column that holds some, best one no number
+    forms: dict[str, frozenset] = field(default_factory=dict)  # formats in which the dates of a column may be written
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self):
         self.columns = tuple(self.kinds)
 
     @classmethod
-    def of(cls, batch, target, weight, wanted: Iterable[str] = (), labelled: bool = True) -> "Survey | None":
-        """Survey one batch, looking up the levels of the columns ``wanted``; None where it has no row.
+    def of(
+        cls, batch, target, weight, wanted: Iterable[str] = (), labelled: bool = True, dates: Iterable[str] = ()
+    ) -> "Survey | None":
+        """Survey one batch, looking up the levels of the columns ``wanted``, and formats of ``dates``; None of no row.
 
         Where not all columns are numbers, objects are looked at value by value. A target that is not ``labelled`` is a
         number, and not looked at.
@@ -53,7 +59,8 @@ class Survey(Columns):
         kinds = {c: _observed_kind(table, c) for c in table.columns}
         levels = {c: table.categories(c) if kinds.get(c) else () for c in wanted}
         words = {c: word for c, kind in kinds.items() if kind == "O" and (word := a_word(table.labels(c))) is not None}
-        return cls(kinds, levels, classes, words=words)
+        forms = {c: formats_of(table.labels(c), c) for c in dates}
+        return cls(kinds, levels, classes, words=words, forms=forms)
 
     def __add__(self, other: "Survey") -> "Survey":
         if self.kinds.keys() != other.kinds.keys():
@@ -74,7 +81,15 @@ class Survey(Columns):
                 )
             kinds[column] = mine or theirs
         levels = {c: joined_levels(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
-        return Survey(kinds, levels, self.labels | other.labels, self.sparse, other.words | self.words)
+        forms = {c: one & other.forms[c] for c, one in self.forms.items()}
+        if against := [c for c, both in forms.items() if not both]:
+            before, then = (named(sorted(survey.forms[against[0]])) for survey in (self, other))
+            raise InputError(
+                f"column {against[0]!r} writes dates in two ways, first as {before} and then as {then}; write all of "
+                "them as 2024-01-31",
+                column=against[0],
+            )
+        return Survey(kinds, levels, self.labels | other.labels, self.sparse, other.words | self.words, forms)
 
     def doubt(self, column: str) -> Verdict | None:
         """Return the verdict on a column of text whose levels were looked up, else None."""
@@ -93,6 +108,10 @@ class Survey(Columns):
     def kind(self, column: str) -> str:
         """Return the kind of a column, as in `kinds`."""
         return self.kinds[column]
+
+    def date_form(self, column: str) -> str | None:
+        """Return the format of dates; "" too where no pass over the rows has looked it up."""
+        return format_of(self.forms[column], column) if column in self.forms else super().date_form(column)
 
     def categories(self, column: str) -> tuple | None:
         """Return the levels of a categorical column; None where no pass over the rows has looked them up."""

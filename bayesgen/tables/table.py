@@ -26,7 +26,9 @@ from bayesgen.tables.columns import (
     to_float,
     twins,
 )
+from bayesgen.tables.dates import format_of, formats_of
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
+from bayesgen.tables.reading import Reading
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WORDS = (pd.StringDtype, pd.CategoricalDtype)  # what pandas calls the same
@@ -67,6 +69,7 @@ class Table(Columns):
             self._mixed, self._frame, self.native, names = True, frame, frame.to_native(), frame.columns
             self.library = frame.implementation.value
         self.sparse = sparse.issparse(self.native)
+        self.reading = Reading.of(self.native)
         self.names: list[Any] | None = None if names is None else list(names)
         self.columns = numbered(self.native.shape[1]) if self.names is None else tuple(map(str, self.names))
         if names is not None and len(set(self.columns)) < len(self.columns):
@@ -154,6 +157,13 @@ class Table(Columns):
         if kind not in FAMILY:
             refuse(column, kind)
         return kind
+
+    def date_form(self, column: str) -> str | None:
+        """Return the format of dates: "" where they are no text, None for numbers of days."""
+        if self.kind(column) == "f":
+            return None
+        values = self.labels(column)
+        return "" if values.dtype.kind == "M" else format_of(formats_of(values, column), column)
 
     def doubt(self, column: str) -> Verdict | None:
         """Return the verdict on a column of a DataFrame that may be no feature, else None; ten rows do not tell."""

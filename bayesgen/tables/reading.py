@@ -1,0 +1,143 @@
+"""The account of how a table was written, kept with the fit, by which every later table is read."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from bayesgen.core.errors import Argument, InputError, quoted
+from bayesgen.core.registry import saveable
+from bayesgen.tables.dates import FORMATS
+from bayesgen.tables.numerals import Column, Numerals, thousands_apart
+from bayesgen.tables.text import compute
+
+_ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
+
+
+def _against(name: str, fields: pa.Array, entry: str, *text: str | Argument) -> InputError:
+    """Return the error on an entry of a column that contradicts the others, or the account."""
+    row = compute.index(compute.utf8_trim_whitespace(fields), entry.strip()).as_py()
+    return InputError(f"column {name!r}: {entry!r} in row {row} ", *text, column=name, row=row, value=entry)
+
+
+@saveable
+@dataclass(frozen=True)
+class Reading:
+    """How a table was written that was learned from: what its numbers, dates and gaps look like, and no value of a row.
+
+    The kinds of the columns are those of the schema. Of a table in memory, whose numbers are numbers, nothing has to be
+    kept but the formats of dates.
+
+    Attributes
+    ----------
+    sep : str
+        What separates the fields of a CSV file.
+    decimal, thousands : str
+        Signs in its numbers, as in `Numerals`.
+    limits : bool
+        True if limits of detection such as <0.5 were read.
+    missing : tuple of str
+        Words for a gap, beside an empty field.
+    percent : tuple of str or None
+        Columns whose numbers had a percent sign; None where none was looked for, as in a table in memory.
+    fractions : mapping from column to bool
+        Columns of numbers of a CSV file: True where some number was written with a fraction.
+    dates : mapping from column to str
+        Columns that are days since 1970-01-01: read from dates, shown and given back as dates. Each with the format of
+        its dates, "" where they were no text.
+    days : tuple of str
+        Those of them that came as such numbers, so that later numbers may be days too.
+    """
+
+    sep: str = ","
+    decimal: str = "."
+    thousands: str = ""
+    limits: bool = False
+    missing: tuple[str, ...] = ()
+    percent: tuple[str, ...] | None = None
+    fractions: Mapping[str, bool] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
+    days: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        Numerals(self.decimal, self.thousands)
+        if unknown := [form for form in self.dates.values() if form not in ("", *FORMATS)]:
+            raise ValueError(f"dates are written in one of {FORMATS}, not as {unknown[0]!r}")
+
+    def numerals(self) -> Numerals:
+        """Return the way in which numbers are written."""
+        return Numerals(self.decimal, self.thousands, self.limits)
+
+    def given(self, **options: Any) -> "Reading":
+        """Return the account with the options that a user gives, those that are not None, for a file written otherwise.
+
+        A sign that would stand both between thousands and before the fraction is left to the one that is given. What is
+        said of signs is not doubted: nothing is compared with the fractions of the fit.
+
+        >>> other = Reading(";", ",", ".").given(decimal=".", thousands=None)
+        >>> other.sep, other.decimal, other.thousands
+        (';', '.', '')
+        """
+        known = {name: value for name, value in options.items() if value is not None}
+        if {"decimal", "thousands"} & known.keys():
+            signs = {"decimal": self.decimal, "thousands": self.thousands} | known
+            if signs["decimal"] == signs["thousands"] and "thousands" not in known:
+                known["thousands"] = ""
+            elif signs["decimal"] == signs["thousands"] and "decimal" not in known:
+                known["decimal"] = "," if signs["thousands"] == "." else "."
+            known["fractions"] = {}
+        return replace(self, **known)
+
+    def of_columns(self, columns: Collection[str]) -> "Reading":
+        """Return the account of some columns."""
+        if not (self.percent or self.fractions or self.dates):
+            return self
+        chosen = set(columns)
+        percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
+        fractions, dates = ({c: v for c, v in each.items() if c in chosen} for each in (self.fractions, self.dates))
+        return replace(self, percent=percent, fractions=fractions, dates=dates)
+
+    def doubts(self, name: str, fields: pa.Array, column: Column, how: Numerals) -> Iterator[str]:
+        """Yield what is doubtful in a column of a file, which ``how`` says how to read, ``fields`` as text.
+
+        Raise `InputError`, which names column, row and value, where it contradicts the account.
+        """
+        if column.values.dtype.kind not in "iuf":
+            return
+        if column.bare:
+            text = f"has no percent sign, and {column.percent!r} has one: write all in one way"
+            raise _against(name, fields, column.bare, text)
+        percent = self.percent is not None and name in self.percent
+        if self.percent is not None and column.percent and not percent:
+            raise _against(name, fields, column.percent, "has a percent sign, where the fit had numbers without")
+        if percent and not column.percent and (column.values != 0).any():
+            entry = next(text for text in fields.to_pylist() if text and any(sign in "123456789" for sign in text))
+            raise _against(name, fields, entry, "has no percent sign, which the numbers of the fit have")
+        fraction = self.fractions.get(name)
+        for sign in ".," if fraction is not None else "":
+            if not (entry := thousands_apart(fields, sign)):
+                continue
+            if not fraction and sign != how.thousands:
+                cures = [Argument("thousands", sign), " for thousands, ", Argument("decimal", sign), " for a fraction"]
+                raise _against(name, fields, entry, "seems a fraction, and the fit had whole numbers: give ", *cures)
+            whole = not compute.any(compute.match_substring(fields, how.decimal)).as_py()
+            if fraction and sign == how.thousands and whole:
+                yield f"{quoted(name)} ambiguous: {entry!r} was read as thousands, and the fit had fractions there"
+
+    def attached(self, frame: Any) -> Any:
+        """Return a pandas DataFrame that carries the account, for a fit to keep."""
+        frame.attrs[_ATTRIBUTE] = {name: value for name, value in asdict(self).items() if value is not None}
+        return frame
+
+    @classmethod
+    def of(cls, rows: Any) -> "Reading":
+        """Return the account that a DataFrame carries; of anything else an empty one."""
+        found: dict[str, Any] | None = getattr(rows, "attrs", {}).get(_ATTRIBUTE)
+        if found is None:
+            return _PLAIN
+        fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in found.items()}  # as JSON has it
+        return cls(**fields)
+
+
+_PLAIN = Reading()
