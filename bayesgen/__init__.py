@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bayesgen.core import __version__
 
 if TYPE_CHECKING:
-    from bayesgen import data, decision, evaluation, inference, inspection, models, plot
+    from bayesgen import data, decision, evaluation, inference, inspection, models, plot, testing
     from bayesgen.comparison import compare_evidence, compare_models
     from bayesgen.comparison.calibration import check_calibration
     from bayesgen.estimators.averaged import AveragedClassifier
@@ -46,6 +46,7 @@ __all__ = [
     "models",
     "plot",
     "read_table",
+    "testing",
 ]
 
 

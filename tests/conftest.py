@@ -1,4 +1,4 @@
-"""Every test: asserts in the laws explain themselves as in a test; each process has one thread of the BLAS."""
+"""Every test: asserts of shared files explain themselves as in a test; each process has one thread of the BLAS."""
 
 import os
 from importlib.metadata import version
@@ -15,7 +15,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 if version("jax").startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
-pytest.register_assert_rewrite("laws", "refusals", "commands")
+pytest.register_assert_rewrite("refusals", "commands")
 
 collect_ignore = ["typing"]  # for type checkers; `test_typing` runs them where needed
 

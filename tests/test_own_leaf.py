@@ -1,8 +1,8 @@
 """A leaf of a user's own, written outside the package, works everywhere with no edit in the package."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
-import laws
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -14,6 +14,7 @@ from scipy.special import gammaln
 import bayesgen as bg
 from bayesgen.models import DirichletCategorical, NaiveBayes, NormalInverseGamma
 from bayesgen.models.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
+from bayesgen.testing import BrokenLaws, check_leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class GammaExponential(ConjugateFamily):
 
     def update(self, statistics):
         n, total = np.moveaxis(statistics.total(), -1, 0)
-        return GammaExponential(self.a + n, self.b + total)
+        return replace(self, a=self.a + n, b=self.b + total)
 
     def log_evidence_terms(self, statistics):
         p = self.update(statistics)
@@ -70,24 +71,106 @@ def table():
 FEATURES = {"wait": GammaExponential(2.0, 2.0)}
 
 
-laws.PRIORS[GammaExponential] = lambda leaf, p: stats.gamma(leaf.a, scale=1 / leaf.b).logpdf(p["rate"]).sum()
-CASE = laws.leaf(
-    "waiting times",
-    GammaExponential([3.0, 2.0], [4.0, 3.0]),
-    lambda rng, n: (rng.exponential(1.5, (n, 2)),),
-    {laws.predictive_program_is_log_predictive: "it does not write predictive()"},
+WAITS = np.random.default_rng(0).exponential(1.5, (200, 2))
+
+
+def prior(leaf, params):
+    return stats.gamma(leaf.a, scale=1 / leaf.b).logpdf(params["rate"]).sum()
+
+
+def test_it_obeys_the_laws():
+    told = check_leaf(GammaExponential([3.0, 2.0], [4.0, 3.0]), WAITS, prior)
+    left = {name: why for name, why in told.items() if why != "holds"}
+    assert left == {
+        "predictive_program_is_log_predictive": "it does not write predictive()",
+        "target_has_probability_one": "missing_is_marginal says it of every entry",
+        "nuts_is_the_reweighted_prior": "nuts_is_exact says more",
+    }
+
+
+class Shifted(GammaExponential):
+    """A wrong prior program."""
+
+    def parameters(self):
+        return {"rate": numpyro.sample("rate", dist.Gamma(self.a + 1, self.b))}
+
+
+class Hasty(GammaExponential):
+    """A wrong posterior, whose evidence is right."""
+
+    def update(self, statistics):
+        n, total = np.moveaxis(statistics.total(), -1, 0)
+        return replace(self, a=self.a + n, b=self.b + 1.1 * total)
+
+    def log_evidence_terms(self, statistics):
+        return GammaExponential(self.a, self.b).log_evidence_terms(statistics)
+
+
+class Late(GammaExponential):
+    """A wrong mode."""
+
+    def mode(self):
+        return {"rate": self.a / self.b}
+
+
+class Crossed(GammaExponential):
+    """Draws of another shape."""
+
+    def sample_parameters(self, rng, size=()):
+        return {"rate": rng.gamma(self.a, 1 / self.b, (*self.batch_shape, *size))}
+
+
+CHEAP = (
+    "learning_goes_in_steps",
+    "predictive_is_an_evidence_ratio",
+    "predictive_is_a_mean_over_draws",
+    "map_maximises",
 )
+CHEAP += ("row_program_is_statistics_program", "prior_program_is_the_prior", "pieces_make_the_whole")
 
 
-NUTS_AGAIN = laws.LAWS[[law.__name__ for law in laws.LAWS].index("nuts_is_exact")]  # in a classifier below
-OBEYED = [
-    pytest.param(law, marks=[pytest.mark.slow] * (law is NUTS_AGAIN)) for law in laws.LAWS if law not in CASE.without
-]
+@pytest.mark.parametrize(
+    ("leaf", "broken"),
+    [
+        (Shifted, {"prior_program_is_the_prior": "ACTUAL.*DESIRED"}),
+        (Hasty, {"learning_goes_in_steps": "log evidence of two updates", "predictive_is_an_evidence_ratio": "ACTUAL"}),
+        (Late, {"map_maximises": "gains [0-9]"}),
+        (Crossed, {"predictive_is_a_mean_over_draws": "shape|broadcast"}),
+    ],
+)
+def test_a_wrong_leaf_breaks_the_laws_that_speak_of_it(leaf, broken):
+    with pytest.raises(BrokenLaws, match=rf"{leaf.__name__} breaks \d of 7 laws") as told:
+        check_leaf(leaf([3.0, 2.0], [4.0, 3.0]), WAITS, prior, CHEAP)
+    assert broken.keys() <= told.value.broken.keys() < set(CHEAP)
+    for name, words in broken.items():
+        assert name in str(told.value) and re.search(words, str(told.value.broken[name]), re.DOTALL)
 
 
-@pytest.mark.parametrize("law", OBEYED)
-def test_it_obeys_the_laws(law):
-    law(CASE)
+def test_without_log_prior_the_mode_is_that_of_the_program():
+    told = check_leaf(GammaExponential(3.0, 4.0), WAITS[:, 0], laws=["map_maximises", "prior_program_is_the_prior"])
+    assert told == {
+        "map_maximises": "holds",
+        "prior_program_is_the_prior": "give log_prior, the log density of the prior by SciPy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("gaussian", WAITS), TypeError, "leaf must derive from ExponentialFamily or ConjugateFamily, got 'gaussian'"),
+        ((bg.models.HaldaneBernoulli(), [0, 1]), ValueError, "HaldaneBernoulli has an improper prior"),
+        ((GammaExponential(3.0, 4.0), [1.0, np.nan]), ValueError, "ten or more without gaps, got 2 with 1 gaps"),
+        ((GammaExponential(3.0, 4.0), WAITS[:, 0], None, ["gravity"]), ValueError, "laws has 'gravity'; the laws are"),
+        (
+            (bg.NaiveBayesClassifier("bernoulli").fit([[0], [1]], [0, 1]).posterior_.model.leaves["bernoulli"], [[0]]),
+            ValueError,
+            "leaf is a posterior",
+        ),
+    ],
+)
+def test_what_is_no_leaf_to_check_is_refused(arguments, error, words):
+    with pytest.raises(error, match=words):
+        check_leaf(*arguments)
 
 
 def test_exact_ml_and_map_in_the_estimator(table):

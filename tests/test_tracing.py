@@ -10,7 +10,6 @@ import numpyro.distributions as dist
 import pytest
 from jax.flatten_util import ravel_pytree
 from laws import CASES
-from laws.helpers import asked, compiled, z_scores
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import log_density
 from scipy import integrate, stats
@@ -18,6 +17,7 @@ from scipy.optimize import approx_fprime
 
 from bayesgen.core import program
 from bayesgen.models import BetaBernoulli, GammaPoisson, NormalInverseGamma
+from bayesgen.testing.case import asked, compiled, z_scores
 
 # Slow elsewhere, but their algebra is their own; else of two lines that run the same code, one.
 OWN = ("coin", "calls", "gauge", "skewed", "gaussian plane", "linear, known noise")

@@ -1,5 +1,7 @@
 """The one table of models under test. A new model is one new line in `CASES`."""
 
+import functools
+
 import numpy as np
 
 from bayesgen.models import (
@@ -24,43 +26,21 @@ from bayesgen.models import (
     SemiConjugateLinearRegression,
     SeparationPrior,
 )
-from laws.bayes import (
-    evidence_is_a_mean_over_the_prior,
-    learning_goes_in_steps,
-    predictive_is_a_mean_over_draws,
-    predictive_is_an_evidence_ratio,
-    predictive_program_is_log_predictive,
-)
-from laws.helpers import Case
-from laws.missing import (
-    evidence_of_missing_is_marginal,
-    missing_at_fit_is_marginal,
-    missing_is_marginal,
-    target_has_probability_one,
-)
-from laws.points import map_maximises, ml_maximises
-from laws.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
+from bayesgen.testing.bayes import predictive_program_is_log_predictive
+from bayesgen.testing.case import Case
+from bayesgen.testing.check import EXACT, GENERATIVE, NO_ALGEBRA
+from bayesgen.testing.missing import evidence_of_missing_is_marginal, missing_at_fit_is_marginal, missing_is_marginal
+from bayesgen.testing.points import map_maximises, ml_maximises
+from bayesgen.testing.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
+from bayesgen.testing.statistics import likelihood_of_statistics_is_that_of_rows
+from laws.priors import log_prior
 from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, skewed, tosses
-from laws.statistics import likelihood_of_statistics_is_that_of_rows
 
 # -- what a model is exempt from, and why ------------------------------------------------------------------------------
 
-EXACT = {nuts_is_the_reweighted_prior: "nuts_is_exact says more"}
-GENERATIVE = {target_has_probability_one: "missing_is_marginal says it of every entry"}
 REGRESSION = dict.fromkeys(
     (missing_is_marginal, missing_at_fit_is_marginal, evidence_of_missing_is_marginal),
     "x has no distribution to fill a gap from, and is never missing",
-)
-NO_ALGEBRA = dict.fromkeys(
-    (
-        learning_goes_in_steps,
-        predictive_is_an_evidence_ratio,
-        predictive_is_a_mean_over_draws,
-        evidence_is_a_mean_over_the_prior,
-        predictive_program_is_log_predictive,
-        nuts_is_exact,
-    ),
-    "not conjugate: neither posterior nor evidence in closed form",
 )
 SEPARATION = NO_ALGEBRA | {
     ml_maximises: "that of the conjugate model of the same covariance",
@@ -81,18 +61,22 @@ COMPILED = (nuts_is_the_reweighted_prior, map_maximises, missing_at_fit_is_margi
 COMPILED_AGAIN = (*COMPILED, likelihood_of_statistics_is_that_of_rows)
 
 
+def case(name, model, rows, without, slow, **kwargs):
+    return Case(name, model, rows, without, slow, log_prior=functools.partial(log_prior, model), **kwargs)
+
+
 def leaf(name, model, rows, without=None, slow=(), **kwargs):
-    return Case(name, model, rows, EXACT | GENERATIVE | (without or {}), slow, **kwargs)
+    return case(name, model, rows, EXACT | GENERATIVE | (without or {}), slow, **kwargs)
 
 
 def discriminant(name, classes, prior, slow=(), **kwargs):
     model = GaussianDiscriminant(classes, prior, **kwargs)
-    return Case(name, model, PAIR, GENERATIVE | (EXACT | CLASSIFIER if model.conjugate else SEPARATION), slow)
+    return case(name, model, PAIR, GENERATIVE | (EXACT | CLASSIFIER if model.conjugate else SEPARATION), slow)
 
 
 def regression(name, model, rows, without=None, slow=(), **kwargs):
     own = EXACT if model.conjugate else NO_ALGEBRA
-    return Case(name, model, rows, REGRESSION | own | (without or {}), slow, given=True, **kwargs)
+    return case(name, model, rows, REGRESSION | own | (without or {}), slow, given=True, **kwargs)
 
 
 # -- priors ------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Point estimates are maxima: of the likelihood, and of likelihood times prior density."""
 
+from typing import Any
+
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -7,28 +9,28 @@ from numpyro.distributions import biject_to
 from numpyro.infer.util import constrain_fn
 from scipy.optimize import approx_fprime, minimize
 
-from bayesgen import fit
 from bayesgen.core import program
-from laws.helpers import compiled, same, sample_sites
-from laws.priors import log_prior
+from bayesgen.inference import fit
+from bayesgen.testing.case import compiled, program_log_prior, require, same, sample_sites
 
 
 def ml_maximises(case):
     """Maximum likelihood maximises the likelihood."""
     for statistics in _statistics_with_gaps(case):
-        point = fit(case.model, statistics, "ml").params
-        _is_maximum(case, point, lambda params, s=statistics: float(case.model.log_likelihood(params, s)))
+        found: Any = fit(case.model, statistics, "ml")
+        _is_maximum(case, found.params, lambda params, s=statistics: float(case.model.log_likelihood(params, s)))
 
 
 def map_maximises(case):
-    """MAP maximises likelihood times prior density, the density as SciPy writes it in the parameters of the model."""
+    """MAP maximises likelihood times prior density: `Case.log_prior`, else the density of the program's sites."""
+    log_prior = case.log_prior or program_log_prior(case)
     for statistics in _statistics_with_gaps(case):
-        point = fit(case.model, statistics, "map").params
+        found: Any = fit(case.model, statistics, "map")
 
         def objective(params, statistics=statistics):
-            return float(case.model.log_likelihood(params, statistics)) + log_prior(case.model, params)
+            return float(case.model.log_likelihood(params, statistics)) + log_prior(params)
 
-        _is_maximum(case, point, objective)
+        _is_maximum(case, found.params, objective)
 
 
 def _statistics_with_gaps(case):
@@ -54,17 +56,18 @@ def _is_maximum(case, point, objective):
     for size in (1.0, 0.1, 1e-2, 1e-3):
         for _ in range(10):
             step = size * rng.standard_normal(best.shape)
-            assert f(best + step) < top + rounding
+            gain = f(best + step) - top
+            require(gain < rounding, f"a step of {step} from the unconstrained {best} gains {gain:g}")
     if case.kinked:
         return
     # Central differences of step 1e-4 have an error of about 1e-8 times third derivatives of order n = 40.
     slope = [(f(best + e) - f(best - e)) / 2e-4 for e in 1e-4 * np.eye(len(best))]
-    np.testing.assert_allclose(slope, 0, atol=1e-4)
+    np.testing.assert_allclose(slope, 0, atol=1e-4, err_msg="the slope at the estimate")
     if len(best) <= 6:
         start = best + 0.5 * rng.standard_normal(best.shape)
-        found = minimize(lambda v: -f(v), start, jac=lambda v: -approx_fprime(v, f, 1e-6), method="BFGS")
-        np.testing.assert_allclose(-found.fun, top, rtol=1e-7)
-        np.testing.assert_allclose(found.x, best, atol=2e-3)
+        found = minimize(lambda v: -f(v), start, jac=lambda v: -np.asarray(approx_fprime(v, f, 1e-6)), method="BFGS")
+        np.testing.assert_allclose(-found.fun, top, rtol=1e-7, err_msg="the maximum by a search, and the estimate's")
+        np.testing.assert_allclose(found.x, best, atol=2e-3, err_msg="where a search ends, and the estimate")
 
 
 def unconstrain(model, params):

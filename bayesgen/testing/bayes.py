@@ -1,11 +1,9 @@
 """Bayes' rule: learning goes in steps, and predictive, evidence and draws are of one posterior."""
 
-import math
-
 import numpy as np
 
 from bayesgen.core import program
-from laws.helpers import blocks, compiled, log_joint, log_joint_draws, pick, same
+from bayesgen.testing.case import blocks, compiled, log_joint, log_joint_draws, pick, require, same
 
 
 def learning_goes_in_steps(case):
@@ -15,11 +13,12 @@ def learning_goes_in_steps(case):
     half = model.update(first)
     at_once = model.update(first + second)
     new = case.data(6, seed=1)
-    same(log_joint(half.update(second), new), log_joint(at_once, new), 1e-11)
-    whole = model.log_evidence(first + second)
-    assert math.isclose(model.log_evidence(first) + half.log_evidence(second), whole, rel_tol=1e-11)
-    same(log_joint(model.update(none), new), log_joint(model, new), 1e-14)
-    assert abs(model.log_evidence(none)) < 1e-14
+    same(log_joint(half.update(second), new), log_joint(at_once, new), 1e-11, "predictive after two updates, and one")
+    parts, whole = model.log_evidence(first) + half.log_evidence(second), model.log_evidence(first + second)
+    np.testing.assert_allclose(parts, whole, rtol=1e-11, err_msg="log evidence of two updates, and of one")
+    same(log_joint(model.update(none), new), log_joint(model, new), 1e-14, "predictive after an update with no rows")
+    nothing = model.log_evidence(none)
+    require(abs(nothing) < 1e-14, f"the log evidence of no rows is {nothing:g}, not 0")
 
 
 def predictive_is_an_evidence_ratio(case):
@@ -30,7 +29,9 @@ def predictive_is_an_evidence_ratio(case):
         model.log_evidence(statistics + model.statistics(*pick(new, [i]))) - model.log_evidence(statistics)
         for i in range(8)
     ]
-    np.testing.assert_allclose(log_joint(model.update(statistics), new), ratio, rtol=1e-10, atol=1e-10)
+    found = log_joint(model.update(statistics), new)
+    what = "log_predictive of `update`, and differences of log_evidence"
+    np.testing.assert_allclose(found, ratio, rtol=1e-10, atol=1e-10, err_msg=what)
 
 
 def predictive_is_a_mean_over_draws(case):
@@ -39,9 +40,7 @@ def predictive_is_a_mean_over_draws(case):
     new = case.data(8, "entries", seed=1)
     params = posterior.sample_parameters(case.rng, (20_000,))
     ratio = np.exp(log_joint_draws(posterior, params, new) - log_joint(posterior, new))
-    error = ratio.std(0) / np.sqrt(len(ratio))
-    assert (error < 0.05).all()
-    assert (np.abs(ratio.mean(0) - 1) <= 5 * error + 1e-12).all()
+    _mean_is_one(ratio, 0.05, "density of a row over draws by sample_parameters, relative to exp(log_predictive)")
 
 
 def evidence_is_a_mean_over_the_prior(case):
@@ -50,9 +49,15 @@ def evidence_is_a_mean_over_the_prior(case):
     data = case.data(max(1, 6 // entries), "no")
     log_likelihood = log_joint_draws(case.model, case.model.sample_parameters(case.rng, (100_000,)), data).sum(1)
     ratio = np.exp(log_likelihood - case.model.log_evidence(case.model.statistics(*data)))
-    error = ratio.std() / np.sqrt(len(ratio))
-    assert error < 0.1
-    assert abs(ratio.mean() - 1) <= 5 * error + 1e-12
+    _mean_is_one(ratio, 0.1, "likelihood over draws of the prior, relative to exp(log_evidence)")
+
+
+def _mean_is_one(ratio, most, what):
+    """Require a mean over independent draws of 1 within five standard errors, which ``most`` bounds."""
+    mean, error = ratio.mean(0), ratio.std(0) / np.sqrt(len(ratio))
+    require(error < most, f"{what}: a standard error of {error.max():.2g}, where {most} is allowed: a stronger prior?")
+    off = np.abs(mean - 1) > 5 * error + 1e-12
+    require(~off, f"{what}: means {mean[off]} with standard errors {error[off]}, where 1 is expected")
 
 
 def predictive_program_is_log_predictive(case):

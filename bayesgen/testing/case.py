@@ -1,4 +1,4 @@
-"""The parts of laws: a case, its rows and parameters, its densities, and the error allowed to a mean over draws.
+"""What laws are made of: a case, its rows and parameters, its densities, and the error allowed to a mean over draws.
 
 Three kinds of models differ only here. A leaf has rows (x,); a classifier (x, t) with p(x, t); a regression (x, t) with
 p(t | x). ``t`` are codes where the model answers class by class, else a number.
@@ -12,12 +12,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from arviz_stats import ess
+from arviz_stats import ess  # pyright: ignore[reportPrivateImportUsage]
 from numpyro import handlers
 from numpyro.infer import Predictive
+from numpyro.infer.util import log_density
 
-from bayesgen import NUTS, fit
 from bayesgen.core import program
+from bayesgen.inference import NUTS, fit
 from bayesgen.models import BetaBinomial, ClassConditional, DirichletMultinomial
 
 SAMPLER = NUTS(num_samples=1000, num_warmup=500, num_chains=2)
@@ -31,7 +32,7 @@ class Case:
     Attributes
     ----------
     name : str
-        For the test's id.
+        From which the seeds follow.
     model : Model
         With a prior strong enough that Monte Carlo over it converges.
     rows : callable (rng, n) -> (x,) or (x, t)
@@ -46,6 +47,8 @@ class Case:
         True if the log density has kinks, so that at a maximum its slope need not be 0.
     digits : float
         Relative error of NumPyro's own log density of the predictive.
+    log_prior : callable (params) -> float, optional
+        Log density of the prior in the parameters of the model, by other means than the model's.
     """
 
     name: str
@@ -56,9 +59,11 @@ class Case:
     given: bool = False
     kinked: bool = False
     digits: float = 1e-10
+    log_prior: Callable[[Mapping], float] | None = None
 
     @property
-    def rng(self):
+    def rng(self) -> np.random.Generator:
+        """A generator that begins anew each time."""
         return np.random.default_rng(zlib.crc32(self.name.encode()))
 
     @property
@@ -164,7 +169,7 @@ def one(params, i=0):
 
 
 @functools.cache
-def nuts(case: Case):
+def nuts(case: Case) -> tuple[Any, Any]:
     """The statistics of some rows with gaps, and their posterior by NUTS."""
     statistics = case.model.statistics(*case.data(25))
     return statistics, fit(case.model, statistics, SAMPLER, seed=1)
@@ -186,6 +191,25 @@ def sampled(model, params):
         return {name: np.asarray(site["value"]) for name, site in sample_sites(model, params).items()}
 
 
+def program_log_prior(case):
+    """Return the log density of the prior at parameters, by the sites that the program samples."""
+
+    def density(params):
+        values = {name: site["value"] for name, site in sample_sites(case.model, params).items()}
+        return log_density(case.model.latents, (), {}, values)[0]
+
+    example = {site: np.asarray(v, float) for site, v in one(parameters(case, 1)).items()}
+    with program.x64():
+        by_sites = compiled(density, example)
+
+    def log_prior(params):
+        params = {site: np.asarray(params[site], float) for site in example}
+        with program.x64():
+            return float(by_sites(params)) + float(case.model.log_abs_det_jacobian(params))
+
+    return log_prior
+
+
 def compiled(f, *args):
     """Jit without optimising: a function called once is compiled for longer than it runs."""
     return program.build(f, *args, once=True)
@@ -194,23 +218,35 @@ def compiled(f, *args):
 # -- how near ----------------------------------------------------------------------------------------------------------
 
 
-def same(a, b, tolerance):
-    """Two pytrees are equal up to ``tolerance`` times the largest entry of each array."""
-    (left, first), (right, second) = jax.tree_util.tree_flatten(a), jax.tree_util.tree_flatten(b)
-    assert first == second
-    for x, y in zip(left, right, strict=True):
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max(initial=0))
+def require(holds, what: str) -> None:
+    """Raise an AssertionError with these words, which have the numbers, unless all of ``holds`` is true."""
+    if not np.all(holds):
+        raise AssertionError(what)
+
+
+def same(a, b, tolerance, what=""):
+    """Require that two pytrees are equal up to ``tolerance`` times the largest entry of each array."""
+    (ours, first), (theirs, second) = jax.tree_util.tree_flatten(a), jax.tree_util.tree_flatten(b)
+    require(first == second, f"{what}: {first} is not {second}")
+    for x, y in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max(initial=0), err_msg=what)
+
+
+def near(draws, exact, variance=0.0, what="") -> None:
+    """Require that means over draws are within five standard errors of ``exact``; see `z_scores`."""
+    z = np.abs(z_scores(draws, exact, variance))
+    require(z < 5, f"{what}: {z.max(initial=0):.1f} standard errors away, where 5 are allowed")
 
 
 def z_scores(draws, exact, variance=0.0):
     """Standard scores of means over draws (chains, draws, ...) against ``exact``, known up to ``variance``.
 
-    The test fails where the effective sample size does not carry a standard error.
+    An AssertionError says where the effective sample size does not carry a standard error.
     """
     flat = np.moveaxis(np.asarray(draws, float).reshape(*draws.shape[:2], -1), -1, 0)
     if not len(flat):
         return np.zeros(draws.shape[2:])
     size = np.array([ess(a, method="mean") for a in flat])
-    assert size.min() > LEAST_ESS, f"effective sample size {size.min():.0f}"
+    require(size > LEAST_ESS, f"an effective sample size of {size.min():.0f}, below {LEAST_ESS}")
     shape = draws.shape[2:]
     return (flat.mean((1, 2)).reshape(shape) - exact) / np.sqrt((flat.var((1, 2)) / size).reshape(shape) + variance)

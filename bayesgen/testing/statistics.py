@@ -10,7 +10,7 @@ from bayesgen.core import program
 from bayesgen.core.statistics import Rows
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
-from laws.helpers import blocks, compiled, log_joint_draws, one, parameters, pick, same
+from bayesgen.testing.case import blocks, compiled, log_joint_draws, one, parameters, pick, same
 
 
 def pieces_make_the_whole(case):
@@ -48,7 +48,7 @@ def say_the_same(case, a, b):
     ):  # squares of weights tell weights from repeated rows: no likelihood has them
         a, b = (replace(s, squares=np.zeros(1)) for s in (a, b))
     if not isinstance(b, Rows):
-        return same(a, b, 1e-12)
+        return same(a, b, 1e-12, "statistics")
     for i in range(3):
         params = one(parameters(case, 3), i)
         np.testing.assert_allclose(*(case.model.log_likelihood(params, s) for s in (a, b)), rtol=1e-12)
@@ -68,9 +68,14 @@ def likelihood_of_statistics_is_that_of_rows(case):
         expected = [by_program(p) for p in alone]
     for i, p in enumerate(alone):
         again = log_joint_draws(model, {k: v[None] for k, v in p.items()}, data)[0]
-        np.testing.assert_allclose(again, rows[i], 1e-12)
-        np.testing.assert_allclose(rows[i], expected[i], rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(model.log_likelihood(p, model.statistics(*data)), rows[i].sum(), rtol=1e-10)
+        np.testing.assert_allclose(
+            again, rows[i], 1e-12, err_msg="log_likelihood_rows of a draw alone, and among others"
+        )
+        what = "log_likelihood_rows, and log_prob of the program's distribution"
+        np.testing.assert_allclose(rows[i], expected[i], rtol=1e-10, atol=1e-10, err_msg=what)
+        total = model.log_likelihood(p, model.statistics(*data))
+        what = "log_likelihood of statistics, and the sum of log_likelihood_rows"
+        np.testing.assert_allclose(total, rows[i].sum(), rtol=1e-10, err_msg=what)
 
 
 def program_log_prob(model, params, data):
