@@ -212,6 +212,14 @@ CRAFTED = {
     "names, too few": (put("fitted", "feature_names_in_", value=labels("a")), "are not 3 names"),
     "a model that is none": (put("fitted", "model_", value=3), "model_ is a int"),
     "a posterior that is none": (put("fitted", "posterior_", value=3), "posterior_ is a int"),
+    "a block without columns": (
+        put("fitted", "schema_", "fields", "blocks", "tuple", 0, "fields", "columns", value={"tuple": []}),
+        "a block of schema_ has no column",
+    ),
+    "categories that cannot be looked up": (
+        put(*MODEL, "classes", "fields", "categories", value={"tuple": [1, 3, {"list": []}]}),
+        "no estimator of bayesgen does: TypeError",
+    ),
     "a schema that is none": (put("fitted", "schema_", value="columns"), "schema_ is a str"),
     "statistics that are none": (put("fitted", "statistics_", value="sums"), "no estimator of bayesgen does"),
     "a class in another place": (

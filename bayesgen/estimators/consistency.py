@@ -49,6 +49,7 @@ def _check_columns(estimator) -> None:
         _require(0 < len(labels) == len(set(labels.tolist())), "classes_ are not distinct")
     schema = estimator.schema_
     _require(isinstance(schema, Schema), f"schema_ is a {type(schema).__name__}")
+    _require(all(block.columns for block in schema.blocks), "a block of schema_ has no column")
     taken = [column for block in schema.blocks for column in block.columns]
     _require(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
     _require({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")

@@ -14,7 +14,7 @@ from bayesgen.core import registry
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
 
-_STRANGE = (KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
+_STRANGE = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, StopIteration)
 
 
 def save(estimator, path) -> None:

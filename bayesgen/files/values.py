@@ -161,6 +161,7 @@ def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
             shapes.append(np.shape(value)[: -declared[name].metadata["rank"] or None] if right else ())
         elif name == "categories" and hints:  # a number would stand for as many of them
             right = value is None or isinstance(value, tuple)
+            hash(value)  # a TypeError where a label cannot be looked up
         else:
             right = _fits(value, hints.get(name, Any))
         if not right:
