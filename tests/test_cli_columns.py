@@ -179,7 +179,7 @@ def test_dates_are_told_as_dates(tmp_path, model):
     assert f"seen {seen[0]} " in run(saved, tmp_path / "rows.csv", command="explain")[1]
     mean = pd.to_datetime(days[:30].mean().round(), unit="D").strftime("%Y-%m-%d")
     assert f"{mean} ± " in repr(classifier.summary()) and " days" in repr(classifier.summary())
-    picture = ["--of", "regions", "--columns", "seen,dose", "--target", "kind", "--output", tmp_path / "a.svg"]
+    picture = ["--of", "decision_regions", "--columns", "seen,dose", "--target", "kind", "--output", tmp_path / "a.svg"]
     assert run(saved, tmp_path / "rows.csv", *picture, command="plot")[::2] == (0, "")
     assert "<!-- 2022" in (tmp_path / "a.svg").read_text()  # a label of the axis
 

@@ -33,7 +33,7 @@ def birds(tmp_path_factory):
         "--of confusion",
         "--of confusion --loss costs.csv --reject-cost 0.5",
         "--of importance",
-        "--of regions --columns bill_length_mm,body_mass_g",
+        "--of decision_regions --columns bill_length_mm,body_mass_g",
     ],
 )
 def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, given):
@@ -81,7 +81,7 @@ def test_many_categories_are_the_most_frequent_ones_with_names_that_stand_uprigh
 def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
     """pandas has a type of its own for them."""
     monkeypatch.chdir(birds)
-    given = ["--of", "regions", "--target", "species", "--output", tmp_path / "a.svg"]
+    given = ["--of", "decision_regions", "--target", "species", "--output", tmp_path / "a.svg"]
     table = data.load("penguins").sample(frac=1, random_state=0)[200:]
     mass = table["body_mass_g"].astype("Int64").mask(np.arange(len(table)) == 3)
     table.assign(body_mass_g=mass).to_parquet(tmp_path / "rows.parquet")
@@ -98,7 +98,7 @@ def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
         ("rows.csv", "--of columns takes no FILE"),
         ("rows.csv --of reliability", "needs --target, the column of rows.csv that holds the classes"),
         ("rows.csv --of reliability --target sex", "it holds ['male', 'female']; the classes are ['Adelie'"),
-        ("rows.csv --of regions --target species", "name them by --columns"),
+        ("rows.csv --of decision_regions --target species", "name them by --columns"),
         ("--columns bill", "no column 'bill' in the fit; there are: island, bill_length_mm"),
         ("--output birds.safetensors", "it is the file that is read"),
         ("--output picture.doc", "Format 'doc' is not supported"),

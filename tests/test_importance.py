@@ -7,7 +7,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen import evaluation
-from bayesgen.comparison import compare, compare_models, held_out_importance
+from bayesgen.comparison import compare, compare_models, held_out_importance, impossible_row
 from bayesgen.inspection import importance
 
 TABLE = bg.data.load("penguins").sample(172, random_state=0).reset_index(drop=True)
@@ -122,3 +122,15 @@ def test_models_beside_each_other_are_those_of_one_comparison():
     assert one.beside(other).remarks == whole.remarks
     with pytest.raises(ValueError, match="different rows or folds"):
         one.beside(compare_models(rows, SPECIES, names[2:], folds=3))
+
+
+def test_an_infinite_log_loss_has_its_row_and_column():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 20)
+    X = pd.DataFrame({"x": rng.normal(size=40), "colour": pd.Series(["red", "blue"] * 20, dtype="category")})
+    X["colour"] = X["colour"].cat.add_categories("green")
+    X.loc[[3, 30], "colour"] = "green"  # one row of each class: whichever is held out, its class has no other
+    result = compare(X, y, inferences=["ml", "exact"], folds=4, return_estimators=True)
+    assert impossible_row(result, "ml") == (3, ["colour"]) and impossible_row(result, "exact") is None
+    plain = compare(X, y, inferences=["ml"], folds=4)
+    assert impossible_row(plain, "ml") == (3, [])

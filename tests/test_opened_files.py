@@ -125,6 +125,8 @@ FOREIGN = {
     "xlsx": (lambda path: path.write_bytes(zipped(b"", ["[Content_Types].xml", "xl/workbook.xml"])), "an Excel file"),
     "ods": (lambda path: path.write_bytes(zipped(b"", ["mimetype", "content.xml"])), "an OpenDocument file"),
     "xls": (lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)), "an old Excel file"),
+    "JSON": (lambda path: path.write_text('[{"x": 1.5, "t": "a"}]'), "JSON"),
+    "JSON, a row a line": (lambda path: path.write_text('{"x": 1.5, "t": "a"}'), "JSON"),
     "feather": (lambda path: feather.write_feather(ROWS, str(path)), "a Feather file"),
     "sqlite": (sqlite, "a SQLite database"),
     "netCDF": (lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600)), "an HDF5 or netCDF file"),

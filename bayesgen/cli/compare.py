@@ -92,16 +92,13 @@ def compare(
         rows = prepared.X, prepared.y
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
             tell = _Teller(err, bar)
-            alone = not beside
-            result = comparison.compare(
-                *rows, model, inferences, places, seed, tell, families, groups, times, return_estimators=alone
-            )
+            how = places, seed, tell, families, groups, times, True
+            result = comparison.compare(*rows, model, inferences, *how)
             if not any(result.learned(name).any() for name in inferences):
                 raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
             show(report.tell_result, result, folds)
             models = None
             if beside:
-                how = places, seed, tell, families, groups, times, True
                 chosen, left_out = candidates.candidates(prepared.X, None, seed, families)
                 models = comparison.compare_models(*rows, [name for name in chosen if name != "averaged"], *how)
                 models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})

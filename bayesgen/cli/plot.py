@@ -19,13 +19,13 @@ def plot(
         str,
         typer.Option(
             help="columns: how the values of each are distributed in each class; members: what was averaged; and with "
-            "FILE reliability, probabilities, confusion, importance, or regions."
+            "FILE reliability, probabilities, confusion, importance, or decision_regions."
         ),
     ] = "columns",
     output: Annotated[Path, typer.Option(help="File for the picture: .png, .svg or .pdf.")] = Path("picture.png"),
     target: Annotated[str | None, typer.Option(help="Column of the classes, in FILE.")] = None,
     columns: Annotated[
-        list[str] | None, typer.Option(help="Which columns to draw: for regions the two of the picture.")
+        list[str] | None, typer.Option(help="Which columns to draw: for decision_regions the two of the picture.")
     ] = None,
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,

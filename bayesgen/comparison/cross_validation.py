@@ -238,6 +238,27 @@ def held_out_importance(
     return by_group(worth, taken(comparison.group, np.sort(places)))
 
 
+def impossible_row(comparison: Comparison, name: str) -> tuple[int, list[str]] | None:
+    """Return the first held-out row whose class had probability 0, and the columns without any of which it is above 0.
+
+    Such a row makes the log loss infinite. Maximum likelihood, and the mode under a flat prior, give probability 0 to a
+    category that no row of the class has. None if there is no such row; no columns where no single one did it,
+    or where the comparison kept no classifiers (``return_estimators``).
+    """
+    p = comparison.probability[name][np.arange(len(comparison.y_true)), comparison.y_true]
+    if not (p == 0).any():
+        return None
+    row = int((p == 0).argmax())
+    for one in comparison.estimators.get(name, []):
+        if row in one.held_out and hasattr(one.classifier, "schema_"):
+            with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+                warnings.simplefilter("ignore")
+                label = comparison.classes[comparison.y_true[[row]]]
+                worse = importance(one.classifier, _safe_indexing(one.rows, [row]), label)
+            return row, worse.columns[(worse == -np.inf).to_numpy()[0]].tolist()
+    return row, []
+
+
 def _telling(X, y, most: int) -> list[str]:
     """Return the names of the columns that tell most about the class by themselves, by their log Bayes factors."""
     log_bayes: dict[str, float] = {}

@@ -60,7 +60,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
     >>> from matplotlib.figure import Figure
     >>> ax = coin(BetaBernoulli(2, 2), [1, 1], [1, 0] * 20, ax=Figure().subplots())
     >>> ax.get_legend_handles_labels()[1]
-    ['prior Beta(2, 2)', 'after 2 of 2 heads', 'after 20 of 40 heads']
+    ['prior Beta(2, 2)', 'after 2 heads in 2 tosses', 'after 20 heads in 40 tosses']
     """
     ax = axes(ax)
     density = stats.beta.pdf(_THETA, prior.a, prior.b)
@@ -69,7 +69,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
     for i, data in enumerate(tosses):
         posterior = prior.update(prior.statistics(data))
         density, colour = stats.beta.pdf(_THETA, posterior.a, posterior.b), COLOURS[i % 7]
-        label = f"after {posterior.a - prior.a:g} of {len(np.asarray(data))} heads"
+        label = f"after {posterior.a - prior.a:g} heads in {len(np.asarray(data))} tosses"
         _shaded(ax, _THETA, density, colour, DASHES[i % 4], label)
         ax.axvline(float(posterior.mean), color=colour, linewidth=0.8, linestyle=":")
         highest = max(highest, density[5:-5].max())

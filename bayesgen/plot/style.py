@@ -161,10 +161,10 @@ def odds(log_odds: float) -> str:
 def factor(log_odds: float) -> str:
     """Return the effect of a term on the odds as text: times 3.2, divided by 4.
 
-    >>> factor(math.log(3.2)), factor(-math.log(4)), factor(0.0)
+    >>> factor(math.log(3.2)), factor(-math.log(4)), factor(-0.01)
     ('times 3.2', 'divided by 4', 'as before')
     """
-    if abs(log_odds) < 0.005:
+    if _ratio(log_odds) == "1":
         return "as before"
     return f"{'times' if log_odds > 0 else 'divided by'} {_ratio(log_odds)}"
 

@@ -49,6 +49,7 @@ _FOREIGN = {
     b"7z\xbc\xaf": ("a 7-zip archive", "unpack it"),
     b"Rar!\x1a": ("a RAR archive", "unpack it"),
 }
+_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
 _OFFICE = {"xl/": ("an Excel file (xlsx)", _EXCEL), "content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
 
@@ -114,6 +115,8 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
         return Opened(False, decoded, compressed)
     if foreign := _sign(head, _FOREIGN | {PARQUET_HEAD: ("a compressed Parquet file", "unpack it")}):
         raise _refusal(*foreign)
+    if _JSON.match(head):
+        raise _refusal("JSON", "pandas.read_json(path).to_csv('table.csv', index=False); with a row a line, lines=True")
     if b"\x00" in head:
         raise ValueError(
             "it is no text, or text in UTF-16 without the mark that says so: iconv -f utf-16le -t utf-8 converts that"

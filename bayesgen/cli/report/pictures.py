@@ -253,7 +253,7 @@ def _importance(asked: Asked):
 
 def _regions(asked: Asked):
     if len(asked.columns) != 2:
-        raise ValueError("--of regions draws two columns: name them by --columns, with a comma between")
+        raise ValueError("--of decision_regions draws two columns: name them by --columns, with a comma between")
     figure = _figure(6.4, 4.8)
     plot.decision_regions(asked.classifier, asked.X[list(asked.columns)], asked.y, ax=figure.subplots())
     return figure
@@ -267,5 +267,5 @@ GALLERY: dict[str, tuple[Callable[[Asked], Any], bool]] = {
     "probabilities": (_of_truth(plot.probabilities), True),
     "confusion": (_confusion, True),
     "importance": (_importance, True),
-    "regions": (_regions, True),
+    "decision_regions": (_regions, True),
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesgen.comparison import over_time
+from bayesgen.comparison import impossible_row, over_time
 from bayesgen.comparison.results import scores_of
 from bayesgen.core.errors import counted, named, quoted, several
 from bayesgen.inspection.probabilities import FEWEST
@@ -56,6 +56,14 @@ def of_inferences(result) -> Iterator[str]:
         if count := int(rows.sum()):
             few = f"{name}: {counted(count, 'row')} of {len(rows)} rest on fewer than {FEWEST} effective draws;"
             yield f"{few} their probabilities are rough, and exact ones, where they exist, are not."
+    for name in result.estimators:
+        if found := impossible_row(result, name):
+            row, columns = found
+            rows = result.estimators[name][0].rows
+            cells = several(f"{quoted(column)} {quoted(str(rows[column].iloc[row]))}" for column in columns)
+            why = f" because of {cells}" if columns else ""
+            label = quoted(str(result.classes[result.y_true[row]]))
+            yield f"{name}: log loss inf, since row {rows.index[row]}, of class {label}, got probability 0{why}."
 
 
 def model_cells(models) -> dict[str, dict[str, str]]:
