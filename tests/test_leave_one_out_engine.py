@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from bayesgen.averaging import components, rows, views
+from bayesgen.averaging import rows, views
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.gaps import Filling
 from bayesgen.averaging.gaussian import GaussianMember
@@ -18,11 +18,12 @@ from bayesgen.averaging.rotations import Rotations
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density
 from bayesgen.averaging.training import Setting, Training
-from bayesgen.averaging.view import View
+from bayesgen.averaging.view import View, fit_components, nearest_group
 from bayesgen.averaging.views import FittedView
 from bayesgen.averaging.warp import Warp
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.numerics import folds
 
 NONE = np.empty((0, 0), int)
 
@@ -427,10 +428,10 @@ def test_components_find_what_is_apart():
     rng = np.random.default_rng(0)
     middle = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     x = np.repeat(middle, 20, 0) + rng.normal(size=(60, 2))
-    centres, owner = components.fit_components(x, np.zeros(60, int), 2, np.ones(60), 3)
+    centres, owner = fit_components(x, np.zeros(60, int), 2, np.ones(60), 3)
     assert owner.tolist() == [0, 0, 0, 1]
     assert np.abs(centres[:3, None] - middle).max(2).min(0).max() < 1
-    assert len(set(components.assign(x, np.zeros(60, int), centres, owner))) == 3
+    assert len(set(nearest_group(x, np.zeros(60, int), centres, owner))) == 3
 
 
 def test_completed_entries_have_the_conditional_mean_and_covariance():
@@ -463,8 +464,8 @@ def test_rows_come_in_an_order_of_their_own():
 
 def test_a_sample_takes_of_each_class_as_many_as_of_any():
     codes = np.repeat([0, 1, 2], [5, 100, 300])
-    places = rows.sample(codes, 105, np.random.default_rng(0))
+    places = folds.sample(codes, 105, np.random.default_rng(0))
     assert np.bincount(codes[places]).tolist() == [5, 50, 50] and len(set(places)) == 105
-    fold = rows.folds(codes, 10)
+    fold = folds.folds(codes, 10)
     counts = np.array([np.bincount(fold[codes == k], minlength=10) for k in range(3)])
     assert (np.ptp(counts, axis=1) <= 1).all()

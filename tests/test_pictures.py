@@ -19,8 +19,7 @@ from matplotlib.text import Text
 import bayesgen as bg
 from bayesgen import plot
 from bayesgen.averaging.average import Product
-from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.mixture import MixtureMember
+from bayesgen.averaging.gaussian import GaussianMember, MixtureMember
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
 BASELINE = Path(__file__).parent / "baseline"

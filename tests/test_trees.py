@@ -11,10 +11,9 @@ from sklearn.tree import DecisionTreeClassifier
 import bayesgen as bg
 from bayesgen.averaging import boosted, forest
 from bayesgen.averaging.boosted import BoostedMember, BoostedMembers
-from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.forest import ForestMember, Ranks, Trees, together
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Training
-from bayesgen.averaging.trees import Ranks, Trees, together
 
 
 def table(n=200, seed=0, gaps=0.1):

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
+from bayesgen.averaging.forest import Trees
 from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import Rows, log_frequencies, numbered, without_entries
-from bayesgen.averaging.trees import Trees
 
 _FEWEST = 200  # distinct rows; below, scores by folds say too little of members as flexible as these
 _WIDEST = 2000  # columns of numbers: 10 s of 200 rows, as they look at every column in every node

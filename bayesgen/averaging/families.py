@@ -6,9 +6,8 @@ from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.coded import CodedMember
 from bayesgen.averaging.forest import ForestMember
-from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.gaussian import GaussianMember, MixtureMember
 from bayesgen.averaging.member import Member
-from bayesgen.averaging.mixture import MixtureMember
 from bayesgen.averaging.outside import OutsideMember
 from bayesgen.averaging.screened import ScreenedMember
 from bayesgen.averaging.softmax import SoftmaxMember

@@ -9,6 +9,9 @@ diagonal, kappa the number of rows the prior mean is worth. The rows of a group 
 - "shared diagonal": the same with one variance per column for all groups.
 
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.)
+
+A mixture member has several Gaussians per class, each under these priors. The centres of the components are learned by
+k-means (`view`), without the rows that are left out; the statistics of the groups subtract these rows.
 """
 
 import abc
@@ -30,6 +33,7 @@ from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
 KAPPAS = (0.01, 0.1, 1.0)
+COMPONENTS = (2, 3, 5, 8)
 _RHOS = (2.0, 8.0, 32.0, 128.0)
 _MOST = 1000  # rows whose span is taken where columns are many
 
@@ -166,3 +170,48 @@ class GaussianMember(GroupsMember):
             WideView.fit(group, training) if flag else FittedView.fit(group, training, 1)
             for group, flag in zip(groups, together, strict=True)
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureMember(GroupsMember):
+    """Several Gaussians per class.
+
+    Attributes
+    ----------
+    most : int
+        Components per class; fewer where it has fewer than three rows for each.
+    """
+
+    most: int = 2
+
+    @property
+    def components(self) -> int:
+        """Largest number of components in a class."""
+        return self.most
+
+    @property
+    def family(self) -> str:
+        """The number of components, whatever their structure."""
+        return f"{self.most} components"
+
+    @classmethod
+    def propose(cls, rows: Rows, setting: Setting):
+        """Propose numbers of components for which the largest class has rows enough; they have no evidence."""
+        dim, largest = rows.x.shape[1], np.bincount(rows.codes, minlength=1).max()
+        if not 0 < dim <= WIDE or setting.evidence:
+            return []
+        return [cls._of(dim, count) for count in COMPONENTS if largest >= 3 * count]
+
+    @classmethod
+    def _of(cls, dim: int, most: int):
+        result = []
+        if dim > 1:
+            result += [cls("full", r, 0.1, s, most) for r in (4.0, 16.0, 64.0) for s in (0.3, 1.0)]
+            result += [cls("shared", r, 0.1, most=most) for r in (2.0, 16.0)]
+        result += [cls("diagonal", r, 0.1, most=most) for r in (4.0, 16.0)]
+        return (*result, cls("shared diagonal", 2.0, 0.1, most=most))
+
+    @classmethod
+    def fit(cls, groups, training: Training):
+        """Learn the components of each group of members, and sum the rows by component."""
+        return [FittedView.fit(group, training, group[0].most) for group in groups]

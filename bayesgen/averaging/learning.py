@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging import average, families, rows, stack
+from bayesgen.averaging import average, families, stack
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import NOTHING, Member, Together
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.training import Setting, Training
-from bayesgen.numerics import tempering
+from bayesgen.numerics import folds, tempering
 from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
@@ -68,9 +68,9 @@ class Sample:
         if len(data) <= _FOLDED:
             distinct, which = data.distinct()
             return cls(distinct, distinct, None, which)
-        places = rows.sample(data.ranks, _LEARN, rng)
+        places = folds.sample(data.ranks, _LEARN, rng)
         sample = data.take(places)
-        return cls(sample.take(slice(None), rows.weighted_back(sample, data)), data, places, None)
+        return cls(sample.take(slice(None), weighted_back(sample, data)), data, places, None)
 
 
 class Proposal(NamedTuple):
@@ -258,12 +258,12 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: Leaves | N
     seconds += sum(family.seconds(group, learn) for family, groups in proposals for group in groups)
     places = np.arange(len(learn)) if sample.places is None else sample.places
     most = min(len(learn), _most_left_out(data, proposals, seconds))
-    out = rows.sample(learn.ranks, most, rng) if len(learn) else np.empty(0, np.intp)
+    out = folds.sample(learn.ranks, most, rng) if len(learn) else np.empty(0, np.intp)
     held, predicted = HeldOut.of(data, places[out]), learn.take(out)
     even, smallest = held, np.bincount(data.codes, data.weight, data.classes).min()
     if data.group is None and data.classes > 1 and smallest < _EVEN * data.x.shape[1]:
         even = HeldOut.evenly(data, places[out], None if fold is None else fold[out])
-    scored = predicted.weight if few and len(predicted) == len(data) else rows.weighted_back(predicted, data)
+    scored = predicted.weight if few and len(predicted) == len(data) else weighted_back(predicted, data)
     if fold is not None and sample.which is not None:
         distinct = learn, sample.which, out, fold[out]
     else:
@@ -286,10 +286,10 @@ def _distinct(data: Rows, out, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.nd
     """Return distinct rows of many, which each row is, and places and folds among them of the rows held out."""
     places = np.arange(len(data))
     if len(places) > _LEARN_TREES:
-        places = np.union1d(rows.sample(data.ranks, _LEARN_TREES, rng), out)
+        places = np.union1d(folds.sample(data.ranks, _LEARN_TREES, rng), out)
         out = np.searchsorted(places, out)
     sample = data.take(places)
-    learned, which = sample.take(slice(None), rows.weighted_back(sample, data)).distinct()
+    learned, which = sample.take(slice(None), weighted_back(sample, data)).distinct()
     of_all = np.full(len(data), -1)
     of_all[places] = which
     held, turn = np.unique(which[out], return_inverse=True)
@@ -390,7 +390,7 @@ class LeftOut:
     @property
     def count(self) -> float:
         """The number of independent rows that these are worth."""
-        return rows.effective(self.weight, self.rows.group)
+        return folds.effective(self.weight, self.rows.group)
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
@@ -442,7 +442,7 @@ def weigh(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentratio
     members = average.members_of(parts, leaves)
     predicted = _left_out(fits, split, leaves, concentration)
     leaves = leaves if leaves is None or data.e is None else leaves.settled()
-    prior = stack.prior_mass(members, rows.effective(data.weight, data.group))
+    prior = stack.prior_mass(members, folds.effective(data.weight, data.group))
     dense = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
     if method == "evidence":
         choice = _by_evidence(predicted, average.log_evidence(members, parts, dense) + np.log(prior))

@@ -9,8 +9,9 @@ import numpy as np
 
 from bayesgen.averaging.gaps import Filling, Missing, cells
 from bayesgen.averaging.given import Given
-from bayesgen.averaging.rows import Rows, sample, weighted_back
+from bayesgen.averaging.rows import Rows, weighted_back
 from bayesgen.averaging.warp import Warp
+from bayesgen.numerics.folds import sample
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import finite
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.averaging.rows import effective, sample
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.estimators.generative import GenerativeClassifier
@@ -17,6 +16,7 @@ from bayesgen.inspection.leave_one_out import rows_of_fit
 from bayesgen.models import LabelNoise, NaiveBayes
 from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
+from bayesgen.numerics.folds import effective, sample
 from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
