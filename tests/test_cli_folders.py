@@ -11,6 +11,7 @@ from commands import run
 import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import folders, reading
+from bayesgen.tables import sources
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -76,7 +77,7 @@ def test_large_files_are_learned_in_batches(parts, small_memory, model):
     code, out, err = run(folder / "rows", *given, "--output", folder / "large.safetensors", command="fit")
     assert (code, err) == (0, "") and "a sample of 344 of 344 rows, stratified by class; all of them are learned" in out
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folders, "outgrows", lambda file: False)
+        patch.setattr(folders, "outgrows", lambda *given: False)
         assert run(folder / "rows", *given, "--output", folder / "small.safetensors", command="fit")[0] == 0
     found, want = (bg.load(folder / f"{name}.safetensors") for name in ("large", "small"))
     X = table[list(want.schema_.columns)]
@@ -101,7 +102,7 @@ def test_words_for_a_gap_are_gaps_in_batches_too(tmp_path, monkeypatch, kind):
     frame.to_parquet(tmp_path / "a.parquet", index=False)
     given = (tmp_path / f"a.{kind}", "--target", "t", "--model", "nb", "--missing=-999,?")
     for large in (False, True):
-        monkeypatch.setattr(folders, "outgrows", lambda file, large=large: large)
+        monkeypatch.setattr(folders, "outgrows", lambda *given, large=large: large)
         assert run(*given, "--output", tmp_path / f"{large}.safetensors", command="fit")[0] == 0
         files = (tmp_path / "False.safetensors", given[0], "--output", tmp_path / f"{large}.csv")
         assert run(*files, command="predict")[0] == 0
@@ -165,3 +166,40 @@ def test_what_is_wrong_with_a_folder_is_one_line(tmp_path, monkeypatch, argument
     (tmp_path / "rows" / "b.csv").write_text("z,t\n1,a\n2,b\n")
     code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
     assert code == 2 and err.startswith("Error: ") and words in err
+
+
+@pytest.mark.parametrize("model", ["nb", "shared"])
+def test_models_of_sums_read_a_folder_twice_and_never_as_a_frame(tmp_path, monkeypatch, model):
+    """Once for the sample and once for the sums, as Arrow has the rows: it takes hardly longer than `fit_batches`."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 6000)
+    frame = pd.DataFrame(rng.normal(size=(6000, 4)) + y[:, None], columns=[*"pqrs"]).assign(n=rng.poisson(3.0, 6000))
+    frame["word"] = rng.choice(["u", "v", ""], 6000)
+    frame["t"] = pd.Series(np.array(["a", "b", "c"])[y]).mask(rng.random(6000) < 0.01)
+    frame = frame.mask(rng.random(frame.shape) < 0.01).astype({"n": "float"}) if model == "nb" else frame
+    (tmp_path / "rows").mkdir()
+    for number in range(5):
+        frame[number::5].to_parquet(tmp_path / "rows" / f"{number}.parquet", index=False)
+    read, counted = [], sources.ParquetFiles._read
+    monkeypatch.setattr(sources.ParquetFiles, "_read", lambda *given: (read.append(given[-1]), counted(*given))[1])
+    monkeypatch.setattr(folders, "_frame", None)
+    monkeypatch.setattr(folders, "_SUMMED", 0)
+    monkeypatch.setattr(folders, "_SAMPLED", 500)
+    monkeypatch.setattr(folders, "_FEWEST", 20)
+    drop = ("--drop", "word") if model == "shared" else ()
+    given = ("--target", "t", "--model", model, *drop, "--output", tmp_path / "m.safetensors")
+    code, out, err = run(tmp_path / "rows", *given, command="fit")
+    assert (code, err) == (0, "") and "all of them are learned from, in batches" in out
+    passes = [names for names in read if len(names) > 2]  # a pass over the categories alone comes between for nb
+    assert len(passes) == 2 * 5
+    whole = frame[frame["t"].notna()].drop(columns=list(drop[1:])).reset_index(drop=True)
+    if model == "nb":
+        whole["word"] = whole["word"].mask(whole["word"] == "")
+        memory = bg.NaiveBayesClassifier()
+    else:
+        memory = bg.GaussianDiscriminantClassifier(shared=True)
+    X, y = whole.drop(columns="t"), whole["t"].to_numpy(dtype=str)
+    want = memory.fit(X, y).predict_proba(X[:50])
+    found = bg.load(tmp_path / "m.safetensors")
+    assert found.total_weight_ == len(whole)
+    np.testing.assert_allclose(found.predict_proba(X[:50]), want, rtol=1e-8)

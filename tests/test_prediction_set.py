@@ -59,7 +59,7 @@ def by_refitting(classifier, new, rows, labels, by_class=False):
 def test_the_p_value_is_that_of_refitting_with_the_row_under_each_class(name, by_class):
     x = rows_of(name)
     classifier = clone(CLASSIFIERS[name]).fit(x[FEW], Y[FEW])
-    found = predict_set(classifier, x[[3, 106]], x[FEW], Y[FEW], by_class=by_class)
+    found = predict_set(classifier, x[[3, 106]], x[FEW], Y[FEW], 0.5, by_class=by_class)
     np.testing.assert_allclose(
         found.p_value, by_refitting(classifier, x[[3, 106]], x[FEW], Y[FEW], by_class), rtol=1e-9
     )
@@ -87,7 +87,7 @@ def test_the_true_class_has_every_rank_once(name, by_class):
     for i in range(len(rows)):
         others = np.delete(rows, i)
         classifier = clone(CLASSIFIERS[name]).fit(x[others], Y[others])
-        p[i] = predict_set(classifier, x[rows[[i]]], x[others], Y[others], by_class=by_class).p_value[0, Y[rows[i]]]
+        p[i] = predict_set(classifier, x[rows[[i]]], x[others], Y[others], 0.5, by_class).p_value[0, Y[rows[i]]]
     for group in [rows >= 0] if not by_class else [Y[rows] == k for k in range(3)]:
         ranks = np.arange(1, group.sum() + 1) / group.sum()
         if name == "counts":  # rows that are the same tie, and count against each other
@@ -113,9 +113,25 @@ def test_a_wrong_model_keeps_the_promise_where_its_own_probabilities_break_it():
 def test_a_class_of_too_few_rows_is_in_every_set():
     rows = np.r_[0:50:2, 50:100:2, 100:108]
     classifier = GD("diagonal").fit(X[rows], Y[rows])
-    few = predict_set(classifier, X[[1]], X[rows], Y[rows], 0.9, by_class=True)
+    with pytest.warns(
+        UserWarning, match=r"level=0.9 asks for 9 known rows of a class: \[2\] have fewer, and are in every"
+    ):
+        few = predict_set(classifier, X[[1]], X[rows], Y[rows], 0.9, by_class=True)
     assert few.labels == [[0, 2]]  # 8 rows, where 9 are needed for 1/(8 + 1) to be 0.1 or less
     assert predict_set(classifier, X[[1]], X[rows], Y[rows], 0.9).labels == [[0]]
+
+
+def test_a_level_that_so_few_rows_cannot_meet_is_warned_of():
+    rows = np.r_[0:150:20]
+    classifier = GD("diagonal").fit(X[rows], Y[rows])
+    assert predict_set(classifier, X[[1]], X[rows], Y[rows], 1 - 1 / 9).size < 3  # 1/(8 + 1) is just small enough
+    with pytest.warns(
+        UserWarning, match="level=0.89 asks for 9 known rows, and there are 8: every set holds all classes"
+    ):
+        assert predict_set(classifier, X[[1]], X[rows], Y[rows], 0.89).size == 3
+    aside = np.r_[1:150:3]
+    with pytest.warns(UserWarning, match="level=0.9 asks for 9 groups of known rows, and there are 5"):
+        assert predict_set(classifier, X[[2]], X[aside], Y[aside], 0.9, groups=np.arange(50) % 5).size == 3
 
 
 def test_split_counts_rows_set_aside():

@@ -6,6 +6,8 @@ import pytest
 from refusals import INF, LINE, LOGIT, NAN, PROBIT, X, Y, put, refuses
 from scipy import sparse
 
+import bayesgen as bg
+
 pytestmark = pytest.mark.usefixtures("no_sampling")
 
 DISCRIMINATIVE = {
@@ -101,3 +103,16 @@ REGRESSION = {
 def test_regression_refuses(kind):
     estimator, table, y, error, words = REGRESSION[kind]
     refuses(lambda: estimator.fit(table, y), error, words)
+
+
+@pytest.mark.parametrize("value", [2.0, 0.5, -1])
+@pytest.mark.parametrize("make", [bg.LinearRegressor, lambda: bg.LogisticClassifier(inference="map")])
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_is_no_bit_in_a_column_of_bools_is_refused(make, value, beside):
+    X = pd.DataFrame({"smoker": np.resize([True, False, False], 40)} | ({"z": np.arange(40) % 7 / 2} if beside else {}))
+    regression = make().fit(X, np.resize([1, 0, 1, 1, 0], 40))
+    new = X[:3].assign(smoker=[1.0, 0.0, value])
+    with pytest.raises(ValueError, match=rf"column 'smoker': {value:g} in row 2 is neither True nor False") as found:
+        regression.predict(new)
+    assert (found.value.column, found.value.row, found.value.value) == ("smoker", 2, value)
+    np.testing.assert_array_equal(regression.predict(X[:3].assign(smoker=[1.0, 0.0, 0])), regression.predict(X[:3]))

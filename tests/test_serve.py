@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -234,3 +235,42 @@ def test_a_process_that_only_predicts_never_imports_the_heavy_packages(tmp_path,
     *modules, memory = in_a_fresh_process(ASKED + MEMORY, tmp_path / "model.safetensors")
     assert "bayesgen" in modules and not set(HEAVY) & set(modules)
     assert int(memory) < 1.5 * memory_of_a_peer()  # 1.2 times scikit-learn's was measured
+
+
+# -- what is no number, no cost, and too long
+
+
+def test_a_bool_is_no_code_and_costs_name_classes_as_they_are_written(tmp_path):
+    rows = pd.DataFrame({"code": np.resize([1, 2, 3], 60), "z": np.arange(60) % 7 + 0.5})
+    classifier = bg.NaiveBayesClassifier({"code": "categorical"}).fit(rows, np.resize(["NA", "01", "1.0", "01"], 60))
+    classifier.save(tmp_path / "model.safetensors")
+    (tmp_path / "costs.csv").write_text("class,act,wait\nNA,0,9\n01,4,0\n1.0,2,3\n")
+    with client_of(tmp_path) as client:
+        for row in ({"code": True}, {"code": 1, "z": False}, {"code": "1"}, {"code": 4}):
+            assert client.post("/predict", json=[row]).status_code == 422, row
+        taken = client.post("/decide", json=as_json(rows[:9]))
+        assert taken.status_code == 200
+        costs = classifier.predict_proba(rows[:9]) @ np.array([[4, 0], [2, 3], [0, 9]])
+        assert [own["action"] for own in taken.json()] == np.array(["act", "wait"])[costs.argmin(1)].tolist()
+
+
+@pytest.mark.parametrize("served", ["naive Bayes"], indirect=True)
+def test_a_body_that_is_too_long_is_refused_unread_and_no_refusal_repeats_it(served):
+    client = served[2]
+    piece = b"[" * (1 << 20)  # no parser may see it: it is no JSON
+
+    def endless():
+        while True:
+            yield piece
+
+    for body in (piece * 17, itertools.islice(endless(), 17)):  # with its length, and in chunks
+        found = client.post("/predict", content=body)
+        assert found.status_code == 413 and "more than 16777216 bytes" in found.json()["detail"]
+    secret = "secret" * 1000
+    for body in ([ROW | {"town": secret}] * 50, [ROW | {"visits": secret}], [ROW | {secret: 1}], {"rows": secret}):
+        found = client.post("/predict", json=body)
+        assert found.status_code == 422 and len(found.text) < 10_000 and secret not in found.text
+        assert len(found.json()["detail"]) <= 20
+    found = client.post("/predict", content=f'[{{"town": "{secret}"')
+    assert found.status_code == 422 and "secret" not in found.text
+    assert client.post("/predict", json=[ROW]).status_code == 200

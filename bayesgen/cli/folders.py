@@ -16,14 +16,18 @@ from bayesgen.core.errors import counted, named
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
 from bayesgen.tables.batches import Source, located
+from bayesgen.tables.columns import is_number
 from bayesgen.tables.dates import days
 from bayesgen.tables.files import CSV, PARQUET, named_gaps
 from bayesgen.tables.numerals import limits_in
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import arrow_of
 from bayesgen.tables.sources import CsvFiles, expanded, kinds_of
+from bayesgen.tables.survey import Survey, kind_of_type
+from bayesgen.tables.text import compute
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
+_SUMMED = 1 << 24  # bytes of files that are read whole though their sums alone are wanted: streaming takes less of all
 _SHARE = 64  # the part of the available memory that larger files may have: a table takes some ten times its file
 _SAMPLED = 20_000  # rows of a sample
 _FEWEST = 50  # rows of a class in it, where there are as many
@@ -35,13 +39,14 @@ def several(file: str) -> bool:
     return path.is_dir() or (glob.has_magic(file) and not path.exists())
 
 
-def outgrows(file: str) -> bool:
-    """Return True if files are too large to be read whole."""
+def outgrows(file: str, summed: bool = False) -> bool:
+    """Return True if files are too large to be read whole, or to be ``summed`` otherwise than batch by batch."""
     if several(file):
         found = expanded(file)
     else:
         found = [file] if Path(file).is_file() and file.lower().endswith((*CSV, *PARQUET)) else []
-    return sum(Path(one).stat().st_size for one in found) > max(_LARGE, (available() or 0) // _SHARE)
+    most = max(_LARGE, (available() or 0) // _SHARE)
+    return sum(Path(one).stat().st_size for one in found) > (min(most, _SUMMED) if summed else most)
 
 
 def paths(file: str) -> Sequence[str]:
@@ -72,8 +77,26 @@ def _frame(batch, missing: Sequence[str]):
     if hasattr(batch, "iloc"):  # fields of CSV, which have their gaps
         return batch
     frame = _arrow(batch).to_pandas()
-    gaps = {name: named_gaps(frame[name], missing) for name in frame if missing}
+    texts = {name for name in frame if _kind(frame[name]) == "O"}
+    gaps = {n: named_gaps(frame[n], ["", *missing] if n in texts else missing) for n in frame if missing or n in texts}
     return frame.assign(**{name: frame[name].mask(own) for name, own in gaps.items() if own.any()})
+
+
+def _without_gaps(values, missing: Sequence[str]):
+    """Return an Arrow column without what ``missing`` names, and without empty text."""
+    text = kind_of_type(values.type) == "O"
+    words: Any = ["", *missing] if text else [float(word) for word in missing if is_number(word)]
+    if pa.types.is_boolean(values.type) or not words:
+        return values
+    found = compute.is_in(values if text else values.cast(pa.float64()), value_set=pa.array(words))
+    return compute.if_else(found, None, values) if compute.any(found).as_py() else values
+
+
+def _kind(values) -> str:
+    """Return the kind of a column of a table that was cleaned, as in `Survey.kinds`."""
+    if hasattr(values, "cat"):
+        return "O"
+    return "b" if str(values.dtype) in ("bool", "boolean") else "f" if values.dtype.kind in "iuf" else "O"
 
 
 def _content(source: Source, tables, how: Csv) -> bytes:
@@ -96,6 +119,7 @@ class Sample:
     """A sample of the rows of large files, stratified by class."""
 
     content: bytes  # its rows, as a file
+    classes: tuple  # those of all files, in the order of ``counts``
     codes: np.ndarray  # place of the class of each row in ``counts``
     counts: np.ndarray  # rows of each class in all files, (K,)
     without: int  # rows without a class, which are not among them
@@ -127,34 +151,50 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
     unlimited = set(source.columns) if csv.limits and isinstance(source, CsvFiles) else set()
     names: dict[Any, int] = {}
     counts, without, pool, most = np.zeros(0, np.int64), 0, [], 4 * _SAMPLED
+    largest = np.zeros(0)  # key of each class above which no row is kept
     for job in source.jobs():
         for batch in _read(job):
             table = _arrow(batch)
             if target not in table.column_names:
                 raise ValueError(f"no column {target!r}; there are: {named(table.column_names)}")
-            labels = table.column(target).to_pylist()
-            gone = [label is None or label != label or str(label) in missing for label in labels]
-            found = (-1 if lost else names.setdefault(v, len(names)) for v, lost in zip(labels, gone, strict=True))
-            codes = np.fromiter(found, np.intp, len(labels))
+            codes = _codes(table.column(target), names, missing)
             without += int((codes < 0).sum())
             counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
                 codes[codes >= 0], minlength=len(names)
             )
+            largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
             keys = rng.random(len(codes))
             for column in unlimited.copy():
                 limits = limits_in(table.column(column), csv.numerals())
                 if len(held := np.flatnonzero(limits & (codes >= 0))):
                     keys[held[0]] = -1.0
                     unlimited.remove(column)
-            pool.append((table, codes, keys))
+            kept = np.flatnonzero((codes >= 0) & (keys < np.append(largest, 0.0)[codes]))
+            pool.append((table.take(kept), codes[kept], keys[kept]))
             if sum(len(own) for _, own, _ in pool) > most:
                 pool = [_fewest(pool, np.full(len(names), _SAMPLED))]
                 most = 2 * len(pool[0][1]) + 4 * _SAMPLED
+                full = np.bincount(pool[0][1], minlength=len(names)) == _SAMPLED
+                np.maximum.at(own := np.zeros(len(names)), pool[0][1], pool[0][2])
+                largest = np.where(full, own, np.inf)
     if not len(counts):
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_content(source, [table], csv), codes, counts, without)
+    return Sample(_content(source, [table], csv), tuple(names), codes, counts, without)
+
+
+def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
+    """Return the code of each label, -1 where it is missing; labels that are not among ``names`` get the next codes."""
+    coded: Any = labels.combine_chunks()
+    coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
+    places = coded.indices.fill_null(-1).to_numpy()
+    distinct, codes = coded.dictionary.to_pylist(), np.full(len(coded.dictionary) + 1, -1)
+    for place in np.unique(places[places >= 0]).tolist():
+        label = distinct[place]
+        if label is not None and label == label and str(label) not in ("", *missing):
+            codes[place] = names.setdefault(label, len(names))
+    return codes[places]
 
 
 def _fewest(pool, most):
@@ -208,18 +248,44 @@ class Cleaned(Source):
         self._source.declare(kinds)
         self.paths = self._source.paths
 
+    def types(self, target, weight):
+        """Return the kinds of the columns, which the sample told."""
+        return Survey({column: "f" if column in self._dates else _kind(values) for column, values in self._X.items()})
+
     def jobs(self, columns=None):
         """Yield the parts of the files, with the columns of the classifier and the classes."""
-        for job in self._source.jobs([*self._X, self._target]):
+        names = [name for name in (*self._X, self._target) if columns is None or name in columns]
+        for job in self._source.jobs(names):
             yield replace(job, read=functools.partial(self._cleaned, job))
 
     def _cleaned(self, job):
         for batch in job.read():
+            if isinstance(batch, pa.RecordBatch) and (table := self._as_it_is(batch)) is not None:
+                yield table
+                continue
             frame = _frame(batch, self._missing)
             frame = frame[frame[self._target].notna().to_numpy()]
-            X = frame[list(self._X)]
+            X = frame[[column for column in self._X if column in frame]]
             X = X.assign(**{column: self._typed(X[column], column) for column in X})
             yield X.assign(**{self._target: frame[self._target]})
+
+    def _as_it_is(self, batch) -> pa.Table | None:
+        """Return the rows of a batch of Parquet whose columns have the types of the sample, gaps aside; else None."""
+        for name in batch.schema.names:
+            kind = batch.schema.field(name).type
+            same = name == self._target or (name not in self._dates and kind_of_type(kind) == _kind(self._X[name]))
+            if (
+                not same
+                or pa.types.is_decimal(kind)
+                or pa.types.is_dictionary(kind)
+                or hasattr(self._X.get(name), "cat")
+            ):
+                return None
+        table: Any = arrow_of(batch)
+        for place, name in enumerate(table.column_names):
+            table = table.set_column(place, name, _without_gaps(table.column(name), self._missing))
+        lost = compute.is_null(table.column(self._target), nan_is_null=True)
+        return table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
 
     def _typed(self, values, column):
         if column in self._dates:

@@ -57,13 +57,15 @@ def _learn(model: str, prepared, inference, seed, group: str | None, large: Larg
         if large is not None:
             classifier.set_params(priors=large.sample.priors(prepared.y, prepared.rows))
         return classifier.fit(X, prepared.y, **({"groups": prepared.names[group]} if group else {}))
+    classes = list(large.sample.classes)
     if model != "nb":
-        return _unfitted(model, X, inference, seed, {}).fit_batches(large.rows(), large.target)
+        unfitted = _unfitted(model, X, inference, seed, {})
+        return unfitted.fit_batches(large.rows(), large.target, classes=classes)
     kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
     kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
     features = kinds | prepared.features
     classifier = NaiveBayesClassifier(features or "auto", inference=inference, random_state=seed)
-    return classifier.fit_batches(large.rows(), large.target)
+    return classifier.fit_batches(large.rows(), large.target, classes=classes)
 
 
 MODELS = {

@@ -79,7 +79,8 @@ def prepared(
 
     ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
     """
-    drawn = folders.sample(file, target, missing, csv, seed) if folders.outgrows(file) else None
+    large = folders.outgrows(file, batched and model in ("nb", "shared", "full"))
+    drawn = folders.sample(file, target, missing, csv, seed) if large else None
     instead = drawn.content if drawn else content(file, csv)
     given = {role: values or () for role, values in roles.items()}
     read, own = cleaned(file, target, model, given, missing, instead, **csv.options())

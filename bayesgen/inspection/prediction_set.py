@@ -24,12 +24,14 @@ To learn from all rows but one is to add statistics, so no model is fitted anew:
 for each class of each new row. Statistics of the other rows are sums, never differences: a row far out loses no digits.
 """
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import SumStatistics, all_but_one, departures
 from bayesgen.inspection.leave_one_out import check_rows, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
@@ -99,7 +101,8 @@ def predict_set(
     X_known, y_known : rows and their classes
         The rows of the fit if inference is exact, else other rows.
     level : float, default 0.9
-        Least probability that a set holds the true class, between 0 and 1.
+        Least probability that a set holds the true class, between 0 and 1. Where fewer than 1/(1 - level) - 1 rows (or
+        groups) are known every set holds all classes, with a warning.
     by_class : bool, default False
         True to keep the promise within each class: a row is then compared with rows of that class alone. A class
         of fewer than 1/(1 - level) - 1 known rows is in every set.
@@ -132,9 +135,23 @@ def predict_set(
     check_flag("by_class", by_class)
     exact = getattr(getattr(classifier, "posterior_", None), "kind", None) == "exact"
     if exact and groups is None:
-        return PredictionSet(_full(classifier, X, X_known, y_known, by_class), classifier.classes_, level)
-    group = group_codes(groups, len(class_labels(y_known)))
-    return PredictionSet(_split(classifier, X, X_known, y_known, by_class, group), classifier.classes_, level)
+        group, p_value = None, _full(classifier, X, X_known, y_known, by_class)
+    else:
+        group = group_codes(groups, len(class_labels(y_known)))
+        p_value = _split(classifier, X, X_known, y_known, by_class, group)
+    _warn_of_few(classifier.classes_, class_labels(y_known), group, level, by_class)
+    return PredictionSet(p_value, classifier.classes_, level)
+
+
+def _warn_of_few(classes, y, group, level: float, by_class: bool) -> None:
+    """Warn of known rows, or groups, so few that no p-value is 1 - level or less, 1/(n + 1) being the least."""
+    needed, what = math.ceil(1 / (1 - level) - 1e-9) - 1, "known rows" if group is None else "groups of known rows"
+    group = np.arange(len(y)) if group is None else group
+    few = [k for k in classes.tolist() if len(np.unique(group[y == k])) < needed] if by_class else []
+    if few:
+        warn(f"level={level:g} asks for {needed} {what} of a class: {listed(few)} have fewer, and are in every set")
+    elif (count := len(np.unique(group))) < needed and not by_class:
+        warn(f"level={level:g} asks for {needed} {what}, and there are {count}: every set holds all classes")
 
 
 # -- split: rows that were not learned from ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ settles what the sum of these columns, always 1, leaves open.
 
 import numpy as np
 
-from bayesgen.core.errors import quoted
+from bayesgen.core.errors import InputError, quoted
 from bayesgen.models.linear_model import complete
 from bayesgen.numerics.checks import check_memory
 from bayesgen.tables.description import Columns
@@ -54,6 +54,9 @@ def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
     if table.sparse:
         raise TypeError(_SPARSE)
     blocks = schema.read(table, unseen)
+    for block in schema.blocks:
+        if not {*schema.bools}.isdisjoint(block.columns):
+            _refuse_no_bits(block, blocks[block.name])
     if schema.numeric:
         return np.asarray(blocks[schema.blocks[0].name], float).reshape(-1, len(schema.columns))
     columns = {}
@@ -65,6 +68,21 @@ def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
                     check_memory(f"column {column!r} of {count} categories", 8 * count * len(values), "drop it")
                 columns[column] = np.where(np.isnan(values)[:, None], np.nan, values[:, None] == np.arange(count))
     return np.hstack([columns[column] for column in schema.columns if column in columns])
+
+
+def _refuse_no_bits(block: Block, values) -> None:
+    """Refuse values that are no bits in columns that held True and False at the fit."""
+    values = values.reshape(len(values), -1)
+    wrong = (values != 0) & (values != 1) & (values == values)
+    if values.dtype.kind != "b" and wrong.any():
+        row, place = np.argwhere(wrong)[0].tolist()
+        raise InputError(
+            f"column {block.columns[place]!r}: {values[row, place]:g} in row {row} is neither True nor False, 1 nor 0, "
+            "which it held at the fit",
+            column=block.columns[place],
+            row=row,
+            value=float(values[row, place]),
+        )
 
 
 def filled(schema: Schema, x: np.ndarray, means=None) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import (
     BeforeValidator,
@@ -24,8 +25,11 @@ from pydantic import (
 import bayesgen as bg
 
 file = Path(os.environ["MODEL"])
-classifier, costs = bg.load(file), pd.read_csv(os.environ["COSTS"], index_col=0)
+classifier = bg.load(file)
 schema, classes = classifier.schema_, classifier.classes_.tolist()
+costs = pd.read_csv(os.environ["COSTS"], index_col=0, dtype=str, keep_default_na=False)  # a class may be NA, 01 or 1.0
+costs = costs.astype(float).rename(index={str(label): label for label in classes})
+LARGEST = 1 << 24  # bytes of a body: larger ones are refused before they are parsed
 FAMILIES = {"log": PositiveFloat, "log1p": NonNegativeFloat, "bernoulli": bool}
 FAMILIES |= {"poisson": NonNegativeInt, "multinomial": NonNegativeInt}
 
@@ -36,10 +40,20 @@ def written(moment) -> str:
     raise ValueError("a date is written as 2024-01-31 or 2024-01-31T12:30")  # a number might be days or seconds
 
 
+def no_bool(value):
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers here, nor categories")  # to Python they are 1 and 0
+    return value
+
+
 def kind(block) -> Any:
+    if block.leaf == "bernoulli" or (block.categories and any(isinstance(label, bool) for label in block.categories)):
+        check = BeforeValidator(lambda value: value)
+    else:
+        check = BeforeValidator(no_bool)
     if block.categories:  # others are refused
-        return Enum(block.name, {f"label {i}": label for i, label in enumerate(block.categories)})
-    return FAMILIES.get(block.leaf, FiniteFloat) if isinstance(block.leaf, str) else FiniteFloat
+        return Annotated[Enum(block.name, {f"label {i}": label for i, label in enumerate(block.categories)}), check]
+    return Annotated[FAMILIES.get(block.leaf, FiniteFloat) if isinstance(block.leaf, str) else FiniteFloat, check]
 
 
 kinds = dict.fromkeys(schema.columns, Any) | {name: kind(block) for block in schema.blocks for name in block.columns}
@@ -48,6 +62,31 @@ fields = {f"column_{i}": (kinds[name] | None, Field(None, alias=name)) for i, na
 Row = create_model("Row", __config__=ConfigDict(extra="forbid", use_enum_values=True), **fields)  # absent: missing
 Rows = Annotated[list[Row], Field(min_length=1, max_length=10_000)]
 app = FastAPI(title="bayesgen")
+
+
+class Bounded:
+    """Refuses a body beyond LARGEST while it is read."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        came, size, more = [], 0, scope["type"] == "http"
+        while more:
+            came.append(message := await receive())
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+            if size > LARGEST:
+                refusal = JSONResponse({"detail": f"a body of more than {LARGEST} bytes: send fewer rows at once"}, 413)
+                return await refusal(scope, receive, send)
+        messages = iter(came)
+
+        async def again():
+            return next(messages, None) or await receive()
+
+        await self.app(scope, again, send)
+
+
+app.add_middleware(Bounded)
 
 
 def table(rows) -> pd.DataFrame:
@@ -82,6 +121,16 @@ def health() -> dict[str, bool]:
 def version() -> dict[str, Any]:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return {"bayesgen": bg.__version__, "model": digest, "kind": type(classifier).__name__, "classes": classes}
+
+
+@app.exception_handler(RequestValidationError)
+def unfit(request, error) -> JSONResponse:  # what is wrong and where, without the body that was sent
+    faults = error.errors()[:20]
+    told = [
+        {"type": e["type"], "loc": [p if isinstance(p, int) else p[:60] for p in e["loc"]], "msg": e["msg"]}
+        for e in faults
+    ]
+    return JSONResponse({"detail": told}, 422)
 
 
 @app.exception_handler(ValueError)
