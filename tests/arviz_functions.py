@@ -196,9 +196,11 @@ _REFIT = "asks for a wrapper that fits anew: `leave_one_out` of an exact posteri
 _CENSORED = "nothing here is censored"
 _LINE = "of a regression alone: a mean of each row that its columns predict"
 _CLASSES = "of classes alone"
+_ENERGY = "of a sampler's draws, as here: an exact posterior, Laplace's and a point have no energy"
 LEFT_OUT = {  # function: (kinds it is called on, why on no other)
     "SamplingWrapper": ((), _REFIT),
     "bayesian_r2": (("regression",), _LINE),
+    "bfmi": (KINDS, _ENERGY),
     "generate_survival_curves": ((), _CENSORED),
     "kaplan_meier": ((), _CENSORED),
     "lfo_cv": ((), "of a series in time; rows here have no order"),
@@ -206,6 +208,7 @@ LEFT_OUT = {  # function: (kinds it is called on, why on no other)
     "loo_kfold": ((), _REFIT),
     "loo_moment_match": ((), _REFIT),
     "loo_r2": (("regression",), _LINE),
+    "plot_energy": (KINDS, _ENERGY),
     "plot_ecdf_pit": (("leaf",), "of simulation-based calibration, not of a fit: `check_calibration` of a model"),
     "plot_lm": (("regression",), _LINE),
     "plot_ppc_censored": ((), _CENSORED),

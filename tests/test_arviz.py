@@ -12,6 +12,17 @@ from scipy import stats
 from sklearn.datasets import load_diabetes, load_iris
 
 import bayesgen as bg
+from bayesgen.models import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GaussianDiscriminant,
+    HaldaneBernoulli,
+    LinearRegression,
+    LogisticRegression,
+    NaiveBayes,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
 
 matplotlib.use("Agg")
 pytestmark = [
@@ -148,7 +159,7 @@ def test_a_users_function_with_its_data():
     np.testing.assert_array_equal(data.observed_data["counts"], counts)
     spread, rate = data.posterior["spread"].values, rate.values
     np.testing.assert_allclose(data.log_prior["rate"], stats.lognorm(spread).logpdf(rate), rtol=1e-6)
-    with pytest.raises(TypeError, match=r"to_arviz\(X, y\)"):
+    with pytest.raises(ValueError, match=r"give to_arviz\(seed, \(x, t\)\)"):
         bg.NaiveBayesClassifier().fit(X, Y).posterior_.to_arviz(0, X)
 
 
@@ -260,3 +271,102 @@ def test_netcdf_both_ways(lda, tmp_path):
     for group in lda.children:
         xr.testing.assert_equal(again[group].to_dataset(), lda[group].to_dataset())
     assert isinstance(azb.extract(again, group="posterior"), xr.Dataset)
+
+
+# -- models without an estimator
+
+
+def classified(n=40):
+    rng = np.random.default_rng(3)
+    t = rng.integers(2, size=n)
+    return rng.normal(size=(n, 2)) + 2.0 * t[:, None], t
+
+
+DISCRIMINANT = GaussianDiscriminant(
+    DirichletCategorical(1.0, ["no", "yes"]), NormalInverseWishart(np.zeros(2), 0.1, 6.0, 3 * np.eye(2))
+)
+BAYES = NaiveBayes(
+    DirichletCategorical(1.0, ["no", "yes"]),
+    {"first": NormalInverseGamma(0.0, 0.1, 3.0, 3.0), "second": BetaBernoulli(1.0, 1.0)},
+)
+
+
+@pytest.mark.parametrize("name", ["discriminant", "naive Bayes"])
+def test_the_tree_of_a_bare_classifier_is_that_of_an_estimator(name):
+    """Densities by SciPy; leave-one-out meets the exact one, evidence over evidence without the row."""
+    x, t = classified()
+    model, rows = (DISCRIMINANT, x) if name == "discriminant" else (BAYES, {"first": x[:, 0], "second": x[:, 1] > 1})
+    posterior = bg.fit(model, (rows, t))
+    tree = posterior.to_arviz(0, (rows, t))
+    params = {site: v[0, :3] for site, v in posterior.as_draws(0).samples.items()}
+    joint = np.log(params["classes.probability"])[:, None].repeat(len(t), 1)
+    for draw in range(3):
+        for k in range(2):
+            if name == "discriminant":
+                normal = stats.multivariate_normal(
+                    params["gaussian.mean"][draw, k], params["gaussian.covariance"][draw, k]
+                )
+                joint[draw, :, k] += normal.logpdf(x)
+            else:
+                sd = params["first.variance"][draw, k] ** 0.5
+                joint[draw, :, k] += stats.norm(params["first.mean"][draw, k], sd).logpdf(rows["first"])
+                joint[draw, :, k] += stats.bernoulli(params["second.probability"][draw, k]).logpmf(rows["second"])
+    mine = joint[:, np.arange(len(t)), t]
+    found = {group: tree[group].to_dataset().isel(chain=0, draw=slice(3)) for group in tree.children if "log" in group}
+    np.testing.assert_allclose(found["log_likelihood"]["joint"], mine, rtol=1e-9)
+    given = mine - np.logaddexp(joint[..., 0], joint[..., 1])
+    np.testing.assert_allclose(found["conditional_log_likelihood"]["t"], given, rtol=1e-8, atol=1e-12)
+    assert tree.observed_data.t.attrs["classes"] == ["no", "yes"]
+    assert {"log_prior", "prior", "prior_predictive", "posterior_predictive"} <= tree.children.keys()
+    pick = (lambda a, keep: a[keep]) if name == "discriminant" else (lambda a, keep: {n: v[keep] for n, v in a.items()})
+    whole, exact = posterior.log_evidence, 0.0
+    for i in range(len(t)):
+        keep = np.arange(len(t)) != i
+        exact += whole - model.log_evidence(model.statistics(pick(rows, keep), t[keep]))
+    assert abs(azs.loo(tree, var_name="joint").elpd - exact) < 0.5  # some tenths by Monte Carlo, of about -150
+    azp.plot_ppc_pava(tree, var_names=["t"], backend="matplotlib")
+    matplotlib.pyplot.close("all")
+    with pytest.raises(ValueError, match="come with a target"):
+        posterior.to_arviz(0, rows)
+    with pytest.raises(ValueError, match=r"t must hold the code 0\.\.1"):
+        posterior.to_arviz(0, (rows, t + 1))
+
+
+def test_the_tree_of_a_bare_regression():
+    """Densities by SciPy, leave-one-out by evidences; two models compared; replicates have the target's moments."""
+    x, _ = classified()
+    y = x @ [1.0, -2.0] + np.random.default_rng(0).normal(0, 0.5, len(x))
+    model = LinearRegression(np.zeros(3), 3 * np.eye(3), alpha=3.0, beta=1.0, columns=("a", "b"))
+    posterior = bg.fit(model, (x, y))
+    tree = posterior.to_arviz(0, (x, y))
+    params = {site: v[0, 0] for site, v in posterior.as_draws(0).samples.items()}
+    normal = stats.norm(params["intercept"] + x @ params["coefficients"], params["variance"] ** 0.5)
+    np.testing.assert_allclose(tree.log_likelihood.y[0, 0], normal.logpdf(y), rtol=1e-9)
+    exact = sum(
+        posterior.log_evidence - model.log_evidence(model.statistics(np.delete(x, i, 0), np.delete(y, i)))
+        for i in range(len(y))
+    )
+    assert abs(azs.loo(tree).elpd - exact) < 0.3
+    assert list(tree.constant_data.data_vars) == ["a", "b"]
+    drawn = tree.posterior_predictive.y.values.reshape(-1, len(y))
+    np.testing.assert_allclose(drawn.mean(0), posterior.predictive_moments(x)[0], atol=0.06)
+    strict = bg.fit(LinearRegression(np.zeros(3), 0.01 * np.eye(3), alpha=3.0, beta=1.0), (x, y)).to_arviz(0, (x, y))
+    assert azs.compare({"weak": tree, "strict": strict}).index[0] == "weak"
+    azp.plot_ppc_dist(tree, var_names=["y"], backend="matplotlib")
+    matplotlib.pyplot.close("all")
+
+
+def test_the_tree_of_a_bare_logistic_regression():
+    x, t = classified()
+    posterior = bg.fit(LogisticRegression([1.0, 1.0], 2.0), (x, t), "laplace", seed=0)
+    tree = posterior.to_arviz(0, (x, t))
+    params = {site: v[0, 0] for site, v in posterior.samples.items()}
+    score = np.squeeze(params["intercept"]) + x @ np.squeeze(params["coefficients"])
+    np.testing.assert_allclose(tree.log_likelihood.t[0, 0], -np.logaddexp(0, -(2 * t - 1) * score), rtol=1e-9)
+    assert "conditional_log_likelihood" not in tree.children
+    assert np.isfinite(azs.loo(tree).elpd)
+
+
+def test_an_improper_prior_has_no_prior_groups():
+    tree = bg.fit(HaldaneBernoulli(), [0.0, 1.0, 1.0]).to_arviz(0, [0.0, 1.0, 1.0])
+    assert "prior" not in tree.children and tree.log_likelihood.x.shape == (4, 1000, 3)

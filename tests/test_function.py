@@ -1,5 +1,6 @@
 """A NumPyro function of a user's own, through every inference that can take it."""
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
@@ -25,6 +26,26 @@ def wards(ward, counts=None, groups=3):
     numpyro.deterministic("rate", jnp.exp(log_rate))
     with numpyro.plate("obs", len(ward)):
         numpyro.sample("counts", dist.Poisson(jnp.exp(log_rate[ward])), obs=counts)
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [lambda x: np.nan_to_num(x).mean(), lambda x: x.mean() if x.min() > 0 else 1.0, lambda x: x[x > 0].mean()],
+    ids=["NumPy", "if", "mask"],
+)
+def test_a_function_that_needs_the_numbers_of_a_traced_argument_is_told_what_to_write(rate):
+    def model(x):
+        scale = numpyro.sample("scale", dist.LogNormal())
+        level = rate(x)  # here
+        with numpyro.plate("obs", len(x)):
+            numpyro.sample("x", dist.Exponential(level / scale), obs=x)
+
+    x = np.array([1.0, 2.0, 4.0])
+    with pytest.raises(TypeError, match=r"in line \d+: .*(?s:.*)jax.numpy in place of numpy") as found:
+        bg.fit(model, x, "map")
+    assert "\n" not in str(found.value) and found.value.__cause__ is None
+    closed = functools.partial(lambda n, x: model(x), x=x)  # as the message says: the mode is then found
+    assert np.isfinite(bg.fit(closed, (np.zeros(3),), "map").params["scale"])
 
 
 @pytest.fixture(scope="module")

@@ -28,13 +28,14 @@ from bayesgen.inspection.explain import explain, terms_of_model
 from bayesgen.inspection.joint_of_model import SingleJoint
 from bayesgen.inspection.labelling import warn_of_harm
 from bayesgen.inspection.leave_one_out import leave_one_out
-from bayesgen.inspection.probabilities import tempered, warn_of_few_draws, warn_of_lost
+from bayesgen.inspection.probabilities import tempered, warn_of_few_draws
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import ClassConditional, LabelNoise
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import Grouping
+from bayesgen.posterior.likelihoods import warn_of_lost
 from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels, warn_of_labels

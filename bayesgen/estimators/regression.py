@@ -14,12 +14,12 @@ from bayesgen.core.errors import DataError, listed, warn
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.linear import LinearEstimator, sum_line
 from bayesgen.inference import Inference, resolve
-from bayesgen.inspection.arviz import check_likelihoods
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_model import LineStatistics, scores
 from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
 from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
+from bayesgen.posterior.likelihoods import check_likelihoods
 from bayesgen.tables import design
 from bayesgen.tables.labels import existing
 

@@ -1,21 +1,17 @@
 """Posteriors of classifiers for ArviZ: parameters, likelihoods and predictives of rows, classes and columns."""
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import program
-from bayesgen.inspection.probabilities import possible
-from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
-from bayesgen.numerics.checks import check_memory
-from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
+from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
+from bayesgen.posterior.likelihoods import LARGE, class_attrs, class_groups, plain
 from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables.labels import codes_of
 from bayesgen.tables.reading import Reading
@@ -34,18 +30,13 @@ def row_labels(X) -> np.ndarray | None:
     return labels if labels.dtype.kind in "iufUM" else None
 
 
-def class_attrs(classes) -> dict:
-    """Return the labels of the class codes as attributes that a file can hold."""
-    return {"classes": _plain(classes)}
-
-
 def columns_of(schema, blocks: Mapping[str, np.ndarray], lead=()) -> dict[str, Variable]:
     """Return columns by name from arrays by block, with axes ``lead`` before the rows; categories as their codes."""
     found = {}
     for block in schema.blocks:
         values = np.asarray(blocks[block.name])
         values = values.reshape(*lead, values.shape[len(lead)], len(block.columns))
-        attrs = {} if block.categories is None else {"categories": _plain(block.categories)}
+        attrs = {} if block.categories is None else {"categories": plain(block.categories)}
         for j, column in enumerate(block.columns):
             found[column] = Variable(values[..., j], ("obs",), attrs)
     return {f"x.{c}" if c in _TAKEN else c: found[c] for c in schema.columns}
@@ -82,18 +73,6 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
         arguments = jax.random.PRNGKey(seed), {site: np.array(v) for site, v in params.items()}, codes
         drawn = program.build(tables, *arguments, once=True)(*arguments)
         return {name: np.asarray(v) for name, v in drawn.items()}
-
-
-def _plain(labels) -> list:
-    values = [v.item() if isinstance(v, np.generic) else v for v in labels]
-    kinds = {*map(type, values)}
-    return values if len(kinds) == 1 and kinds <= {int, float, str} else list(map(str, values))
-
-
-_CODES = np.int16  # of classes: of 4000 draws and 10,000 rows int64 takes 0.3 GB
-
-
-LARGE = ("log_likelihood", "conditional_log_likelihood", "posterior_predictive", "prior_predictive")
 
 
 def to_arviz(
@@ -175,56 +154,10 @@ def chosen(groups: Collection[str] | None) -> Collection[str]:
     return groups
 
 
-def check_likelihoods(draws: int, rows: int, pair: int = 18) -> None:
-    """Raise if the values of every draw for every row, ``pair`` bytes each, would not fit in memory."""
-    what = f"what {draws} draws say of {rows} rows"
-    check_memory(what, pair * draws * rows, "give draws=1000, fewer rows, or groups= for some of it")
-
-
 def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
     """Return ArviZ's groups of rows and their classes, for any classifier; see `GenerativeClassifier.to_arviz`."""
     x = draws.model.check(classifier._read(X))
-    codes = codes_of(y, classifier.classes_, count_rows(x))
-    flat, lead = draws.flat, next(iter(draws.samples.values())).shape[:2]
-    shape = (math.prod(lead), len(codes))
-    generative, attrs = isinstance(draws.model, ClassConditional), class_attrs(classifier.classes_)
-    given = "conditional_log_likelihood" if generative else "log_likelihood"
-    types = {given: float, "posterior_predictive": _CODES} | ({"log_likelihood": float} if generative else {})
-    types = {group: np.dtype(of) for group, of in types.items() if group in wanted}
-    check_likelihoods(*shape, sum(of.itemsize for of in types.values()))
-    made, done = {group: np.empty(shape, of) for group, of in types.items()}, 0
-    for rows in split_rows(x, max(1, DENSITIES // shape[0])):
-        density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
-        if isinstance(draws.model, ClassConditional):
-            density = draws.model.told(density, flat)
-        part = slice(done, done := done + density.shape[-1])
-        own = (slice(None), codes[part], np.arange(density.shape[-1]))
-        if generative and "log_likelihood" in made:
-            made["log_likelihood"][:, part] = density[own]
-        density = possible(density, flat)
-        if "posterior_predictive" in made:
-            top = density.max(1)
-            with np.errstate(under="ignore"):
-                cumulative = np.exp(density - top[:, None]).cumsum(1)
-            t = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
-            made["posterior_predictive"][:, part] = t
-        if given in made:
-            made[given][:, part] = _share(density, own)  # which uses the densities up
-    result = {}
-    for group, values in made.items():
-        name = "joint" if generative and group == "log_likelihood" else "t"
-        result[group] = {name: Variable(values.reshape(*lead, -1), ("obs",), attrs if values.dtype == _CODES else {})}
-    return result | {"observed_data": {"t": Variable(codes, ("obs",), attrs)}}
-
-
-@np.errstate(under="ignore")
-def _share(density, own):
-    """Return the log share of one class of each row, -log(1 + others/own), which is not rounded to 0 for a sure row."""
-    mine = density[own].copy()
-    density[own] = -np.inf
-    with np.errstate(invalid="ignore"):
-        odds = logsumexp(density, axis=1) - mine
-    return np.where(np.isneginf(mine), -np.inf, -np.logaddexp(0.0, odds))
+    return class_groups(draws, x, codes_of(y, classifier.classes_, count_rows(x)), rng, wanted)
 
 
 def _by_block(schema, x):

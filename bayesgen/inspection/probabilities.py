@@ -24,6 +24,7 @@ from bayesgen.core.errors import Argument, InputWarning, warn
 from bayesgen.numerics.checks import check_count, check_level, check_memory
 from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
+from bayesgen.posterior.likelihoods import possible
 
 
 def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
@@ -117,21 +118,6 @@ def log_odds(log_probability: np.ndarray) -> np.ndarray:
         rest = logsumexp(others, axis=1) if others.size else -np.inf
         odds[:] = np.where(np.isneginf(own), -np.inf, own - rest)
     return result
-
-
-def possible(density, params):
-    """Return log densities (draws, K, rows), with the class prior where all are log 0, as in ``predict_proba``."""
-    lost = np.isneginf(density.max(1, keepdims=True))
-    if not lost.any():
-        return density
-    warn_of_lost(lost.any(0).sum())
-    with np.errstate(divide="ignore"):
-        return np.where(lost, np.log(params["classes.probability"])[..., None], density)
-
-
-def warn_of_lost(rows: int) -> None:
-    """Warn of rows that no class can explain; under a plug-in estimate any row may become one."""
-    warn(f"{rows} rows have probability 0 under every class; they get the class prior")
 
 
 FEWEST = 100  # effective draws below which an average is called rough

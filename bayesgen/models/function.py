@@ -1,5 +1,6 @@
 """A user's own NumPyro model function as a `Model`, so that every inference can fit it."""
 
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,16 @@ class Arguments(Statistics):
         """Call ``function`` with the data."""
         values = {**self.arrays, **dict(self.constants)}
         positions = sorted((key for key in values if key.isdigit()), key=int)
-        return function(*[values.pop(key) for key in positions], **values)
+        errors = program.jax.errors
+        try:
+            return function(*[values.pop(key) for key in positions], **values)
+        except (errors.JAXTypeError, errors.JAXIndexError) as error:
+            raise TypeError(
+                f"{_name(function)} needs the numbers of an argument while it is compiled{_line(function, error)}. The "
+                "arrays among its arguments are traced: write jax.numpy in place of numpy there, as in "
+                "jnp.nan_to_num(x) and jnp.where(x > 0, a, b); or keep the array out of the arguments, as "
+                "functools.partial(function, x=x), where the program itself depends on its numbers"
+            ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,3 +178,10 @@ def _by_row(site):
 
 def _name(function) -> str:
     return getattr(function, "__name__", type(function).__name__)
+
+
+def _line(function, error) -> str:
+    """Return the place where an error left a function of the user, as text; "" where it has no source."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f", in line {frames[-1].lineno}: {frames[-1].line}" if frames else ""

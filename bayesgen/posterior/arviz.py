@@ -1,17 +1,16 @@
 """Draws for ArviZ: groups, named axes, labels and attributes, as ArviZ's own converters give them.
 
-Some groups need the model run as a program: draws of its prior, the density of parameters under the prior, and, for a
-single feature or a user's NumPyro function, the groups that hold data.
+Some groups need the model run as a program: draws of its prior, and the density of parameters under the prior. Groups
+that hold data are made in `bayesgen.posterior.likelihoods`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.core import __version__, program
-from bayesgen.models.function import FunctionModel, plates
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.function import FunctionModel
 from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.posterior.compiled import fresh, kept, shapes
 
@@ -180,72 +179,3 @@ def _run(kind, function, model, data, argument):
     with program.x64():
         arguments = *fresh(model, data), argument
         return kept((kind, *shapes(*arguments)), lambda: program.build(function, *arguments, once=True))(*arguments)
-
-
-def data_groups(prior, data) -> tuple[Any, Callable[[Draws, np.random.Generator], Groups]]:
-    """Return the statistics of data without an estimator, and a function from draws to the groups that hold data.
-
-    Parameters
-    ----------
-    prior : Model
-        The model of a single feature, or of a NumPyro function.
-    data : rows, or arguments of the function
-        As `bayesgen.fit` takes them.
-    """
-    if isinstance(prior, FunctionModel):
-        arguments = prior.check(data)
-        return arguments, lambda draws, rng: _function_groups(prior, draws, arguments, rng)
-    if isinstance(prior, ExponentialFamily):
-        return None, lambda draws, rng: _leaf_groups(prior, draws, data, rng)
-    raise TypeError(f"rows of a {type(prior).__name__} come with classes: to_arviz(X, y) of its estimator takes them")
-
-
-def _leaf_groups(model, draws, data, rng) -> Groups:
-    rows = model.check(data)
-    lead, shape = next(iter(draws.samples.values())).shape[:2], np.shape(rows)
-    density = model.log_likelihood_rows(draws.flat, rows)
-    drawn = _each(lambda key, own: model.likelihood(own).sample(key, shape[:1]), draws.flat, rng)
-    axes = ("obs", *(f"x_dim_{i}" for i in range(len(shape) - 1)))
-    return {
-        "log_likelihood": {"x": density.reshape(*lead, -1)},
-        "posterior_predictive": {"x": Variable(drawn.reshape(*lead, *shape), axes)},
-        "observed_data": {"x": Variable(np.asarray(rows), axes)},
-    }
-
-
-def _function_groups(model, draws, arguments, rng) -> Groups:
-    """Return density, new draw and observed value of each observed site, for each draw."""
-    lead, around = next(iter(draws.samples.values())).shape[:2], {}
-
-    def one(key, values):
-        result = {}
-        for name, site in model.observed(values, arguments).items():
-            key, own = program.jax.random.split(key)
-            around[name] = plates(site)
-            result[name] = site["fn"].log_prob(site["value"]), site["fn"].sample(own), site["value"]
-        return result
-
-    found = _each(one, {name: draws.flat[name] for name, _ in model.axes}, rng)
-
-    def variable(name, values, lead):
-        axes = [f"{name}_dim_{i}" for i in range(values.ndim - 1)]
-        axes[: len(around[name])] = around[name]
-        return Variable(values.reshape(*lead, *values.shape[1:]), tuple(axes))
-
-    return {
-        "log_likelihood": {name: variable(name, density, lead) for name, (density, _, _) in found.items()},
-        "posterior_predictive": {name: variable(name, drawn, lead) for name, (_, drawn, _) in found.items()},
-        "observed_data": {name: variable(name, value[:1], ()) for name, (_, _, value) in found.items()},
-    }
-
-
-def _each(function, params, rng):
-    """Apply a function of a key and one draw to all draws."""
-    jax, params = program.jax, {site: np.array(v) for site, v in params.items()}
-    with program.x64():
-        key = jax.random.PRNGKey(int(rng.integers(2**31)))
-        arguments = jax.random.split(key, len(next(iter(params.values())))), params
-        found = program.build(
-            lambda keys, params: jax.lax.map(lambda a: function(*a), (keys, params)), *arguments, once=True
-        )
-        return jax.tree_util.tree_map(np.asarray, found(*arguments))

@@ -19,7 +19,8 @@ from bayesgen.models.model import Conjugate, Model, Params
 from bayesgen.numerics.checks import check_count, check_memory
 from bayesgen.numerics.draws import chain_efficiency, log_mean_density, mean_density
 from bayesgen.numerics.pieces import split_rows
-from bayesgen.posterior.arviz import add_prior, data_groups, log_prior, prior_samples, tree
+from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
+from bayesgen.posterior.likelihoods import data_groups
 from bayesgen.posterior.predictive import Predictive
 
 
@@ -86,20 +87,24 @@ class Posterior(Predictive):
         ----------
         seed : int, Generator or JAX key, optional
             Source of randomness, where draws are needed.
-        data : rows, optional
-            Rows of a single feature, or arguments of a NumPyro function, as `bayesgen.fit` takes them. They add the
-            groups "log_likelihood", "log_prior", "observed_data", "posterior_predictive", "prior" and
-            "prior_predictive".
+        data : rows, or tuple of the rows and their target, optional
+            Rows of a single feature, rows and classes or targets (x, t), or arguments of a NumPyro function, as
+            `bayesgen.fit` takes them. They add the groups "log_likelihood", "observed_data", "posterior_predictive"
+            and, of a proper prior, "log_prior", "prior" and "prior_predictive". A classifier's are those of its
+            estimator: "joint", log p(x, t | θ), in "log_likelihood", and "t", log p(t | x, θ), in
+            "conditional_log_likelihood". The target of a regression is "y", its columns are "constant_data".
         """
         rng = generator(seed)
         draws = self.as_draws(rng)
         if data is None:
             return tree(draws)
         prior = getattr(self, "prior", self.model)
-        statistics, groups = data_groups(prior, data)
-        result = tree(draws, {**groups(draws, rng), "log_prior": log_prior(prior, draws, statistics)})
-        before = ParameterDraws(prior, prior_samples(prior, rng, draws.samples, statistics))
-        add_prior(result, before, {"prior_predictive": groups(before, rng)["posterior_predictive"]})
+        made = data_groups(prior, data)
+        if not prior.proper:
+            return tree(draws, made.groups(draws, rng))
+        result = tree(draws, {**made.groups(draws, rng), "log_prior": log_prior(prior, draws, made.statistics)})
+        before = ParameterDraws(prior, prior_samples(prior, rng, draws.samples, made.statistics))
+        add_prior(result, before, {"prior_predictive": made.prior(before, rng)})
         return result
 
 
