@@ -53,6 +53,18 @@ def test_no_class_inherits_from_one_that_has_instances(cls):
     assert not concrete, f"{cls.__name__} switches parts of {concrete} off or on: let them share an abstract class"
 
 
+def test_every_public_method_says_what_it_does_or_overrides_one_that_does():
+    bare = [
+        f"{cls.__name__}.{name}"
+        for cls in CLASSES
+        for name in vars(cls)
+        if cls.__module__.startswith("bayesgen.averaging") and not name.startswith("_")
+        if callable(member := getattr(cls, name)) or isinstance(member, property)
+        if not inspect.getdoc(member)
+    ]
+    assert not bare
+
+
 @pytest.mark.parametrize("cls", [cls for cls in below(Estimator) if not inspect.isabstract(cls)])
 def test_an_estimator_is_read_in_at_most_four_classes(cls):
     own = [base.__name__ for base in ours(cls.__mro__)]

@@ -173,7 +173,8 @@ def test_a_class_that_a_fold_lacks_is_rare_in_it():
 
 
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
-def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
+def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(boosted, "_FEWEST", 200)  # 1,000 take longer to fit
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (600, 6)).astype(float)  # a rule of three columns, which no other member has
     y = ((X[:, 0] > 1) ^ (X[:, 1] > 1) ^ (X[:, 2] > 1)).astype(int)
@@ -193,7 +194,8 @@ def test_boosted_trees_take_part_from_two_hundred_rows_on(tmp_path):
         bg.load(tmp_path / "wrong.safetensors")
 
 
-def test_a_split_of_gaps_from_all_numbers_is_kept(tmp_path):
+def test_a_split_of_gaps_from_all_numbers_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(boosted, "_FEWEST", 200)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(240, 2)), np.arange(240) % 2
     X[(y == 1) & (rng.random(240) < 0.9), 0] = np.nan

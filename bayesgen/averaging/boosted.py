@@ -1,4 +1,4 @@
-r"""Boosted members: sums of small trees, each grown on what those before it got wrong, from some hundred rows on.
+r"""Boosted members: sums of small trees, each grown on what those before it got wrong, from a thousand rows on.
 
 With a_k the sum of a constant and of the leaves that a row reaches in the trees of class k,
 
@@ -21,8 +21,8 @@ from bayesgen.averaging.forest import Trees
 from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import Rows, log_frequencies, numbered, without_entries
 
-_FEWEST = 200  # distinct rows; below, scores by folds say too little of members as flexible as these
-_WIDEST = 2000  # columns of numbers: 10 s of 200 rows, as they look at every column in every node
+_FEWEST = 1000  # distinct rows; below, they gain nothing beside a forest
+_WIDEST = 2000  # columns of numbers: 50 s of 1,000 rows, as they look at every column in every node
 _FOLDS = 5
 _ROUNDS, _TREES = 100, 180  # trees of a score, and of all
 _EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
@@ -49,7 +49,6 @@ class BoostedMember(Member):
 
     @property
     def family(self) -> str:
-        """The same for all capacities."""
         return "boosted"
 
     @classmethod
@@ -60,7 +59,6 @@ class BoostedMember(Member):
 
     @classmethod
     def fit(cls, groups, training):
-        """Grow the trees."""
         return [BoostedMembers.of(group, training.rows) for group in groups]
 
     @classmethod
@@ -135,11 +133,9 @@ class BoostedMembers(Together):
 
     @property
     def least(self) -> float:
-        """Half a row for each class."""
         return 0.5 * len(self.log_prior) / self.rows
 
     def claims(self, dim, levels, classes):
-        """Yield the shapes of the arrays and what the trees ask for; see `Together.claims`."""
         yield "the boosted members have other trees", len(self.trees) == len(self.members) and self.rows > 0, None
         yield f"the boosted members have no start of {classes}", self.start, (classes,)
         yield f"the boosted members have no log_prior of {classes}", self.log_prior, (classes,)
@@ -150,7 +146,6 @@ class BoostedMembers(Together):
         yield "the boosted trees add to other classes", right, None
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return f_k of rows under some members, (m, n, K); 0 for a row without entries."""
         z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))
         adds = np.eye(len(self.start))[self.score]
         for own, m in zip(result, used, strict=True):

@@ -40,7 +40,6 @@ class CodedMember(ComposedMember):
 
     @property
     def family(self) -> str:
-        """The same for all."""
         return "coded"
 
     @classmethod
@@ -63,11 +62,9 @@ class CodedMember(ComposedMember):
         return [CodedMembers.of(group, training) for group in groups]
 
     def expected_exponent(self, columns: int, rows: float) -> float:
-        """Return the exponent to expect of a density of so many columns."""
         return 1.0 if self.softmax is not None else expected_exponent(columns, rows)
 
     def settings(self):
-        """Return the number of coded columns and the entries of the members."""
         return {**super().settings(), "columns": len(self.columns)}
 
 
@@ -100,11 +97,9 @@ class CodedMembers(ComposedMembers):
         return cls.on(members, training.changed(change, numbers), columns, values)
 
     def made(self, x, c):
-        """Return the other numbers, and the categories with the codes after them."""
         return _coded(x, c, self.columns, self.values)
 
     def claims(self, dim, levels, classes):
-        """Yield the columns and their values, and the conditions of the members on them; see `Together.claims`."""
         columns = self.columns
         right = columns.ndim == 1 and columns.dtype.kind == "i" and len(columns) > 0 and (np.diff(columns) > 0).all()
         right = right and 0 <= columns[0] <= columns[-1] < dim and self.classes == classes

@@ -45,7 +45,6 @@ class ComposedMember(Member):
         return _LEARN
 
     def settings(self):
-        """Return the entries of the members."""
         own = (part for part in (self.gaussian, self.category, self.softmax) if part is not None)
         return {name: value for part in own for name, value in part.settings().items()} | {"kind": self.family}
 

@@ -247,7 +247,6 @@ class ForestMember(Member):
 
     @property
     def family(self) -> str:
-        """Always the same."""
         return "forest"
 
     @classmethod
@@ -257,7 +256,6 @@ class ForestMember(Member):
 
     @classmethod
     def fit(cls, groups, training):
-        """Grow the trees."""
         return [grown(training.rows, training.seed)[0] for _ in groups]
 
     @classmethod
@@ -296,18 +294,15 @@ class ForestMembers(Together):
 
     @property
     def least(self) -> float:
-        """Half a row for each class."""
         return 0.5 * len(self.log_prior) / self.rows
 
     def claims(self, dim, levels, classes):
-        """Yield the categories and the shapes of the arrays; see `Together.claims`."""
         yield "the forest has other categories than schema_", self.levels.tolist() == list(levels), None
         yield "the forest has no rows", self.rows > 0, None
         yield f"the forest has no log_prior of {classes}", self.log_prior, (classes,)
         yield from self.trees.claims(width(dim, levels), classes)
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return f_k of rows, (m, n, K); 0 for a row without entries."""
         return self.shares(x, c)[: len(used)]
 
     def shares(self, x, c, asked=None) -> np.ndarray:

@@ -32,7 +32,7 @@ from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 
 STRUCTURES = ("full", "shared", "diagonal", "shared diagonal")
-KAPPAS = (0.01, 0.1, 1.0)
+KAPPAS = (0.01, 1.0)
 COMPONENTS = (2, 3, 5, 8)
 _RHOS = (2.0, 8.0, 32.0, 128.0)
 _MOST = 1000  # rows whose span is taken where columns are many
@@ -136,12 +136,10 @@ class GaussianMember(GroupsMember):
 
     @property
     def components(self) -> int:
-        """One."""
         return 1
 
     @property
     def family(self) -> str:
-        """The structure."""
         return self.structure
 
     @classmethod
@@ -186,7 +184,6 @@ class MixtureMember(GroupsMember):
 
     @property
     def components(self) -> int:
-        """Largest number of components in a class."""
         return self.most
 
     @property

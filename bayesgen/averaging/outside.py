@@ -44,7 +44,6 @@ class OutsideMember(Member):
 
     @property
     def family(self) -> str:
-        """The name that the user gave it."""
         return self.own
 
     @classmethod
@@ -83,7 +82,6 @@ class OutsideMember(Member):
         return fitted, density
 
     def settings(self):
-        """Return the name."""
         return {"kind": self.own}
 
 
@@ -142,11 +140,9 @@ class OutsideMembers(Together):
 
     @property
     def least(self) -> float:
-        """Half a row for each class."""
         return 0.5 * len(self.log_prior) / self.rows
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return log p(k | x) - log π_k of rows, (m, n, K); 0 for a row without entries."""
         nothing = without_entries(x, c)
         if self.middle is not None:
             x, c = np.where(np.isnan(x), self.middle[0], x), np.where(c < 0, self.middle[1], c)

@@ -57,7 +57,6 @@ class ScreenedMember(ComposedMember):
 
     @property
     def family(self) -> str:
-        """The same for all."""
         return "screened"
 
     @classmethod
@@ -84,7 +83,6 @@ class ScreenedMember(ComposedMember):
         return 1.0 if self.softmax is not None else expected_exponent(self.columns, rows)
 
     def settings(self):
-        """Return the number of columns and the entries of the members on them."""
         return {**super().settings(), "columns": self.columns}
 
 
@@ -109,11 +107,9 @@ class ScreenedMembers(ComposedMembers):
         return cls.on(members, training.narrowed(chosen), chosen, training.rows.x.shape[1])
 
     def made(self, x, c):
-        """Return the chosen columns of numbers and of categories."""
         return x[:, self.chosen[self.chosen < self.dim]], c[:, self.chosen[self.chosen >= self.dim] - self.dim]
 
     def claims(self, dim, levels, classes):
-        """Yield the columns, and the conditions of the members on them; see `Together.claims`."""
         chosen, total = self.chosen, dim + len(levels)
         yield "the screened members are of another table", self.dim == dim and self.classes == classes, None
         right = chosen.ndim == 1 and chosen.dtype.kind == "i" and len(chosen) > 0 and (np.diff(chosen) > 0).all()

@@ -51,7 +51,6 @@ class SoftmaxMember(Member):
 
     @property
     def family(self) -> str:
-        """The same for all strengths."""
         return "softmax"
 
     @classmethod
@@ -123,7 +122,6 @@ class LogisticMembers(Together):
         return replace(self, coefficients=np.stack(found))
 
     def claims(self, dim, levels, classes):
-        """Yield the categories and the shapes of the arrays; see `Together.claims`."""
         yield from self.warp.claims(dim)
         yield "a softmax member is none", all(member.strength > 0 for member in self.members), None
         yield "the softmax members have other categories than schema_", self.levels.tolist() == list(levels), None
@@ -133,7 +131,6 @@ class LogisticMembers(Together):
             yield f"the softmax members have no {name} of {shape}", getattr(self, name), shape
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return f_k of rows under some strengths, (m, n, K); 0 for a row without entries."""
         score = self._columns(x, c) @ np.swapaxes(self.coefficients[used], 1, 2)
         result = log_softmax(score, axis=2) - self.log_prior
         result[:, without_entries(x, c)] = 0.0
