@@ -257,7 +257,7 @@ def headed(path, change):
     size = int.from_bytes(content[:8], "little") + 8
     header = json.loads(content[8:size])
     change(header)
-    text = json.dumps(header).encode()
+    text = json.dumps(header, separators=(",", ":")).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + content[size:])
 
 
@@ -274,7 +274,19 @@ HEADERS = {
     "numbers that NumPy has not": (entry(dtype="F8_E5M2", shape=[24]), "the file is damaged"),
     "complex numbers": (entry(dtype="C64"), "does not fit its checksum"),
     "axes without end": (entry(shape=[3] + [1] * 100), "the file is damaged"),
-    "words that are no text": (lambda header: header["__metadata__"].update(bayesgen=3), "the file is damaged"),
+    "words that are no text": (
+        lambda header: header["__metadata__"].update(bayesgen=3),
+        "not a file that bayesgen has saved",
+    ),
+    "other words before it": (
+        lambda header: header.update(__metadata__={"a": "b", **header["__metadata__"]}),
+        "not a file that bayesgen has saved",
+    ),
+    "a text that does not end": (lambda header: header.clear(), "not a file that bayesgen has saved"),
+    "arrays without end": (
+        lambda header: header.update({f"a{i}": {"shape": [0]} for i in range(1 << 17)}),
+        "it has more than 131072 arrays",
+    ),
     "no words": (lambda header: header.pop("__metadata__"), "not a file that bayesgen has saved"),
     "no text": (lambda header: header["__metadata__"].pop("bayesgen"), "not a file that bayesgen has saved"),
     "no digest": (lambda header: header.update(other=header.pop("sha256")), "not a file that bayesgen has saved"),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_sampling")
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b"", "not a file that"), (b"PK\x03\x04", "not a file that"), (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-     (b"\x10" + bytes(7) + b"{" + bytes(4000), "damaged"), (b"\x80\x04K\x01.", "not a file that")],
+     (b"\x10" + bytes(7) + b"{" + bytes(4000), "not a file that"), (b"\x80\x04K\x01.", "not a file that")],
 )  # fmt: skip
 def test_load_refuses_foreign_files(content, words, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(content)

@@ -67,6 +67,8 @@ def _check_posterior(estimator, models: tuple[type, ...]) -> None:
 
 def _check_draws(posterior) -> None:
     """Check that chains and draws lead every array, of every site and statistic of the sampler."""
+    right = isinstance(posterior.samples, dict) and isinstance(posterior.sample_stats, dict)
+    _require(right, "the draws have no names")
     fields = [value for value in vars(posterior).values() if isinstance(value, dict)]
     arrays = [array for field in fields for array in field.values() if isinstance(array, np.ndarray)]
     _require(len({array.shape[:2] for array in arrays}) == 1, "the draws are not as many for each parameter")
@@ -82,6 +84,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     _check_columns(estimator)
     _check_posterior(estimator, models)
     schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
+    _require(getattr(estimator, "unseen", "error") in ("error", "missing"), "unseen is no setting")
     exponent = getattr(estimator, "exponent_", 1.0)
     _require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
     labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
@@ -114,6 +117,7 @@ def _shapes(leaf, groups=()) -> tuple:
 def check_regression(estimator, models: tuple[type, ...]) -> None:
     """Raise where the parts of a linear estimator do not fit each other; its model is one of ``models``."""
     _check_columns(estimator)
+    estimator._check_settings()
     _check_posterior(estimator, models)
     model, labels, names = estimator.model_, getattr(estimator, "classes_", None), design.names(estimator.schema_)
     width = len(names)

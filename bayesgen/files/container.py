@@ -2,9 +2,9 @@
 
 A file of safetensors is a header in JSON, and behind it the arrays. The library checks that every array has the type,
 the shape and the place that the header says, and that together they fill the file; so no header asks for more memory
-than a multiple of the file's size. Our text, which is JSON too, is one word of the header's metadata, and a digest is
-one of the arrays. The digest is over text and arrays, not over the bytes of the file, so any program may write them
-anew. It stops accidents, not malice: anyone can compute it.
+than a multiple of the file's size. Our text, which is JSON too, is the one word of metadata with which the header
+begins, and a digest is one of the arrays. The digest is over text and arrays, not over the bytes of the file, so the
+library may write them anew. It stops accidents, not malice: anyone can compute it.
 """
 
 import hashlib
@@ -21,7 +21,9 @@ from bayesgen.core import __version__
 VERSION = 3  # of the format of saved files and of pickles
 ESTIMATOR, CHECKPOINT = "estimator", "checkpoint"  # the formats
 _TEXT, _DIGEST = "bayesgen", "sha256"  # names of the text and of the array
+_BEGINNING = f'{{"__metadata__":{{"{_TEXT}":'
 _HEADER, _VALUES = 10**8, 1 << 23  # bytes and values in a header: a table of a million columns takes fewer
+_ARRAYS = 1 << 17  # in a file: 10,000 leaves of the user's take half of them
 _LARGEST = 1 << 34  # bytes of a file: 16 GiB; a sparse file can be of any size and take no room on the disk
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -35,7 +37,7 @@ def pack(kind: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
     content = numpy.save({**arrays, _DIGEST: seal}, {_TEXT: text})
     if len(content) > _LARGEST:
         raise ValueError(f"{_too_large(len(content))}; keep fewer draws or fewer rows")
-    _bounded(content[8 : 8 + _size(content)])
+    _text(content)
     return content
 
 
@@ -77,14 +79,12 @@ def unpack(kind: str, content: bytes) -> tuple[dict[str, Any], dict[str, np.ndar
     """Return the values and the arrays of a file of a format, or raise a ValueError."""
     from safetensors import SafetensorError, numpy
 
-    header = content[8 : 8 + _size(content)]
-    _bounded(header)
+    text = _text(content)
     try:
         arrays = numpy.load(content)
-        text = (json.loads(header).get("__metadata__") or {}).get(_TEXT)
-    except (SafetensorError, KeyError, ValueError, RecursionError) as error:
+    except (SafetensorError, KeyError, ValueError) as error:
         raise ValueError(f"the file is damaged: {error!s:.300}; take a copy, or fit anew") from error
-    if text is None or _DIGEST not in arrays:
+    if _DIGEST not in arrays:
         raise ValueError("not a file that bayesgen has saved")
     if arrays.pop(_DIGEST).tobytes() != digest(text, arrays):
         raise ValueError("the file is damaged: what it says does not fit its checksum; take a copy, or fit anew")
@@ -102,6 +102,22 @@ def unpack(kind: str, content: bytes) -> tuple[dict[str, Any], dict[str, np.ndar
         if array.dtype == bool:  # of any byte, where NumPy counts on 0 and 1
             arrays[name] = array.view(np.uint8) != 0
     return values, arrays
+
+
+def _text(content: bytes) -> str:
+    """Return the text in the header of a file, or raise a ValueError where it would make too many objects."""
+    header = content[8 : 8 + _size(content)]
+    _bounded(header)
+    try:
+        whole = header.decode("ascii")
+        text, end = json.JSONDecoder().raw_decode(whole, len(_BEGINNING)) if whole.startswith(_BEGINNING) else (None, 0)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the file is damaged: {error!s:.300}; take a copy, or fit anew") from error
+    if not isinstance(text, str):
+        raise ValueError("not a file that bayesgen has saved")
+    if whole.count("{", end) > _ARRAYS:
+        raise ValueError(f"it has more than {_ARRAYS} arrays")
+    return text
 
 
 def _parsed(text: str) -> dict[str, Any]:
