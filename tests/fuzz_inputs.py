@@ -1,5 +1,7 @@
 """Random tables, whole and damaged: ``python tests/fuzz_inputs.py 3600`` writes docs/reliability/inputs.csv.
 
+Tables in the styles of offices are another command, ``python tests/fuzz_inputs.py offices 2000``; see `fuzz_offices`.
+
 For as many seconds as it is given, one attack after another, each drawn from its own seed, in a folder of its own:
 
 - the same table in another dress (separator, quotes, line ends, encoding, compression, Parquet) must be the same table,
@@ -28,6 +30,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import fuzz_offices
 import numpy as np
 import pandas as pd
 from fuzz_files import damaged
@@ -323,4 +326,6 @@ def main(seconds=3600.0, only=None) -> bool:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["offices"]:
+        sys.exit(fuzz_offices.main(*map(int, sys.argv[2:4])))
     sys.exit(main(*map(float, sys.argv[1:2]), *map(int, sys.argv[2:3])))

@@ -3,6 +3,7 @@
 import datetime
 import warnings
 
+import fuzz_offices
 import numpy as np
 import pandas as pd
 import pytest
@@ -308,3 +309,38 @@ def test_the_table_of_read_table_is_written_and_read_back_with_its_account(folde
         table.to_parquet("table.parquet")
     again = pd.read_parquet("table.parquet")
     assert Reading.of(again) == Reading.of(table) != Reading()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_in_the_styles_of_offices(folder, seed):
+    """A few of the seeds of `fuzz_offices`: in the style of the fit all are right, and in another none is wrong."""
+    found = fuzz_offices.one(seed, folder)
+    assert list(found) == fuzz_offices.WAYS
+    assert [result for result, _ in found.values()][:2] == ["right", "right"], found
+    assert "wrong" not in [result for result, _ in found.values()], found
+
+
+@pytest.mark.slow
+def test_many_tables_in_the_styles_of_offices(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz_offices, "TABLE", tmp_path / "offices.csv")
+    assert not fuzz_offices.main(100)
+    counts = pd.read_csv(tmp_path / "offices.csv", index_col=0)
+    assert (counts.loc[fuzz_offices.WAYS[:2], "right"] == 100).all()
+    assert counts.loc[fuzz_offices.WAYS[2], "right"] >= 50
+
+
+def test_numbers_below_zero_in_brackets_are_told_once(folder):
+    table = pd.DataFrame({"x": ["(7.5)", "3.5", "2.25", "(1.5)"] * 5, "kind": ["a", "b"] * 10})
+    table.to_csv("fit.csv", index=False)
+    out, classifier = fitted(folder, "fit.csv", "--target", "kind", "--model", "nb")
+    assert "x: read as numbers below 0" in out and classifier.schema_.reading.minus == ("x",)
+    table[["x"]].to_csv("later.csv", index=False)
+    assert "below 0" not in predicted(folder, "later.csv")[0]
+    plain = NB().fit(pd.DataFrame({"x": [-7.5, 3.5, 2.25, -1.5] * 5}), table["kind"])
+    with pytest.warns(UserWarning, match="column 'x': read as a number below 0"):
+        NB().fit_batches("fit.csv", "kind", progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = pd.concat(classifier.predict_batches("later.csv", progress=False)).filter(like="p_")
+    want = plain.predict_proba(pd.DataFrame({"x": [-7.5, 3.5, 2.25, -1.5] * 5}))
+    np.testing.assert_allclose(got, want, rtol=1e-9)

@@ -17,6 +17,7 @@ import pandas as pd
 from bayesgen.core.errors import InputError, counted, named
 from bayesgen.tables.columns import first_texts, frame_of, to_float
 from bayesgen.tables.labels import unwrapped
+from bayesgen.tables.text import GAP_WORDS
 
 YEAR_FIRST = "%Y-%m-%d"  # 2024/01/31 too
 FORMATS = (YEAR_FIRST, *(sign.join(order) for sign in "./-" for order in (("%d", "%m", "%Y"), ("%m", "%d", "%Y"))))
@@ -90,8 +91,15 @@ def formats_of(values, column: str) -> frozenset[str]:
 
 
 def _distinct(values) -> tuple[np.ndarray, Any, list[int]]:
-    """Return the code of each value, -1 where missing, the distinct values, and the first row of each."""
-    codes, distinct = pd.factorize(np.asarray(values, dtype=object))
+    """Return the code of each value, -1 where missing, the distinct values, and the first row of each.
+
+    Beside dates, as beside numbers, words such as NA are gaps.
+    """
+    values = np.asarray(values, dtype=object)
+    codes, distinct = pd.factorize(values)
+    gaps = [isinstance(value, str) and value.strip().casefold() in GAP_WORDS for value in distinct]
+    if any(gaps):
+        codes, distinct = pd.factorize(np.where(np.append(gaps, True)[codes], None, values))
     known = np.flatnonzero(codes >= 0)
     return codes, distinct, known[np.unique(codes[known], return_index=True)[1]].tolist()
 

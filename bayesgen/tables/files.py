@@ -153,11 +153,11 @@ def _of_fields(
         columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(found.tells), pd.Series([], dtype=object)
     if doubts and not any(proves(fields, how) for name, fields in table.items() if name in fractions):
         notes += doubts
-    if minus:
-        notes.insert(0, f"{named(minus)}: read as numbers below 0, such as {next(iter(minus.values()))!r}")
+    if new := [name for name in minus if name not in like.minus]:
+        notes.insert(0, f"{named(new)}: read as numbers below 0, such as {minus[new[0]]!r}")
     if percent and like.percent is None:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
-    return columns, gaps, notes, Reading(percent=tuple(percent), fractions=fractions)
+    return columns, gaps, notes, Reading(percent=tuple(percent), minus=tuple(minus), fractions=fractions)
 
 
 def _told(name: str, column: Column, like: Reading) -> Iterator[str]:

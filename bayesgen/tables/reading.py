@@ -41,6 +41,8 @@ class Reading:
         Words for a gap, beside an empty field.
     percent : tuple of str or None
         Columns whose numbers had a percent sign; None where none was looked for, as in a table in memory.
+    minus : tuple of str
+        Columns with numbers below 0 in brackets, or with the sign behind them.
     fractions : mapping from column to bool
         Columns of numbers of a CSV file: True where some number was written with a fraction.
     dates : mapping from column to str
@@ -56,6 +58,7 @@ class Reading:
     limits: bool = False
     missing: tuple[str, ...] = ()
     percent: tuple[str, ...] | None = None
+    minus: tuple[str, ...] = ()
     fractions: Mapping[str, bool] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
     days: tuple[str, ...] = ()
@@ -95,8 +98,9 @@ class Reading:
             return self
         chosen = set(columns)
         percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
+        minus = tuple(c for c in self.minus if c in chosen)
         fractions, dates = ({c: v for c, v in each.items() if c in chosen} for each in (self.fractions, self.dates))
-        return replace(self, percent=percent, fractions=fractions, dates=dates)
+        return replace(self, percent=percent, minus=minus, fractions=fractions, dates=dates)
 
     def doubts(self, name: str, fields: pa.Array, column: Column, how: Numerals) -> Iterator[str]:
         """Yield what is doubtful in a column of a file, which ``how`` says how to read, ``fields`` as text.

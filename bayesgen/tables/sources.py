@@ -81,13 +81,13 @@ class CsvFiles(Source):
 
     def _survey(self) -> dict[str, str]:
         kinds: dict[str, str] = dict.fromkeys(self._how, "")
-        percent, fractions = set[str](), dict[str, bool]()
+        percent, minus, fractions = set[str](), set[str](), dict[str, bool]()
         for job in self._texts(self._how):
             with located(job.place):
                 for batch in job.read():
                     for name in kinds:
                         fields, before = batch.column(name), kinds[name]
-                        found = self._kind(fields, name, percent)
+                        found = self._kind(fields, name, percent, minus)
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
                         if found == "f":
                             sign = compute.match_substring(fields, self.reading.decimal)
@@ -96,15 +96,17 @@ class CsvFiles(Source):
             return kinds
         numbers = {name for name, kind in kinds.items() if kind == "f"}
         fractions = {name: one for name, one in fractions.items() if name in numbers}
-        self.reading = replace(self.reading, percent=tuple(sorted(percent & numbers)), fractions=fractions)
+        signs = {"percent": tuple(sorted(percent & numbers)), "minus": tuple(sorted(minus & numbers))}
+        self.reading = replace(self.reading, fractions=fractions, **signs)
         return kinds
 
-    def _kind(self, fields, name: str, percent: set[str]) -> str:
+    def _kind(self, fields, name: str, percent: set[str], minus: set[str]) -> str:
         found = kind_of(fields, self.missing)
         if found != "O" or (column := office_column(fields, self.missing, "number", self._how[name])) is None:
             return found
-        if column.percent:
-            percent.add(name)
+        for entry, found_in in ((column.percent, percent), (column.minus, minus)):
+            if entry:
+                found_in.add(name)
         percents = column.percent if not column.bare and self.reading.percent is None else ""
         for entry, what in ((percents, "% dropped, as in"), (column.minus, "read as a number below 0:")):
             if entry:
@@ -127,7 +129,10 @@ class CsvFiles(Source):
                 found = read_column(fields, self.missing, kind, self._how[name])
                 columns[name] = found.values
                 if kind == "number":
-                    for text in self.reading.doubts(name, fields, found, self._how[name]):
+                    told = [*self.reading.doubts(name, fields, found, self._how[name])]
+                    if found.minus and self.reading.percent is not None and name not in self.reading.minus:
+                        told.append(f"column {name!r}: read as a number below 0: {found.minus!r}")
+                    for text in told:
                         warn(InputWarning(text, column=name))
                 if (tells := limit_of(name)) in self._told:
                     columns[tells] = found.tells
