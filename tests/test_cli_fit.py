@@ -268,7 +268,7 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("predict model.safetensors nowhere.csv", "nowhere.csv: no such file"),
         ("predict model.safetensors other.csv", "other.csv: lacks the columns x of the fit; it has z"),
         ("predict model.safetensors good.csv --unseen drop", "--unseen must be error or missing"),
-        ("predict model.safetensors words.csv", "column 'x' holds 'p', which is not a number"),
+        ("predict model.safetensors words.csv", "column 'x': 'p' in row 0 is no number, and the fit had numbers"),
     ],
 )
 def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, arguments, words):

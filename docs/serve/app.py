@@ -27,24 +27,11 @@ import bayesgen as bg
 file = Path(os.environ["MODEL"])
 classifier = bg.load(file)
 schema, classes = classifier.schema_, classifier.classes_.tolist()
-<<<<<<< HEAD
 costs = pd.read_csv(os.environ["COSTS"], index_col=0, dtype=str, keep_default_na=False)  # a class may be NA, 01 or 1.0
 costs = costs.astype(float).rename(index={str(label): label for label in classes})
 LARGEST = 1 << 24  # bytes of a body: larger ones are refused before they are parsed
 FAMILIES = {"log": PositiveFloat, "log1p": NonNegativeFloat, "bernoulli": bool}
 FAMILIES |= {"poisson": NonNegativeInt, "multinomial": NonNegativeInt}
-=======
-
-
-def number(value) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    raise ValueError("the fit had numbers in this column")  # true is no 1, and "1.234" may be 1234
-
-
-NUMBERS = {"log": PositiveFloat, "log1p": NonNegativeFloat}
-NUMBERS |= {"poisson": NonNegativeInt, "multinomial": NonNegativeInt}
->>>>>>> ec7fde5 (tables: fuzz tables in the styles of offices)
 
 
 def written(moment) -> str:
@@ -59,22 +46,20 @@ def no_bool(value):
     return value
 
 
+def number(value):
+    if isinstance(value, str):
+        raise ValueError("the fit had numbers in this column")  # "1.234" may be 1234
+    return no_bool(value)
+
+
 def kind(block) -> Any:
     if block.leaf == "bernoulli" or (block.categories and any(isinstance(label, bool) for label in block.categories)):
         check = BeforeValidator(lambda value: value)
     else:
-        check = BeforeValidator(no_bool)
+        check = BeforeValidator(no_bool if block.categories else number)
     if block.categories:  # others are refused
-<<<<<<< HEAD
         return Annotated[Enum(block.name, {f"label {i}": label for i, label in enumerate(block.categories)}), check]
     return Annotated[FAMILIES.get(block.leaf, FiniteFloat) if isinstance(block.leaf, str) else FiniteFloat, check]
-=======
-        return Enum(block.name, {f"label {i}": label for i, label in enumerate(block.categories)})
-    if block.leaf == "bernoulli" or {*block.columns} <= {*schema.bools}:
-        return bool
-    family = NUMBERS.get(block.leaf, FiniteFloat) if isinstance(block.leaf, str) else FiniteFloat
-    return Annotated[family, BeforeValidator(number)]
->>>>>>> ec7fde5 (tables: fuzz tables in the styles of offices)
 
 
 kinds = dict.fromkeys(schema.columns, Any) | {name: kind(block) for block in schema.blocks for name in block.columns}
