@@ -213,14 +213,7 @@ FIT = {
     "class of a leaf": (NB({"u": models.BetaBernoulli}), X, Y, None, TypeError, "'u' must be a model of a feature"),
     "bag of one word": (NB({"u": "multinomial"}), COUNTS, Y, None, ValueError, "bag of one word"),
     "unknown covariance": (GD("round"), X, Y, None, ValueError, "covariance must be one of"),
-    "unknown prior": (
-        GD(prior="strong"),
-        X,
-        Y,
-        None,
-        ValueError,
-        "prior must be 'weak', 'loo', 'reference' or a model",
-    ),
+    "unknown prior": (GD(prior="strong"), X, Y, None, ValueError, "prior must be 'weak', 'reference' or a model"),
     "prior of another kind": (
         GD("diagonal", prior=models.NormalInverseWishart([0, 0], 1, 4, np.eye(2))),
         X,

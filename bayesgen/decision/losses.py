@@ -313,8 +313,9 @@ def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
-    y_proba : array_like, shape (n, K), or (n,) for two classes
-        Reported class probabilities, every row summing to 1; or probabilities of the second class.
+    y_proba : array_like or DataFrame, shape (n, K), or (n,) for two classes
+        Reported class probabilities, every row summing to 1; or probabilities of the second class. The names of the
+        columns of a DataFrame are the classes.
     labels : sequence, shape (K,), optional
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
 

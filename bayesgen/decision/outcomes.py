@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesgen.core.errors import listed
+from bayesgen.core.names import names_along, places
 from bayesgen.tables.labels import class_labels
 
 Floats = NDArray[np.float64]
@@ -27,12 +28,18 @@ CODE_NAMES = ["none of these", ASK]
 
 
 def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
-    """Return class codes (n,), see `class_codes`, and probabilities (n, K); of two classes one column will do."""
-    p = numbers("y_proba", y_proba)
+    """Return class codes (n,), see `class_codes`, and probabilities (n, K); of two classes one column will do.
+
+    Columns that are named say which class each is, see `column_classes`.
+    """
+    names, p = column_classes(y_proba, labels), numbers("y_proba", y_proba)
     if p.ndim == 1:
         p = np.column_stack([1 - p, p])
     p = probabilities(p)
-    return class_codes("y_true", y_true, p.shape[1], labels, len(p)), p
+    t = class_codes("y_true", y_true, p.shape[1], names, len(p))
+    if labels is None and names is not None and _are_text(names) and sorted(names) != [*names]:
+        _refuse_codes(t, y_true, f"y_proba names its columns {listed(names)}")
+    return t, p
 
 
 def class_codes(
@@ -40,9 +47,9 @@ def class_codes(
 ) -> Codes:
     """Return the code of each class, 0 to count - 1.
 
-    With ``labels`` a code is the place among them; codes are accepted too if all labels are text. Without labels whole
-    numbers from 0 to count - 1 are codes, and any other ``count`` distinct values are the classes in sorted order, like
-    scikit-learn's ``classes_``.
+    With ``labels`` a code is the place among them, by value or by text; codes are accepted where all labels are text,
+    and other text than the codes. Without labels whole numbers from 0 to count - 1 are codes, and any other ``count``
+    distinct values are the classes in sorted order, like scikit-learn's ``classes_``.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")  # odd in a fit, not in a few rows to score
@@ -56,7 +63,10 @@ def class_codes(
             f"{listed(known)}."
         )
     whole = y.dtype.kind in "biu" and (not y.size or 0 <= y.min() <= y.max() < count)
-    if whole and (known is None or _are_text(known)):
+    textual = known is not None and _are_text(known)
+    if textual and y.dtype.kind in "biu" and set(np.unique(y).astype(str)) <= {*(known or ())}:
+        y = y.astype(str)  # classes 1 and 2, which polars calls "1" and "2"
+    elif whole and (known is None or textual):
         return y.astype(np.intp, copy=False)
     found, codes = np.unique(y, return_inverse=True)
     if known is None:
@@ -117,23 +127,19 @@ def named_loss(loss, labels: Labels | None = None, actions: Labels | None = None
         rows, labels = _in_order(loss.index, labels, "one row for each of the classes")
         columns, actions = _in_order(loss.columns, actions, "one column for each of the actions")
         matrix = matrix[np.ix_(rows, columns)]
+    elif axes := names_along(loss):  # a frame without an index: its rows are the classes in their order
+        columns, actions = _in_order(axes[-1] or range(matrix.shape[1]), actions, "one column for each of the actions")
+        matrix = matrix[:, columns]
     return matrix, labels, actions
 
 
 def _in_order(own, wanted: Labels | None, expected: str):
     """Return the places of the labels that are wanted, and these labels; all of them where none are given."""
     own = list(own)
-    place = {str(label): code for code, label in enumerate(own)}
-    if len(place) < len(own):
-        raise ValueError(f"loss must have {expected}, of distinct names; it has {listed(own)}")
+    order = places("loss", own, own if wanted is None else list(wanted), expected)
     if wanted is None:
-        return range(len(own)), None if own == list(range(len(own))) else own
-    if sorted(place) != sorted(map(str, wanted)):
-        raise ValueError(
-            f"loss must have {expected} {listed(wanted)}; it has {listed(own)}. Name them so, or give an array in this "
-            "order: loss.to_numpy()."
-        )
-    return [place[str(label)] for label in wanted], list(wanted)
+        return order, None if own == list(range(len(own))) else own
+    return order, list(wanted)
 
 
 def aligned_loss(loss, classes: Labels | None, n_classes: int):
@@ -152,27 +158,33 @@ def aligned_loss(loss, classes: Labels | None, n_classes: int):
 
 def column_classes(y_proba, labels: Labels | None) -> Labels | None:
     """Return the classes in the order of the columns: ``labels``, or the names of the columns of a DataFrame."""
-    own = list(y_proba.columns) if is_table(y_proba) else []
-    if own == list(range(len(own))):
+    own = names_along(y_proba)[1:] or (None,)
+    if own[0] is None:
         return labels
-    if labels is not None and own != list(labels) and sorted(map(str, own)) == sorted(map(str, labels)):
+    if labels is not None and [*map(str, own[0])] != [*map(str, labels)]:
         raise ValueError(
-            f"labels must be in the order of the columns of y_proba, {listed(own)}; got {listed(labels)}. Leave labels "
-            "out, or give y_proba.to_numpy()."
+            f"labels must be in the order of the columns of y_proba, {listed(own[0])}; got {listed(labels)}. Leave "
+            "labels out, or give y_proba.to_numpy()."
         )
-    return own if labels is None else labels
+    return own[0] if labels is None else labels
 
 
 def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labels | None):
     """Return the class codes of rows, a loss matrix in their order, and the names of its rows and columns, if any."""
     matrix, rows, actions = named_loss(loss, labels, actions)
     t = class_codes("y_true", y_true, len(matrix), rows)
-    if labels is None and rows is not None and _are_text(rows) and t.size and np.array_equal(t, y_true):
-        raise ValueError(
-            f"loss names its rows {listed(rows)}, and y_true holds codes: name the classes in y_true, or give labels=, "
-            "the classes in the order of their codes, such as classifier.classes_."
-        )
+    if labels is None and rows is not None and _are_text(rows):
+        _refuse_codes(t, y_true, f"loss names its rows {listed(rows)}")
     return t, matrix, rows, actions
+
+
+def _refuse_codes(t: Codes, y_true: ArrayLike, names: str) -> None:
+    """Raise if true classes are codes where nothing says which class each code is."""
+    if t.size and np.array_equal(t, y_true):
+        raise ValueError(
+            f"{names}, and y_true holds codes: name the classes in y_true, or give labels=, the classes in the order "
+            "of their codes, such as classifier.classes_."
+        )
 
 
 def classes_by_code(y_true: ArrayLike, codes: Codes, count: int) -> Labels:

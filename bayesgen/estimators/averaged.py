@@ -31,7 +31,7 @@ from bayesgen.inspection.explain import explain
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels
+from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels, warn_of_weightless
 from bayesgen.tables.schema import Schema
 
 _FROM_ROWS = (
@@ -77,9 +77,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         ``predict_proba``: it is cloned, judged by five folds of rows and fitted to all, gets the rows as they are given
         (others are rebuilt in the same types), and ``sample_weight`` where it takes one. Its settings are set as
         ``name__setting``.
-    class_concentration : float or array, shape (K,), default 1.0
+    class_concentration : float, array of shape (K,), or mapping or Series from class to float, default 1.0
         Dirichlet concentration of the class probabilities.
-    priors : array, shape (K,), optional
+    priors : array, shape (K,), or mapping or Series from class to float, optional
         Class probabilities of the population to decide for. They change no member, exponent or weight: the averaged
         probability is multiplied by their ratio to the learned ones.
     unseen : {"missing", "error"}, default "missing"
@@ -209,8 +209,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         with self._whole():
             table, y = self._table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
-            table, y, weight = existing(table, y, sample_weight)
+            labels, (table, y, weight) = y, existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
+            warn_of_weightless(labels, self.classes_, sample_weight)
             concentration = concentration_of(self)
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
@@ -378,7 +379,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         ----------
         X : DataFrame or array, shape (n, columns)
             Rows; missing entries are integrated out.
-        priors : array, shape (K,), optional
+        priors : array, shape (K,), or mapping or Series from class to float, optional
             Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
             to the learned ones.
         """

@@ -9,7 +9,8 @@ from bayesgen.averaging import columns, families
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.rows import Rows
 from bayesgen.core.errors import listed, warn
-from bayesgen.estimators.settings import leaf_of, warn_of_constant_columns
+from bayesgen.core.names import by_name
+from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
 from bayesgen.models import DirichletCategorical, NaiveBayes
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables.groups import warn_of_names, warn_of_undivided
@@ -34,7 +35,8 @@ def check_settings(classifier) -> None:
 
 def concentration_of(classifier) -> np.ndarray:
     """Return the Dirichlet concentration of each class, (K,), or raise; ``priors`` are checked with it."""
-    value, classes = _numbers(classifier.class_concentration), classifier.classes_
+    classes, expected = classifier.classes_, "a number > 0 for each of the classes"
+    value = _numbers(by_name("class_concentration", classifier.class_concentration, classes, expected=expected))
     if value.shape not in ((), classes.shape) or not (value > 0).all():
         raise ValueError(
             f"class_concentration must be a number > 0, or one for each of the {len(classes)} classes "
@@ -47,13 +49,7 @@ def concentration_of(classifier) -> np.ndarray:
 
 def known_priors(priors, classes) -> np.ndarray:
     """Return class probabilities as an array, (K,), or raise."""
-    value = _numbers(priors)
-    if value.shape != classes.shape or not (value >= 0).all() or not np.isclose(value.sum(), 1, atol=1e-6):
-        raise ValueError(
-            f"priors must hold one probability for each of the {len(classes)} classes {listed(classes)}, and sum to 1; "
-            f"got {priors!r}"
-        )
-    return value
+    return known_classes(priors, classes).probability
 
 
 def _numbers(value) -> np.ndarray:

@@ -34,9 +34,9 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         SeparationPrior (full, diagonal; by NUTS, Laplace and MAP). "weak" follows the location and scale of the data.
         "reference" is the improper limit whose predictive densities are the classical ones of QDA and LDA
         (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS or Laplace.
-    class_concentration : float or array, shape (K,), default 1.0
+    class_concentration : float, array of shape (K,), or mapping or Series from class to float, default 1.0
         Dirichlet concentration of the class probabilities.
-    priors : array, shape (K,), optional
+    priors : array, shape (K,), or mapping or Series from class to float, optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
         Method of inference.
@@ -137,6 +137,8 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
 
     def _template(self, schema):
         columns, prior, own = schema.columns, self.prior, structure(self.covariance)
+        if isinstance(prior, Hyperparameters):
+            prior = prior.for_columns(columns)
         if isinstance(prior, SeparationPrior):
             prior = replace(prior, mean=np.broadcast_to(prior.mean, len(columns)))
         elif isinstance(prior, str) and prior == "reference":

@@ -38,7 +38,15 @@ from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.likelihoods import warn_of_lost
 from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, declared_classes, existing, some_labels, warn_of_labels
+from bayesgen.tables.labels import (
+    class_codes,
+    class_labels,
+    declared_classes,
+    existing,
+    some_labels,
+    warn_of_labels,
+    warn_of_weightless,
+)
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import numbered
@@ -110,6 +118,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             known = np.ones(len(own), bool) if place is None else own >= 0
             partly = not known.all()
             self.classes_, codes = class_codes(own if place is None else labels[own[known]])
+            warn_of_weightless(labels, self.classes_, sample_weight)
             labelled, weights = table, weight
             if partly:
                 labelled, weights = table.rows(known), taken(weight, known)
@@ -333,7 +342,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         ----------
         X : DataFrame or array, shape (n, columns)
             Rows; a missing entry is integrated out.
-        priors : array, shape (K,), optional
+        priors : array, shape (K,), or mapping or Series from class to float, optional
             Class probabilities of the population to decide for, where it is another than the data come from; the fit
             stays as it is.
         """

@@ -17,7 +17,7 @@ from bayesgen.inspection.arviz import row_groups
 from bayesgen.models.logistic_regression import LinearClassifier, LogisticRegression, ProbitRegression
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
-from bayesgen.tables.labels import class_codes, class_labels, declared_classes
+from bayesgen.tables.labels import class_codes, class_labels, declared_classes, warn_of_weightless
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
@@ -107,8 +107,9 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
     def _fit(self, X, y, sample_weight, classes):
         inference = resolve(self.inference)
-        columns, z, y, weight = self._rows(X, y, sample_weight)
+        labels, (columns, z, y, weight) = y, self._rows(X, y, sample_weight)
         self.classes_, codes = class_codes(y, classes)
+        warn_of_weightless(labels, self.classes_, sample_weight)
         self._check_classes(classes)
         if isinstance(inference, NUTS) and z.size > _LONG:
             warn(

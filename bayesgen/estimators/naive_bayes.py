@@ -48,9 +48,9 @@ class NaiveBayesClassifier(GenerativeClassifier):
         Priors of the columns whose leaf is not given. "reference" takes the improper limits of
         `bayesgen.models.reference` for Gaussian columns and counts, which need two distinct values (one count) in each
         class, and Jeffreys' Beta(1/2, 1/2) and Dirichlet(1/2) for the others. There is then no evidence and no NUTS.
-    class_concentration : float or array, shape (K,), default 1.0
+    class_concentration : float, array of shape (K,), or mapping or Series from class to float, default 1.0
         Dirichlet concentration of the class probabilities.
-    priors : array, shape (K,), optional
+    priors : array, shape (K,), or mapping or Series from class to float, optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
         Method of inference.

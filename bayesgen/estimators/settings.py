@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import listed, warn
+from bayesgen.core.names import by_name
 from bayesgen.inference import Laplace, resolve
 from bayesgen.models import (
     BetaBernoulli,
@@ -23,6 +24,7 @@ from bayesgen.models import (
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson
+from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import GAUSSIAN, Block
 
@@ -67,12 +69,10 @@ def _symmetric(alpha: float, *labels) -> DirichletCategorical:
 def known_classes(priors, classes) -> KnownCategorical:
     """Return the known class probabilities ``priors``, one for each of ``classes``, or raise."""
     labels = classes.tolist()
+    priors = by_name("priors", priors, labels, expected="one probability for each of the classes")
     if np.shape(priors) != (len(labels),):
         raise ValueError(f"priors must hold one probability for each of the {len(labels)} classes {listed(labels)}")
-    try:
-        return KnownCategorical(priors, labels)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"priors: {error}") from None
+    return KnownCategorical(check_shares("priors", priors), labels)
 
 
 def confusion_prior(classifier) -> DirichletCategorical:
@@ -153,7 +153,7 @@ def leaf_of(block: Block, prior: str = "weak") -> ExponentialFamily:
         return PRIORS[prior][leaf](block, shape)
     if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
         return leaf._repeated(*shape)
-    return leaf
+    return leaf.for_columns(block.columns) if isinstance(leaf, ExponentialFamily) else leaf
 
 
 def _counted(alpha: float):

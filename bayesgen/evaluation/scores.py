@@ -11,7 +11,6 @@ from bayesgen.decision.outcomes import (
     aligned_loss,
     classes_by_code,
     column_classes,
-    is_table,
     mean,
     truth_and_probability,
     weights,
@@ -30,8 +29,9 @@ def accuracy(
     ----------
     y_true : array_like, shape (n,)
         True classes: labels, or codes 0 to K - 1.
-    y_proba : array_like, shape (n, K), or (n,) for two classes
-        Predicted class probabilities, every row summing to 1; or the probabilities of the second class.
+    y_proba : array_like or DataFrame, shape (n, K), or (n,) for two classes
+        Predicted class probabilities, every row summing to 1; or the probabilities of the second class. The names of
+        the columns of a DataFrame are the classes.
     sample_weight : array_like, shape (n,), optional
         Nonnegative: an integer weight is a row repeated, zero a row absent.
     labels : sequence, shape (K,), optional
@@ -107,8 +107,7 @@ def realised_loss(
     >>> realised_loss(["ill", "well", "well"], [0.3, 0.95, 0.8], loss=[[0, 10], [1, 0]])
     0.3333333333333333
     """
-    if is_table(loss):
-        labels = column_classes(y_proba, labels)
+    labels = column_classes(y_proba, labels)
     t, p = truth_and_probability(y_true, y_proba, labels)
     matrix, _ = aligned_loss(loss, classes_by_code(y_true, t, p.shape[1]) if labels is None else labels, p.shape[1])
     action = decide(p, matrix, reject_cost=reject_cost)

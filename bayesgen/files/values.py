@@ -44,6 +44,8 @@ class Writer:
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, list | tuple):
             return {type(value).__name__: [self.write(v, f"{place}.{i}") for i, v in enumerate(value)]}
+        if type(value).__name__ == "Series" and hasattr(value, "to_dict"):
+            value = value.to_dict()  # what it says by name, it says as a mapping
         if isinstance(value, Mapping):
             return {"dict": [[self.write(k, place), self.write(v, f"{place}.{k}")] for k, v in value.items()]}
         if isinstance(value, np.ndarray):

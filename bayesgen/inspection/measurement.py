@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.core.errors import listed
+from bayesgen.core.names import by_name
 from bayesgen.decision.outcomes import aligned_loss
 from bayesgen.inspection.missing import joint_of, refuse_totals
 from bayesgen.numerics.pieces import count_rows
@@ -42,7 +43,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     loss : array_like or DataFrame, shape (K, A), optional
         Losses of actions as in `bayesgen.decision.decide`; the index of a DataFrame holds the classes.
         By default the loss is the entropy of the class probabilities, in nats.
-    cost : float, mapping from column to float, or array of shape (columns,), optional
+    cost : float, mapping or Series from column to float, or array of shape (columns,), optional
         Cost of measuring a column, in the unit of the loss; 0 for columns that a mapping does not name.
 
     Returns
@@ -83,6 +84,7 @@ def costs_of(names, cost) -> np.ndarray:
         if absent:
             raise ValueError(f"cost names the columns {listed(absent)}, which X does not have; it has {listed(names)}")
         cost = [cost.get(name, 0.0) for name in names]
+    cost = by_name("cost", cost, names, expected="one cost for each of the columns")
     try:
         costs = np.asarray(0.0 if cost is None else cost, float)
     except (TypeError, ValueError):

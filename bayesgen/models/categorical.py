@@ -23,11 +23,12 @@ from scipy.special import digamma
 
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
+from bayesgen.core.names import by_name, names_along
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
-from bayesgen.numerics.checks import refuse_first, require
+from bayesgen.numerics.checks import check_shares, refuse_first, require
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace, xlogy
@@ -56,7 +57,13 @@ class DirichletPrior(Categories, ConjugateFamily):
     alpha: Hyperparameter
     categories: Any
 
+    _inner = 1
+
     def __post_init__(self):
+        if axes := names_along(self.alpha):
+            _match(self, "alpha", axes)
+            if axes[0] is not None and len(axes) > 1:
+                object.__setattr__(self, "names", tuple(axes[0]))
         super().__post_init__()
         owner, categories = type(self).__name__, self.categories
         if categories is None:
@@ -80,6 +87,7 @@ class DirichletPrior(Categories, ConjugateFamily):
         >>> DirichletCategorical.from_guess({"A": 0.4, "B": 0.1, "0": 0.5}, rows=10).alpha
         array([4., 1., 5.])
         """
+        probability = dict(probability)  # of a Series, too
         guess = np.array(list(probability.values()), dtype=float)
         if not np.isclose(guess.sum(), 1):
             raise ValueError(f"{cls.__name__}: the guessed probabilities must add up to 1, not {guess.sum():g}")
@@ -141,6 +149,16 @@ class DirichletPrior(Categories, ConjugateFamily):
         log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
         weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
         return {"probability": weights / weights.sum(-1, keepdims=True)}
+
+
+def _match(record, name: str, axes) -> None:
+    """Put a hyperparameter whose last axis is named in the order of the categories; it names them if nobody does."""
+    owner = type(record).__name__
+    if record.categories is None:
+        object.__setattr__(record, "categories", axes[-1])
+    wanted = None if record.categories is None else labels(owner, record.categories)
+    value = by_name(f"{owner}: {name}", getattr(record, name), wanted, expected="one entry for each of the categories")
+    object.__setattr__(record, name, value)
 
 
 def labels(owner: str, categories) -> tuple:
@@ -266,8 +284,9 @@ class DirichletCategorical(DirichletPrior, Categorical):
 
     Parameters
     ----------
-    alpha : float or array, shape (features..., V)
-        Prior count of each category, > 0; a number holds for every category.
+    alpha : float or array, shape (features..., V), or mapping or Series from category to float
+        Prior count of each category, > 0; a number holds for every category. A DataFrame names columns in its index and
+        categories in its columns.
     categories : int or sequence, optional
         The number of categories V or their labels, in the order of the codes. Needed where ``alpha`` is a number.
 
@@ -298,9 +317,15 @@ class KnownCategorical(Categorical):
     categories: Any = static(default=None)
 
     def __post_init__(self):
+        if axes := names_along(self.probability):
+            _match(self, "probability", axes)
+        kind = getattr(self.probability, "dtype", float)
         super().__post_init__()
-        if self._concrete and ((self.probability < 0).any() or not np.allclose(self.probability.sum(-1), 1, 0, 1e-8)):
-            raise ValueError("KnownCategorical: probability must be >= 0 and sum to 1")
+        if self._concrete:
+            object.__setattr__(
+                self, "probability", check_shares("KnownCategorical: probability", self.probability, kind)
+            )
+            self.probability.flags.writeable = False
         count = self.probability.shape[-1]
         names = labels("KnownCategorical", count if self.categories is None else self.categories)
         if len(names) != count:

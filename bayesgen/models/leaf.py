@@ -48,6 +48,7 @@ class LeafProgram(Model):
     site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter, besides class and feature
 
     per_class: bool = static(default=False, kw_only=True)
+    names: Any = static(default=None, kw_only=True)
 
     @abc.abstractmethod
     def parameters(self) -> Params:
@@ -188,6 +189,9 @@ class ExponentialFamily(LeafProgram):
     ----------
     per_class : bool, keyword
         True if hyperparameters carry a leading axis of classes; a classifier's posterior sets it in its leaves.
+    names : tuple, keyword, optional
+        Columns that the hyperparameters are of, in their order: those of the Series, DataFrames or mappings that were
+        given. A classifier puts the hyperparameters in the order of its columns.
     """
 
     density_kind: ClassVar[str] = "density"  # kind of p(x); evidences compare where it is the same

@@ -8,14 +8,15 @@ import abc
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesgen.core import program
-from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.errors import NoClosedForm, listed
+from bayesgen.core.names import by_name, names_along, places
 from bayesgen.core.program import Record, is_abstract
 from bayesgen.numerics.special import namespace
 
@@ -75,6 +76,7 @@ class Hyperparameters(Record):
         if type(self) not in program.registered and hasattr(sys.modules.get("jax"), "tree_util"):
             program.register()  # the user has imported JAX
         ranks = _ranks(type(self))
+        _align(self, ranks)
         for field in _fields(type(self)):
             if field.name in ranks:
                 object.__setattr__(self, field.name, _checked(self, field))
@@ -99,6 +101,22 @@ class Hyperparameters(Record):
         vars(result).update(zip(names, map(own.__getitem__, names), strict=True), **values)
         return result
 
+    _inner: ClassVar[int] = 0  # last axes of a hyperparameter that are no columns
+
+    def for_columns(self, columns: Sequence[str]) -> Self:
+        """Return the model with hyperparameters that name their columns in the order of ``columns``, or raise."""
+        names = getattr(self, "names", None)
+        if names is None or names == tuple(columns):
+            return self
+        owner = type(self).__name__
+        order, changed = places(owner, names, columns, "hyperparameters for each of the columns"), {}
+        for name, rank in _ranks(type(self)).items():
+            value = getattr(self, name)
+            for axis in range(1 + self._inner, 1 + self._inner + max(rank, 1)):
+                if value.ndim >= axis and value.shape[-axis] == len(order):
+                    value = changed[name] = namespace(value).take(value, np.array(order), axis=-axis)
+        return dataclasses.replace(self, **changed, names=tuple(columns))
+
     @functools.cached_property
     def _concrete(self) -> bool:
         """True if every hyperparameter is a NumPy array."""
@@ -110,6 +128,32 @@ class Hyperparameters(Record):
         ranks = _ranks(type(self))
         shapes = {np.shape(getattr(self, name))[: -rank or None] for name, rank in ranks.items()} - {()}
         return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+
+
+def _align(record: Hyperparameters, ranks) -> None:
+    """Put the hyperparameters whose entries are named by columns in one order, and keep the names.
+
+    A model of a target knows its columns; an intercept comes before them under a name of its own.
+    """
+    order, columns = getattr(record, "names", None), getattr(record, "columns", None)
+    for name in ranks:
+        given = getattr(record, name)
+        if type(given) in _PLAIN or not (axes := names_along(given)):
+            continue
+        what, own = f"{type(record).__name__}: {name}", next((own for own in axes if own is not None), None)
+        if own is not None and columns == ():
+            raise ValueError(f"{what} names {listed(own)}: give columns= too, their names in the order of the rows")
+        if own is not None and columns:
+            others = [other for other in own if other not in columns]
+            order = [*others, *columns] if len(others) == 1 and len(own) == 1 + len(columns) else columns
+        order = order or own
+        value = by_name(what, given, *[order] * len(axes), expected="one entry for each of the columns")
+        object.__setattr__(record, name, value)
+    if order is not None and hasattr(record, "names"):
+        object.__setattr__(record, "names", tuple(order))
+
+
+_PLAIN = {float, int, list, tuple, np.ndarray}  # types of hyperparameters without names
 
 
 def check_total(record: Hyperparameters, names: str, total) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import Argument, DataError
+from bayesgen.core.names import by_name, names_along
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
@@ -45,13 +46,13 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     Parameters
     ----------
-    mean : array, shape (..., D)
+    mean : array, shape (..., D), or mapping or Series from column to float
         Prior mean, in the units of x.
     kappa : float or array, shape (...)
         Number of rows that the prior mean is worth, > 0.
     nu : float or array, shape (...)
         Degrees of freedom, > D - 1.
-    scale : array, shape (..., D, D)
+    scale : array, shape (..., D, D), or DataFrame of columns by columns
         Scale matrix, symmetric positive definite, in squared units of x; the covariance has mean scale/(nu - D - 1).
     shared : bool, keyword
         If True, all classes share one covariance Σ ~ IW(nu, scale), with every class mean given it; a
@@ -101,11 +102,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
         Parameters
         ----------
-        mean, sd : array_like, shape (D,)
+        mean, sd : array_like, shape (D,), or mapping or Series from column to float
             Guesses in the units of the columns.
         rows : float
             Number of rows that both guesses are worth.
-        correlation : array_like, shape (D, D), optional
+        correlation : array_like, shape (D, D), or DataFrame of columns by columns, optional
             Correlations of the columns, positive definite.
 
         Examples
@@ -113,9 +114,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         >>> NormalInverseWishart.from_guess(mean=[120, 80], sd=[10, 5], rows=20).nu
         array(23.)
         """
-        mean, sd = np.asarray(mean, float), np.asarray(sd, float)
-        correlation = np.eye(len(mean)) if correlation is None else np.asarray(correlation, float)
-        return NormalInverseWishart(mean, rows, rows + len(mean) + 1, rows * correlation * np.outer(sd, sd))
+        given = {"mean": mean, "sd": sd, "correlation": np.eye(len(mean)) if correlation is None else correlation}
+        names = next((own for value in given.values() for own in names_along(value) if own is not None), None)
+        mean, sd, correlation = (
+            np.asarray(by_name(name, value, names, names, expected="one entry for each of the columns"), float)
+            for name, value in given.items()
+        )
+        scale = rows * correlation * np.outer(sd, sd)
+        names = None if names is None else tuple(names)
+        return NormalInverseWishart(mean, rows, rows + len(mean) + 1, scale, names=names)
 
     @classmethod
     def weak(cls, statistics) -> Self:

@@ -27,9 +27,9 @@ class SeparationPrior(Hyperparameters):
 
     Parameters
     ----------
-    mean, mean_sd : float or array, shape (D,)
+    mean, mean_sd : float, array of shape (D,), or mapping or Series from column to float
         Every mean is Normal(mean, mean_sd).
-    scale : float or array, shape (D,)
+    scale : float, array of shape (D,), or mapping or Series from column to float
         Every standard deviation is HalfNormal(scale).
     eta : float
         Concentration of the LKJ prior on the correlation matrix; 1 is uniform.
@@ -45,6 +45,7 @@ class SeparationPrior(Hyperparameters):
     mean_sd: Hyperparameter = hyperparameter(2.0, positive=True)
     scale: Hyperparameter = hyperparameter(1.0, positive=True)
     eta: Hyperparameter = hyperparameter(2.0, positive=True)
+    names: Any = static(default=None, kw_only=True)
 
     def over_columns(self):
         """Return mean, mean_sd and scale as arrays of one shape."""

@@ -17,6 +17,7 @@ from scipy import sparse
 from bayesgen.core.errors import Argument, DataError
 from bayesgen.numerics.pieces import pieces
 
+_OFF, _EXACT = 1e-6, 1e-12  # by which a sum of shares may miss 1, and does where it is 1
 LARGEST_COUNT = 2.0**53  # up to here float64 represents every whole number
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
@@ -45,6 +46,39 @@ def check_positive(name: str, value) -> None:
         raise TypeError(f"{name} must be a number, got {value!r}")
     if np.ndim(value) or not 0 < value < np.inf:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+def check_shares(name: str, values, kind: Any = None) -> NDArray[np.float64]:
+    """Return probabilities that sum to 1 along the last axis; raise unless they do within the rounding of their type.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    values : array_like
+        The probabilities.
+    kind : dtype, optional
+        Type in which they were given, by default that of ``values``: a sum of float16 may miss 1 by 1e-3, others 1e-6.
+
+    Examples
+    --------
+    >>> check_shares("priors", [0.5, 0.4])
+    Traceback (most recent call last):
+    ValueError: priors must hold finite probabilities >= 0 that sum to 1; they sum to 0.9
+    """
+    array = np.asarray(values)
+    kind = np.dtype(array.dtype if kind is None else kind)
+    off = max(_OFF, float(np.finfo(kind).eps)) if kind.kind == "f" else _OFF
+    try:
+        array = array.astype(float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must hold numbers, got {array.dtype} values") from None
+    total = array.sum(-1, keepdims=True)
+    if not (array >= 0).all() or not (np.abs(total - 1) <= off).all():
+        wrong = total[np.abs(total - 1) > off] if (array >= 0).all() else array[~(array >= 0)]
+        what = f"they sum to {wrong[0]:.6g}" if (array >= 0).all() else f"one is {wrong[0]:g}"
+        raise ValueError(f"{name} must hold finite probabilities >= 0 that sum to 1; {what}")
+    return array / total if (np.abs(total - 1) > _EXACT).any() else array
 
 
 def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64] | None:

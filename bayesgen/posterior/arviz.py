@@ -4,7 +4,8 @@ Some groups need the model run as a program: draws of its prior, and the density
 that hold data are made in `bayesgen.posterior.likelihoods`.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,18 +53,25 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     from xarray import DataTree
 
     model, made = draws.model, {}
-    labels = {safe(dim): values for dim, values in model.coords().items()}
+    drawn = {site: model.dims(site) for site in draws.samples}
+    names = [*drawn, *itertools.chain(*drawn.values()), *model.coords()]
+    for variables in (groups or {}).values():
+        names += [*variables, *(dim for own in variables.values() if isinstance(own, Variable) for dim in own.dims)]
+    safe = safe_names(names)
+    labels = {safe[dim]: values for dim, values in model.coords().items()}
     for prefix, own in (("", draws), ("warmup_", draws.warmup)):
         if own is not None:
             kept = {site: v for site, v in own.samples.items() if not _is_factor(model, site)}
             sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in kept.items()}
-            attrs = {f"distance to exact, {safe(site)}": d for site, d in own.distance.items()} | dict(own.run)
-            made[prefix + name] = _dataset(prefix + name, sites, labels, attrs)
+            attrs = {f"distance to exact, {safe[site]}": d for site, d in own.distance.items()} | dict(own.run)
+            made[prefix + name] = _dataset(prefix + name, sites, labels, safe, attrs)
             if own.sample_stats:
-                made[f"{prefix}sample_stats"] = _dataset("sample_stats", _stats(own.sample_stats), {}, dict(own.run))
+                made[f"{prefix}sample_stats"] = _dataset(
+                    "sample_stats", _stats(own.sample_stats), {}, {}, dict(own.run)
+                )
     labels |= {} if obs is None else {"obs": obs}
     for group, variables in (groups or {}).items():
-        made[group] = _dataset(group, variables, labels)
+        made[group] = _dataset(group, variables, labels, safe)
     result = DataTree.from_dict(made)
     result.attrs.update(_library())
     return result
@@ -77,12 +85,23 @@ def _is_factor(model: Model, site: str) -> bool:
     return site.endswith("cholesky") and not isinstance(model, FunctionModel)
 
 
-def safe(name: str) -> str:
-    """Return a name that netCDF and DataTree accept: they reserve "/" for groups."""
-    return name.replace("/", "_")
+def safe_names(names: Iterable[str]) -> dict[str, str]:
+    """Return distinct names that netCDF and DataTree accept, for they reserve "/" for groups.
+
+    >>> safe_names(["km/h", "km_h", "m/s"])
+    {'km_h': 'km_h', 'km/h': 'km__h', 'm/s': 'm_s'}
+    """
+    names = list(dict.fromkeys(names))
+    result = {name: name for name in names if "/" not in name}
+    taken = set(result)
+    for name in (name for name in names if "/" in name):
+        spellings = (name.replace("/", "_" * count) for count in itertools.count(1))
+        result[name] = next(new for new in spellings if new not in taken)
+        taken.add(result[name])
+    return result
 
 
-def _dataset(group, variables, labels, attrs=None):
+def _dataset(group, variables, labels, safe, attrs=None):
     from arviz_base import dict_to_dataset
 
     lead = 0 if group in _DATA else 2
@@ -90,9 +109,10 @@ def _dataset(group, variables, labels, attrs=None):
     for name, variable in variables.items():
         if not isinstance(variable, Variable):
             variable = Variable(variable, ("obs",)[: np.ndim(variable) - lead])
-        values[safe(name)], notes[safe(name)] = variable.values, variable.attrs
+        own = safe.get(name, name)
+        values[own], notes[own] = variable.values, variable.attrs
         if variable.dims:
-            dims[safe(name)] = [safe(dim) for dim in variable.dims]
+            dims[own] = [safe.get(dim, dim) for dim in variable.dims]
     options: dict[str, Any] = {"sample_dims": []} if lead == 0 else {}
     result = dict_to_dataset(values, attrs=_library() | (attrs or {}), coords=labels, dims=dims, **options)
     for name, own in notes.items():

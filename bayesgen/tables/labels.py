@@ -46,6 +46,8 @@ def class_labels(y, name: str = "y") -> np.ndarray:
         return y
     if masked or pd.isna(y).any():
         raise ValueError(f"{name} contains missing labels; drop these rows (a class label is what is learned from)")
+    if y.dtype.kind == "O" and pd.api.types.infer_dtype(y) in ("boolean", "integer", "floating", "mixed-integer-float"):
+        y = np.array(y.tolist())  # as NumPy makes of a list: pandas keeps objects of a column that had a gap
     if y.dtype.kind in "SVO":
         _check_kinds(y, name)
     assert_all_finite(y, input_name=name)
@@ -55,6 +57,15 @@ def class_labels(y, name: str = "y") -> np.ndarray:
         kinds = sorted({type(label).__name__ for label in y})
         raise TypeError(f"{name} mixes labels of the types {kinds}; make them of one type") from None
     return y
+
+
+def warn_of_weightless(y, classes, weight) -> None:
+    """Warn of labels that rows of weight 0 alone hold, which are no classes of a fit."""
+    if weight is None:
+        return
+    known = set(classes.tolist())
+    if lost := [label for label in _distinct(y)[0].tolist() if label not in known]:
+        warn(f"all rows of the labels {listed(lost)} in y have weight 0: they are no classes of this fit")
 
 
 def warn_of_labels(classes, codes, schema, blocks) -> None:
