@@ -55,3 +55,13 @@ def test_the_gallery_draws_every_public_picture():
 def test_what_is_there_leads_to_every_how_to_page():
     linked = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("docs/contents.md", "docs/howto.md"))
     assert not [page.stem for page in (ROOT / "docs" / "howto").glob("*.md") if f"howto/{page.stem}" not in linked]
+
+
+def test_the_recipe_for_conda_needs_what_the_package_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    newer = [line.split(";")[0].strip() for line in project["dependencies"] if "python_version <" not in line]
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
+    run = recipe.split("  run:\n")[1].split("\ntests:")[0]
+    needed = [line.strip().removeprefix("- ").replace(" ", "") for line in run.splitlines() if line.strip()]
+    assert needed[1:] == [line.replace("matplotlib>", "matplotlib-base>") for line in newer]
+    assert f'version: "{bg.__version__}"' in recipe
