@@ -5,6 +5,7 @@ import io
 import os
 import resource
 import stat
+import sys
 
 import numpy as np
 import pandas as pd
@@ -181,6 +182,16 @@ def test_a_report_is_there_whole_or_the_one_before_is(birds):
     assert not (birds / "report" / "models.png").exists() and mine.read_text() == "mine"
     with xr.open_datatree(birds / "report" / "posterior.nc", engine="h5netcdf") as tree:
         assert "posterior" in tree
+
+
+def test_a_report_without_netcdf_names_the_extra(birds, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5netcdf", None)
+    code, out, err = run(*COMPARE)
+    assert (code, err) == (
+        0,
+        "",
+    ) and 'posterior.nc is left out: it needs h5netcdf: pip install "bayesgen[netcdf]"' in out
+    assert (birds / "report" / "report.html").exists() and not (birds / "report" / "posterior.nc").exists()
 
 
 def test_a_page_that_cannot_be_made_leaves_the_report_before(birds, monkeypatch):
