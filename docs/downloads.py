@@ -124,7 +124,7 @@ def execute(page) -> None:
             if "image/png" in output.get("data", {}):
                 if words is None:
                     raise ValueError(f"a picture without words for those who do not see it: {cell.source[:200]}")
-                output.data = {"image/png": _small(output.data["image/png"])}
+                output.data = {"image/png": _small(output.data["image/png"]), "text/plain": words}
                 output.metadata = {"image/png": {"alt": words}}
 
 

@@ -66,7 +66,9 @@ def section(notebook: str, anchor: str) -> tuple[str, str]:
                 title = heading if now == anchor else title
         elif now == anchor:
             for output in cell["outputs"]:
-                printed.append("".join(output.get("text") or output.get("data", {}).get("text/plain", "")))
+                data = output.get("data", {})
+                if "image/png" not in data:  # the text of a picture describes it
+                    printed.append("".join(output.get("text") or data.get("text/plain", "")))
     if title is None:
         raise LookupError(f"{notebook} has no section {anchor!r}")
     return title, "\n".join(printed)

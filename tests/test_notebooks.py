@@ -5,10 +5,11 @@ import warnings
 from pathlib import Path
 
 import matplotlib as mpl
+import nbformat
 import numpy as np
 import pytest
 
-from docs import lectures
+from docs import downloads, lectures
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTEBOOKS = sorted((DOCS.parent / "notebooks" / "source").glob("*.md"), key=lambda path: int(path.stem.split("-")[0]))
@@ -57,10 +58,6 @@ def test_every_exercise_has_a_solution(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_is_that_of_its_source(path):
     """Outputs are renewed by `python docs/downloads.py`; words and code must be those of the source at any time."""
-    pytest.importorskip("jupytext")
-    nbformat = pytest.importorskip("nbformat")
-    from docs import downloads
-
     target = path.parent.parent / f"{path.stem}.ipynb"
     committed = nbformat.read(target, as_version=4)
     nbformat.validate(committed)
