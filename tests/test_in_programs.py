@@ -4,19 +4,21 @@ import jax
 import jax.numpy as jnp
 import laws
 import numpy as np
+import numpyro
 import pytest
-from laws.helpers import compiled, sampled
 from numpyro import handlers
 from numpyro.contrib.funsor import config_enumerate, enum, infer_discrete
 from numpyro.contrib.funsor import log_density as enumerated_log_density
 from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
+from scipy import stats
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
 import bayesgen as bg
-from bayesgen.models import DirichletCategorical, NaiveBayes, NormalInverseGamma
+from bayesgen.models import BetaBernoulli, DirichletCategorical, NaiveBayes, NormalInverseGamma
 from bayesgen.posterior import ParameterDraws
+from bayesgen.testing.case import compiled, sampled
 
 CASES = {case.name: case for case in laws.CASES}
 
@@ -164,3 +166,127 @@ def test_codes_that_no_class_has_are_refused():
     x, t = case.data(4)
     with pytest.raises(ValueError, match=r"t must hold codes 0\.\.1 of the classes, or -1 where it is not known"):
         handlers.seed(case.model, 0)(x, t + 7)
+
+
+# -- plates of the user ------------------------------------------------------------------------------------------------
+
+
+def within(model, dim=None):
+    """A program of a model in two hospitals."""
+
+    def program(*data, **options):
+        with numpyro.plate("hospital", 2, dim=dim):
+            return model(*data, **options)
+
+    return program
+
+
+def padded(data, length):
+    """Rows and codes of one hospital, with rows that are not there: no entry, no class."""
+    gone = length - len(jax.tree_util.tree_leaves(data)[0])
+    return jax.tree_util.tree_map(
+        lambda a: np.concatenate([a, np.full((gone, *a.shape[1:]), -1 if a.dtype.kind == "i" else np.nan)]), data
+    )
+
+
+@over("coins", "bags of four", "gaussian plane", "naive Bayes", "full shared", "isotropic shared", "separation shared")
+def test_in_a_plate_the_density_is_the_sum_over_its_elements(case):
+    """Hospitals of five and three rows, by the algebra's likelihood of each; parameters lead with the hospital."""
+    hospitals = [case.data(5, "entries"), case.data(3, "entries", seed=1)]
+    draws = [draw(case, i) for i in range(2)]
+    values = [sampled(case.model, params) for params in draws]
+    both = jax.tree_util.tree_map(lambda *a: np.stack(a), hospitals[0], padded(hospitals[1], 5))
+    prior = compiled(lambda v: log_density(case.model.latents, (), {}, v)[0], values[0])
+    expected = sum(
+        float(prior(v)) + case.model.log_likelihood(params, case.model.statistics(*data))
+        for v, params, data in zip(values, draws, hospitals, strict=True)
+    )
+    for dim in (None, -2):  # the next axis, as NumPyro takes it by default, or one in front of the rows'
+        lead = (2,) if dim is None else (2, 1)
+        together = {
+            site: np.stack([v[site] for v in values]).reshape(*lead, *values[0][site].shape) for site in values[0]
+        }
+        # Rows as constants of the program, and as arguments that are traced with it.
+        given = (both,) if dim else ()
+        density = compiled(
+            lambda v, data=both, dim=dim: log_density(within(case.model, dim), data, {}, v)[0], together, *given
+        )
+        np.testing.assert_allclose(density(together, *given), expected, rtol=1e-10)
+
+
+def test_in_a_plate_rows_are_drawn_and_classes_averaged():
+    """Shapes of draws, and each hospital's joint of new rows is that of its own parameters."""
+    case = CASES["full shared"]
+    values = [sampled(case.model, draw(case, i)) for i in range(2)]
+    together = {site: np.stack([v[site] for v in values])[None] for site in values[0]}
+    x = np.stack([case.data(4, "entries", seed=i)[0] for i in range(2)])
+    key = jax.random.PRNGKey(0)
+    program = within(case.model)
+    new = compiled(lambda key: Predictive(program, together)(key, x)["t_log_joint"], key)(key)[
+        0
+    ]  # (rows, hospitals, K)
+    for i in range(2):
+        samples = {site: value[None, None] for site, value in draw(case, i).items()}
+        expected = ParameterDraws(case.model, samples).log_predictive(x[i])
+        np.testing.assert_allclose(new[:, i], expected, rtol=1e-10)
+    found = {}
+    jax.eval_shape(lambda key: found.update(Predictive(program, num_samples=3)(key, size=6)), key)
+    assert found["gaussian.mean"].shape == (3, 2, 2, 2) and found["gaussian.x"].shape == (3, 6, 2, 2)
+
+
+def test_a_fit_of_coins_in_a_plate_is_each_coin():
+    """The mode of Beta(2 + ones, 2 + zeros) in each hospital, with tosses that were not made."""
+    tosses = np.array([[1.0, 1.0, 0.0, 1.0], [0.0, 0.0, np.nan, np.nan]])
+
+    def program(x):
+        with numpyro.plate("hospital", 2):
+            BetaBernoulli(2.0, 2.0)(x)
+
+    found = bg.fit(program, (tosses,), "map")
+    np.testing.assert_allclose(found.params["probability"], [4 / 6, 1 / 4], rtol=1e-5)
+
+
+def test_rows_that_do_not_fit_the_plates_are_refused():
+    for model, rows in ((BetaBernoulli(2.0, 2.0), np.zeros(5)), (CASES["full"].model, np.zeros((5, 2)))):
+        with pytest.raises(ValueError, match=r"first those of the plates, then the rows, then the features; got shape"):
+            handlers.seed(within(model), 0)(rows)
+    with pytest.raises(ValueError, match="a regression has rows of its own in every element of a plate"):
+        handlers.seed(within(CASES["linear"].model), 0)(np.zeros((2, 5, 2)))
+
+
+def test_two_leaves_of_the_same_rows_have_prefixes():
+    coin, size = BetaBernoulli([2.0, 1.0], 2.0), NormalInverseGamma(0.0, 1.0, 2.0, 2.0)
+    bits, sizes = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 1.0]]), np.array([0.5, 2.0, np.nan])
+
+    def program(bits, sizes):
+        coin(bits, prefix="coin")
+        size(sizes, prefix="size")
+
+    params = {"coin.probability": np.array([0.3, 0.6]), "size.mean": np.array(0.7), "size.variance": np.array(2.0)}
+    found, sites = log_density(program, (bits, sizes), {}, params)
+    expected = stats.beta([2.0, 1.0], 2.0).logpdf([0.3, 0.6]).sum() + np.log([0.7 * 0.3 * 0.3, 0.6 * 0.6]).sum()
+    expected += stats.invgamma(2.0, scale=2.0).logpdf(2.0) + stats.norm(0.0, 2.0**0.5).logpdf(0.7)
+    expected += stats.norm(0.7, 2.0**0.5).logpdf([0.5, 2.0]).sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert {name for name, site in sites.items() if site["type"] == "plate"} == {"coin.feature", "obs"}
+    with pytest.raises(ValueError, match='prefix="first"'):
+        handlers.trace(handlers.seed(lambda: (coin(bits), coin(bits)), 0)).get_trace()
+    with pytest.raises(ValueError, match=r"handlers\.scope\(prefix="):
+        model, data = CASES["linear"].model, CASES["linear"].data(3)
+        handlers.trace(handlers.seed(lambda: (model(*data), model(*data)), 0)).get_trace()
+
+
+def test_in_a_plate_classes_are_enumerated():
+    case = CASES["full"]
+    hospitals = [case.data(4, "entries", seed=i)[0] for i in range(2)]
+    draws = [draw(case, i) for i in range(2)]
+    values = [sampled(case.model, params) for params in draws]
+    together = {site: np.stack([v[site] for v in values]) for site in values[0]}
+    prior = compiled(lambda v: log_density(case.model.latents, (), {}, v)[0], values[0])
+    expected = sum(float(prior(v)) for v in values)
+    for params, x in zip(draws, hospitals, strict=True):
+        rows = case.model.log_likelihood_rows({s: v[None] for s, v in params.items()}, case.model.check(x))[0]
+        expected += logsumexp(rows, axis=0).sum()
+    model = enum(config_enumerate(within(case.model)), -4)
+    density = compiled(lambda v: enumerated_log_density(model, (np.stack(hospitals),), {}, v)[0], together)
+    np.testing.assert_allclose(density(together), expected, rtol=1e-10)

@@ -191,6 +191,20 @@ def _event_axes():
     return EventAxes
 
 
+@contextlib.contextmanager
+def unique_names(cure: str = ""):
+    """Restate NumPyro's error where a program has two sites of one name; it also decorates a model function."""
+    try:
+        yield
+    except AssertionError as error:
+        if "unique names" not in str(error):
+            raise
+        raise ValueError(
+            f"this program has two sites of one name ({error}): {cure}run each model under "
+            'numpyro.handlers.scope(prefix="first"), each with its prefix'
+        ) from None
+
+
 def known(data):
     """Return data that a program is given as a NumPy array, whose gaps can be seen, or as they are where JAX traces."""
     return data if data is None or is_abstract(data) else np.asarray(data)

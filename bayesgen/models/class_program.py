@@ -139,6 +139,7 @@ class ClassProgram(Model):
             params |= {f"{name}.{site}": v for site, v in sites.items()}
         return params
 
+    @program.unique_names()
     def __call__(
         self,
         x=None,

@@ -58,6 +58,7 @@ class LeafProgram(Model):
     def likelihood(self, params: Params) -> Any:
         """Return p(x | params) as a NumPyro distribution."""
 
+    @program.unique_names('name each leaf, as in leaf(x, prefix="first"), or ')
     def __call__(
         self, x=None, *, size: int | None = None, subsample_size: int | None = None, prefix: str | None = None
     ) -> Any:

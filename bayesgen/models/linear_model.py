@@ -79,6 +79,7 @@ class Discriminative(Model):
     def likelihood(self, params, x) -> Any:
         """Return the NumPyro distribution of the targets of rows x (n, D), given one draw of the parameters."""
 
+    @program.unique_names()
     def __call__(self, x, t=None, *, subsample_size: int | None = None):
         """Run the program row by row.
 
@@ -91,6 +92,11 @@ class Discriminative(Model):
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         """
+        if program.around():
+            raise ValueError(
+                f"{type(self).__name__}: a regression has rows of its own in every element of a plate; run it for each "
+                "in a loop, under numpyro.handlers.scope(prefix=...), in place of the plate"
+            )
         model, x = self._traced(), program.jnp.asarray(x)
         params = model.latents()
         with program.subsampled(len(x), subsample_size) as rows:
