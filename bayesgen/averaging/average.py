@@ -101,13 +101,23 @@ class Average(Predictive):
         """Return the parts that take "numbers", "categories", or the whole "table"."""
         return taking(self.parts, columns)
 
+    @functools.cached_property
+    def bend(self) -> Any:
+        """The bends of the numbers, which all members see that see any; None without such."""
+        return next((part.bend for part in self.parts if part.bend is not None), None)
+
     def place(self, member) -> tuple[Any, int]:
-        """Return the part to which a member of the numbers or of the categories belongs, and its place there."""
+        """Return the part to which a member that is no product belongs, and its place there."""
         return self._places[member]
+
+    def places(self, member) -> list[tuple[Any, int]]:
+        """Return the parts and places of the factors of a member, without its leaves."""
+        own = [one for one in member[:2] if one is not None] if isinstance(member, Product) else [member]
+        return [self.place(one) for one in own]
 
     @functools.cached_property
     def _places(self) -> dict[Any, tuple[Any, int]]:
-        parts = (*self.taking("numbers"), *self.taking("categories"))
+        parts = (*self.taking("numbers"), *self.taking("categories"), *self.taking("table"))
         return {member: (part, place) for part in parts for place, member in enumerate(part.members)}
 
     @property
@@ -116,8 +126,8 @@ class Average(Predictive):
         return any(part.keeps_rows for part in self.parts)
 
     def drawn(self, member) -> bool:
-        """Return True for a member whose parameters can be drawn: a product, unless of many numbers in their span."""
-        return isinstance(member, Product) and (member.numbers is None or self.place(member.numbers)[0].drawn)
+        """Return True for a member whose parameters can be drawn, as those of many numbers in their span cannot."""
+        return all(part.drawn for part, _ in self.places(member))
 
     @one_blas_thread()
     @np.errstate(under="ignore")
@@ -180,8 +190,8 @@ class Average(Predictive):
             density = self.log_density(x[part], c[part], used, taken(e, part))
             result[part] = mixed(density, self.density_weights[used])
         result += self.log_class_prior
-        if numbers := self.taking("numbers"):
-            result += numbers[0].view.warp.log_slope(x)[:, None]
+        if self.bend is not None:
+            result += self.bend.log_slope(x)[:, None]
         return result
 
     # -- as a predictive ---------------------------------------------------------------------------------------------
@@ -305,13 +315,16 @@ def least(parts, leaves: Leaves | None = None) -> np.ndarray:
 def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
     """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,).
 
-    Members under which no row can be drawn take no part, since questions about rows draw them.
+    Members that are no factors of the density of rows take no part.
     """
-    missing, still = [not numbers, not categories], {id(m) for part in parts if not part.drawn for m in part.members}
+    missing, still = (
+        [not numbers, not categories],
+        {id(m) for part in parts if not part.generates for m in part.members},
+    )
 
     def dense(member):
         if not isinstance(member, Product):
-            return member.generative
+            return member.generative and id(member) not in still
         parts = zip(member[:2], missing, strict=True)
         whole = all(none or (part is not None and id(part) not in still) for part, none in parts)
         return whole and member.leaves == members[0].leaves

@@ -19,13 +19,15 @@ A row is left out by subtracting its weight r, in its own class, from n_ka at it
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
+from bayesgen.averaging.draws import tables
+from bayesgen.averaging.factors import CategoryFactor, codes_of
 from bayesgen.averaging.member import Member, Together
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.statistics import SumStatistics
@@ -165,6 +167,28 @@ class CategoryMembers(Together):
         counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
         priors = (DirichletCategorical(alpha, int(count)) for count in self.levels)
         return [prior.update(_counts(own)) for prior, own in zip(priors, counts, strict=True)]
+
+    drawn: ClassVar = True
+
+    def factor(self, place):
+        """Return a member under its predictive tables."""
+        return CategoryFactor(self, *self.tables(self.members[place]))
+
+    def drawn_factor(self, place, rng):
+        """Draw the tables."""
+        return CategoryFactor(self, *next(tables(self, self.members[place], 1, rng)))
+
+    def learned(self, rows, group, added):
+        """Count the rows."""
+        c, each = codes_of(rows), np.ones(len(group))
+        own = CategoryMembers.of(c, self.levels, group, len(self.single), each)
+        names = ["single"] if self.pairs is None else ["single", "pairs"]
+        return replace(self, **{name: getattr(own, name) + added * getattr(self, name) for name in names})
+
+    def sums(self, x, c, codes):
+        """Count the levels of the rows."""
+        own = CategoryMembers.of(c, self.levels, codes, len(self.single), np.ones(len(c)))
+        return [(own.single, self.single)]
 
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf with a parent, where there is no evidence."""

@@ -1,4 +1,4 @@
-"""Draws of rows from the untempered members, and of class probabilities under parameters drawn from the posteriors."""
+"""Draws of the parameters of members from their posteriors, and of class probabilities under them."""
 
 from typing import Any
 
@@ -6,8 +6,6 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import Product
-from bayesgen.numerics.draws import choose
-from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.tempering import sharpened
 
 _CELLS = 1 << 20  # entries of matrices drawn at a time
@@ -63,50 +61,6 @@ def tables(categories, member, size: int, rng):
         else:
             table = np.maximum(rng.standard_gamma(categories.pairs + member.strength * level[:, None]), 1e-300)
             yield level, table / (table @ categories.by_column)[..., categories.column]
-
-
-def rows(average, codes, rng):
-    """Draw rows of given classes, each from a member and parameters of its own.
-
-    Parameters
-    ----------
-    average : Average
-    codes : int array, shape (n,)
-        Classes.
-    rng : Generator
-
-    Returns
-    -------
-    x : array, shape (n, D)
-        Numbers.
-    c : int array, shape (n, F)
-        Codes of categories.
-    e : array, shape (n, E), or None
-        Entries of the columns with leaves.
-    """
-    numbers, categories = average.taking("numbers"), average.taking("categories")
-    dim, width = len(numbers[0].view.warp.power) if numbers else 0, len(categories[0].levels) if categories else 0
-    x, c = np.empty((len(codes), dim)), np.empty((len(codes), width), np.intp)
-    chosen = rng.choice(len(average.members), len(codes), p=average.density_weights)
-    for m in np.unique(chosen):
-        member, at = average.members[m], np.flatnonzero(chosen == m)
-        if member.numbers is not None:
-            view, place = average.place(member.numbers)
-            for part in pieces(len(at), view.statistics.scatter.size, _CELLS, len(at)):
-                own = at[part]
-                posterior, drawn = gaussians(view, place, (len(own),), rng)
-                share = np.where(view.view.owner == codes[own, None], shares(view, (len(own),), rng), 0.0)
-                group, each = choose(share, rng), np.arange(len(own))
-                full = posterior._expand(drawn)
-                y = posterior.draw({site: v[each, group] for site, v in full.items()}, rng)
-                x[own] = view.view.warp.back(y)
-        if member.categories is not None:
-            part, _ = average.place(member.categories)
-            drawn = tables(part, member.categories, len(at), rng)
-            for row, (level, table) in zip(at, drawn, strict=True):
-                k, nothing = codes[row], np.full(width, -1)
-                c[row] = part.fill(nothing, level[k], taken(table, k), rng)
-    return x, c, None if average.leaves is None else average.leaves.draw(codes, rng)
 
 
 @np.errstate(under="ignore")

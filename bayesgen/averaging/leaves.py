@@ -172,7 +172,7 @@ class Leaves(Record):
 
     def seconds(self) -> float:
         """Estimate the seconds to leave out one row."""
-        return 1e-3 * len(self.model.leaves) + 1e-7 * self._width * len(self.model.class_names)
+        return 1e-3 * len(self.model.leaves) + 1e-7 * self.width * len(self.model.class_names)
 
     # -- under draws of the parameters -------------------------------------------------------------------------------
 
@@ -191,8 +191,8 @@ class Leaves(Record):
 
     def draw(self, codes, rng) -> np.ndarray:
         """Draw rows of given classes (n,), each under parameters of its own."""
-        parts = [np.empty((0, self._width))]
-        for piece in pieces(len(codes), self._width * len(self.model.class_names), _CELLS, len(codes)):
+        parts = [np.empty((0, self.width))]
+        for piece in pieces(len(codes), self.width * len(self.model.class_names), _CELLS, len(codes)):
             parts.append(self._draw(codes[piece], rng))
         return np.concatenate(parts)
 
@@ -218,7 +218,8 @@ class Leaves(Record):
         return _joined(blocks[name] for name in self.model.leaves)
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
+        """Number of columns."""
         return sum(len(self.model.columns_of(name)) for name in self.model.leaves)
 
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from bayesgen.averaging.rows import HeldOut, Rows, without_entries
 from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.warp import Warp
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
 from bayesgen.numerics.tempering import expected_exponent
+from bayesgen.posterior.component import Factor
 
 BASE_RATE = "base rate"  # the product that ignores the features
 LEAVES = "leaves"  # the product of the columns that have a leaf of their own, alone
@@ -129,7 +131,7 @@ class Together(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
 
     keeps_rows: ClassVar[bool] = False  # True: only its owner may read a file of them
-    drawn: ClassVar[bool] = True  # False if neither parameters nor rows can be drawn under the members
+    drawn: ClassVar[bool] = False  # True if their parameters can be drawn, for `draws`; other members are points
 
     members: tuple[Any, ...]
 
@@ -157,16 +159,40 @@ class Together(Record, abc.ABC):
         """
         return self.log_density(held.rows.x, held.rows.c, np.arange(len(self.members)))
 
-    def along(self, x, c, row, column, values) -> np.ndarray:
-        """Return log p(x, v | k) under all members, (M, K, E, Q), with values v (E, Q) for some missing numbers.
+    # -- for questions about rows and missing entries -----------------------------------------------------------------
 
-        It serves members that take the whole table; the numbers are given by their rows and columns (E,).
+    @property
+    def bend(self) -> Warp | None:
+        """The bends of the numbers, `Training.warp`, if the density is that of the bent numbers; else None."""
+        return None
+
+    @property
+    def generates(self) -> bool:
+        """True if the members are factors of the density of rows."""
+        return type(self).factor is not Together.factor
+
+    def factor(self, place: int) -> Factor | None:
+        """Return a member as a factor, its parameters integrated out; None where it has no part in the density of rows.
+
+        Its blocks are "numbers" (n, D) and "categories" (n, F), codes as floats: those that the member takes. The
+        density is that of the bent numbers if that of any other member is.
         """
-        each = values.shape[1]
-        filled = np.repeat(x[row], each, axis=0)
-        filled[np.arange(len(filled)), np.repeat(column, each)] = values.ravel()
-        density = self.log_density(filled, np.repeat(c[row], each, axis=0), np.arange(len(self.members)))
-        return density.swapaxes(1, 2).reshape(len(self.members), -1, *values.shape)
+        return None
+
+    def drawn_factor(self, place: int, rng) -> Factor | None:
+        """Return a member as a factor under a draw of its parameters; by default they are integrated out."""
+        return self.factor(place)
+
+    def learned(self, rows, group, added: bool) -> Self:
+        """Return the fit that complete rows in their groups would give, ``added`` to this one or in its place.
+
+        By default the fit stays.
+        """
+        return self
+
+    def sums(self, x, c, codes) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Return pairs of a sum over some rows and over the rows of the fit, by which they are compared, or None."""
+        return None
 
     def claims(self, dim: int, levels: tuple[int, ...], classes: int) -> Iterator[tuple[str, Any, Any]]:
         """Yield the conditions that a fit read from a file must meet, given its numbers, categories and classes.

@@ -9,23 +9,24 @@ go through `students`, where one factorisation serves every kappa. Rows that are
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from bayesgen.averaging.factors import view_factor
 from bayesgen.averaging.marginals import Marginals
 from bayesgen.averaging.member import Together
 from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
-from bayesgen.averaging.rows import HeldOut
+from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import log_density, log_density_far
 from bayesgen.averaging.training import Training
 from bayesgen.averaging.view import View
 from bayesgen.averaging.warp import FAR
 from bayesgen.core.errors import DataError
-from bayesgen.models.moments import Moments
+from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 
 _CELLS = 1 << 21  # densities worked on at a time
@@ -123,6 +124,35 @@ class FittedView(Together):
     def posterior(self, place: int):
         """Return the posterior of a member, a model of the bent rows of the groups."""
         return self.members[place].posterior(self.statistics, self.reference)
+
+    drawn: ClassVar = True
+
+    @property
+    def bend(self):
+        """The bends of the view."""
+        return self.view.warp
+
+    def factor(self, place):
+        """Return a member, whose groups have the predictives of its posterior."""
+        return view_factor(self, place)
+
+    def drawn_factor(self, place, rng):
+        """Draw the parameters of the groups and their shares."""
+        return view_factor(self, place, rng)
+
+    def learned(self, rows, group, added):
+        """Sum the bent rows by group."""
+        y = self.view.warp.forward(rows["numbers"])
+        own = moments(y, group, len(self.view.owner), vector=not self.view.by_column)
+        return replace(self, statistics=self.statistics + own if added else own)
+
+    def sums(self, x, c, codes):
+        """Sum the rows as at the fit, if these have no gaps that the fit had not."""
+        if self.view.filling is None and np.isnan(x).any():
+            return None
+        rows = Rows(x, c, codes, np.ones(len(x)), (), self.view.classes)
+        mine = self.view.sum_rows(rows)
+        return [(getattr(mine, name), getattr(self.statistics, name)) for name in ("n", "mean", "scatter")]
 
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,)."""

@@ -163,7 +163,6 @@ class WideView(Together):
         Their weights.
     """
 
-    drawn: ClassVar = False
     keeps_rows: ClassVar = True
 
     view: View
@@ -172,6 +171,11 @@ class WideView(Together):
     y: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
+
+    @property
+    def bend(self):
+        """The bends of the view."""
+        return self.view.warp
 
     @classmethod
     def fit(cls, members, training: Training) -> "WideView":

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, draws, families
+from bayesgen.averaging import columns, families
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given, refuse_changed, refuse_long
 from bayesgen.averaging.learning import fit_average
@@ -26,7 +26,7 @@ from bayesgen.estimators.averaged_settings import (
 )
 from bayesgen.estimators.base import Estimator, sample, score_samples
 from bayesgen.estimators.workers import stages
-from bayesgen.inspection.averaged import AveragedJoint, averaged_terms, refuse_far, summary, to_arviz
+from bayesgen.inspection.averaged import JointOfAverage, averaged_terms, refuse_far, summary, to_arviz
 from bayesgen.inspection.explain import explain
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
@@ -358,7 +358,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
 
     def _density(self):
         self._with_density()
-        return AveragedJoint(self)
+        return JointOfAverage(self)
 
     def _with_density(self) -> Average:
         """Return the average, or raise an error where no member has a density of a row."""
@@ -401,10 +401,10 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         return self._with_density().log_joint(*self._read(X).values())
 
     def _draw(self, count, rng):
-        average = self._with_density()
-        classes = np.exp(average.log_class_prior)
+        density = self._density()
+        classes = np.exp(density.log_prior)
         codes = rng.choice(len(classes), count, p=classes / classes.sum())
-        return columns.blocks(self.schema_, *draws.rows(average, codes, rng), self.constant_), codes
+        return density.blocks(density.components().draw(density.nothing(), codes, rng)), codes
 
     sample, score_samples = sample, score_samples
     explain, summary, to_arviz = explain, summary, to_arviz  # documented in `bayesgen.inspection`

@@ -25,9 +25,9 @@ from bayesgen.estimators.settings import (
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.arviz import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
-from bayesgen.inspection.joint_of_model import SingleJoint
 from bayesgen.inspection.labelling import warn_of_harm
 from bayesgen.inspection.leave_one_out import leave_one_out
+from bayesgen.inspection.one_model import JointOfModel
 from bayesgen.inspection.probabilities import tempered, warn_of_few_draws
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import ClassConditional, LabelNoise
@@ -312,7 +312,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         consistency.check_generative(self, self._models)
 
     def _density(self):
-        return SingleJoint(self)
+        return JointOfModel(self)
 
     def _terms(self, X):
         return terms_of_model(self, X)

@@ -1,181 +1,139 @@
 """Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
 
-import itertools
+import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, draws, explanation, filling, missing
-from bayesgen.averaging.given_the_rest import Members, Rows
+from bayesgen.averaging import columns, draws, explanation
+from bayesgen.averaging.factors import (
+    LEAF,
+    MemberSums,
+    codes_of,
+    components_of,
+    heaviest,
+    joined_leaves,
+    knows,
+    leaf_blocks,
+)
 from bayesgen.averaging.warp import far_rows
-from bayesgen.inspection.joint_of_model import along, expectations, totals_of
-from bayesgen.inspection.missing import Components, Joint, gaps_of
-from bayesgen.numerics.pieces import DENSITIES, pieces, taken
-from bayesgen.posterior.posterior import ExactPosterior, generator
-from bayesgen.tables.schema import Schema
+from bayesgen.inspection.missing import SHARE, Joint, gibbs
+from bayesgen.inspection.one_model import labels_of, totals_of
+from bayesgen.numerics.pieces import select_rows
+from bayesgen.posterior.component import Components
+from bayesgen.posterior.posterior import generator
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
-_SHARE = 0.995  # of the weight: the heaviest members, which stand for the average where entries are valued
-_LIGHT = 1e-15  # share of the weight of a line below which a node adds nothing to a sum
 _LEAST = 0.01  # least weight of a member whose posterior is returned
 
 
-@dataclass(frozen=True)
-class _Alone:
-    """The columns with leaves of an averaged classifier, as a classifier of one model."""
-
-    posterior_: ExactPosterior
-    schema_: Schema
-    log_prior: np.ndarray
-
-    @property
-    def classifier(self) -> "_Alone":
-        """Itself: the joint density of a classifier has one."""
-        return self
-
-
-class AveragedJoint(Joint):
+class JointOfAverage(Joint):
     """The joint density of columns and class under the untempered members of an average."""
 
     def __init__(self, classifier):
         self.classifier, self.average = classifier, classifier.average_
         self.log_prior = self.average.log_class_prior
         self.leaves: Any = self.average.leaves
-        self.own = replace(classifier.schema_, blocks=columns.leaves(classifier.schema_))
+        self.labels = labels_of(classifier.schema_)
 
     def read(self, X):
-        """Return the numbers of the rows, the codes of their categories, and the entries of the columns with leaves."""
-        rows = self.classifier._read(X)
-        return rows | {"categories": np.where(rows["categories"] < 0, np.nan, rows["categories"])}
+        """Return the numbers of the rows, the codes of their categories, and a block for each leaf."""
+        rows = dict(self.classifier._read(X))
+        rows["categories"] = np.where(rows["categories"] < 0, np.nan, rows["categories"])
+        return rows if self.leaves is None else rows | leaf_blocks(self.leaves, rows.pop("leaves"))
+
+    def nothing(self):
+        """Return a row of missing entries."""
+        schema, constant = self.classifier.schema_, self.classifier.constant_
+        widths = {"numbers": len(columns.numbers(schema, constant)), "categories": len(columns.categories(schema))}
+        rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
+        return rows if self.leaves is None else rows | leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
+
+    def arrays(self, rows) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return numbers, codes of categories, -1 where missing, and entries of leaves, as the average takes them."""
+        return rows["numbers"], codes_of(rows), None if self.leaves is None else joined_leaves(self.leaves, rows)
 
     def blocks(self, rows):
-        """Return the entries by block, NaN in the columns that were left out."""
-        return columns.blocks(self.classifier.schema_, *arrays(rows), self.classifier.constant_)
+        """Return the entries by block of the schema, NaN in the columns that were left out."""
+        x, _, e = self.arrays(rows)
+        return columns.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
+
+    def column(self, gap):
+        """Return the place of a number, a category, or a column with a leaf."""
+        schema, constant = self.classifier.schema_, self.classifier.constant_
+        names: dict[str, Any] = {LEAF + block.name: block.columns for block in columns.leaves(schema)}
+        names |= {"numbers": columns.numbers(schema, constant), "categories": columns.categories(schema)}
+        return schema.columns.index(names[gap.block][gap.place])
 
     def totals(self):
         """Return the leaves of counts given their total."""
         return {} if self.leaves is None else totals_of(self.leaves.model)
 
+    def check(self, rows, question):
+        """Refuse numbers that are too far out, too."""
+        super().check(rows, question)
+        refuse_far(self.classifier, rows["numbers"], question)
+
     def log_density(self, rows):
         """Return the log density under the members, in the units of the columns."""
-        return self.average.log_joint(*arrays(rows)) - self.log_prior
+        return self.average.log_joint(*self.arrays(rows)) - self.log_prior
 
-    def draw(self, count, rng):
-        """Draw each row from a member of its own."""
-        return _rows(*draws.rows(self.average, np.repeat(np.arange(len(self.log_prior)), count), rng))
+    def components(self, draws=None, share=1.0, even=False):
+        """Return the members that have a density; class probabilities are the same in all."""
+        return components_of(self.average, self.labels, share)
 
-    def expected(self, rows, codes):
-        """Fill in medians and modes; in columns with leaves the means that the leaves say."""
-        refuse_far(self.classifier, rows["numbers"], "impute()")
-        x, c, e = arrays(rows)
-        filled = missing.expected(self.average, x, c, e, codes)
-        if self.leaves is None:
-            return _rows(*filled)
-        weight = softmax(self.average.log_joint(x, c, e).T, axis=0)
-        if codes is not None:
-            weight = np.equal.outer(np.arange(len(weight)), codes).astype(float)
-        own = self.leaves.blocks(e.copy())
-        for gap, values in expectations(self._components(), self.own, self.leaves.blocks(e), weight[None]):
-            own[gap.block].reshape(len(x), -1)[gap.rows, gap.place] = values
-        return _rows(*filled, self.leaves.joined(own))
+    def log_probability(self, log_joint, rows, gap=None, values=None):
+        """Ask the tempered members that have nearly all of the weight."""
+        if gap is not None:
+            shape = log_joint.shape[1:]
+            rows = select_rows(rows, np.repeat(gap.rows, shape[1]))
+            rows[gap.block].reshape(shape[0] * shape[1], -1)[:, gap.place] = np.broadcast_to(values, shape).ravel()
+        with np.errstate(divide="ignore"):
+            return np.log(self._answer.probability(*self.arrays(rows))).T.reshape(log_joint.shape)
 
-    def _along(self, e) -> Iterator[tuple[Any, np.ndarray, Any]]:
-        """Yield the missing entries of rows in columns with leaves, log p(v | k) at values v, (K, n, Q), and widths."""
-        components, own, students = self._components(), self.leaves.blocks(e), {}
-        nothing = np.zeros((1, len(self.log_prior), len(e)))
-        for gap in gaps_of(self.own, own):
-            yield gap, *along(components, gap, own, nothing, students)
+    @functools.cached_property
+    def _answer(self):
+        posterior = self.classifier.posterior_
+        return replace(posterior, weights=heaviest(posterior.weights, SHARE))
 
-    def _components(self) -> Components:
-        """Return the components of the columns with leaves: the classes."""
-        return Components(_Alone(self.leaves.exact, self.own, self.log_prior))
-
-    def filled(self, rows, codes, draws, rng):
-        """Draw for each row a member, class and group that explain it, then entries."""
-        refuse_far(self.classifier, rows["numbers"], "impute()")
-        x, c, e = filling.by_row(self.average, *arrays(rows), codes, draws, rng)
-        for draw in range(draws):
-            yield _rows(x[draw], c[draw], taken(e, draw))
-
-    def filled_together(self, rows, codes, draws, rng, fitted):
-        """Draw a member and its parameters, which know all rows, then classes, groups and entries given them."""
-        refuse_far(self.classifier, rows["numbers"], "impute()")
-        for filled in itertools.islice(filling.together(self.average, *arrays(rows), codes, rng, fitted), draws):
-            yield _rows(*filled)
+    def measured(self, rows):
+        """Yield the columns, too, that were left out of the fit: they tell nothing about the class."""
+        yield from super().measured(rows)
+        nothing = np.zeros((len(self.log_prior), len(rows["numbers"])))
+        for name in self.classifier.constant_:
+            place = slice(None), self.classifier.schema_.columns.index(name)
+            yield place, nothing, nothing[..., None], np.ones((nothing.shape[1], 1))
 
     def knows(self, rows, codes):
         """Compare the sums of the rows with those of the fit."""
-        return filling.knows(self.average, *arrays(rows), codes)
+        return knows(self.average, *self.arrays(rows), codes)
 
-    def measured(self, rows):
-        """Take all categories and a grid of numbers, under the members that have nearly all of the weight."""
-        refuse_far(self.classifier, rows["numbers"], "next_measurement()")
-        classifier, schema, (x, c, e) = self.classifier, self.classifier.schema_, arrays(rows)
-        average = _heaviest(classifier.posterior_)
-        names = columns.numbers(schema, classifier.constant_) + columns.categories(schema)
-        places, ends = np.array([schema.columns.index(name) for name in names]), missing.reach(average)
-        chance, answer = (Members(average, weights > 0) for weights in (average.density_weights, average.weights))
+    def drawn(self, rows, codes, fitted, rng):
+        """Draw a member by what all rows say of it, and its parameters by Gibbs' sampler."""
+        components, members = self.components(), np.flatnonzero(self.average.density_weights)
+        weight = np.exp(components.log_member) if fitted is not None else self.member_chances(components, rows, codes)
+        chains: dict[int, Iterator[Components]] = {}
+        while True:
+            m = int(rng.choice(len(members), p=weight / weight.sum()))
+            if m not in chains:
+                known = codes if fitted is None else fitted
+                chains[m] = self._gibbs(self.average.members[members[m]], rows, known, rng, fitted is None)
+            yield next(chains[m])
 
-        def log(probability):
-            with np.errstate(divide="ignore"):
-                return np.log(probability)
+    def _gibbs(self, member, rows, codes, rng, added: bool) -> Iterator[Components]:
+        """Alternate rows and parameters of one member; sums are ``added`` to those of the fit, or take their place."""
+        sums = MemberSums.of(self.average, member, self.labels)
+        given = {name: entries for name, entries in rows.items() if name.startswith(LEAF)}
+        closed = self.leaves is not None and self.leaves.has_closed_form(joined_leaves(self.leaves, rows))
 
-        for own, part, gaps in missing.entries(answer, x, c, e):
-            likely, now = Rows(chance, part.x, part.c, part.e), log(answer.probability(part.here()))
-            for row, column in gaps:
-                values, y, log_joint = missing.grid(likely, row, column, ends)
-                weight = missing.mass(y, log_joint).sum(0)
-                heavy = np.argsort(-weight, axis=1)[:, : (weight > _LIGHT).sum(1).max()]
-                values, y, weight = (np.take_along_axis(nodes, heavy, 1) for nodes in (values, y, weight))
-                then = log(answer.probability(part.along(row, column, values, y)))
-                yield (own[row], places[column]), now[:, row], then, weight
-            for j in range(c.shape[1]):
-                row = np.flatnonzero(part.c[:, j] < 0)
-                if len(row):
-                    weight = softmax(logsumexp(chance.log_joint(likely.levels(row, j)), axis=0), axis=1)
-                    then = log(answer.probability(part.levels(row, j)))
-                    yield (own[row], places[x.shape[1] + j]), now[:, row], then, weight
-            if self.leaves is not None:
-                joint = chance.log_joint(likely.here())
-                for gap, density, log_width in self._along(part.e):
-                    for piece in pieces(len(gap.rows), len(answer.weights) * density[:, 0].size, DENSITIES):
-                        row, values = gap.rows[piece], density[:, piece]
-                        width = log_width if np.ndim(log_width) == 0 else log_width[piece]
-                        weight = softmax(logsumexp(joint[:, row, None] + values, axis=0) + width, axis=1)
-                        then = log(answer.probability(part.with_leaf(row, values)))
-                        yield (own[row], gap.column), now[:, row], then, weight
-        nothing = np.zeros((len(self.log_prior), len(x)))
-        for name in classifier.constant_:  # left out of the fit, so they tell nothing about the class
-            yield (slice(None), schema.columns.index(name)), nothing, nothing[..., None], np.ones((len(x), 1))
+        def learned(completed, t, groups):
+            return sums.learned(completed | given if closed else completed, t, groups, added).drawn(rng)
 
-
-def arrays(rows) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return numbers, codes of categories, -1 where missing, and entries of leaves, as members take them."""
-    c = rows["categories"]
-    return rows["numbers"], np.where(np.isnan(c), -1, c).astype(np.intp), rows.get("leaves")
-
-
-def _rows(x, c, e=None) -> dict[str, np.ndarray]:
-    """Return rows by kind from the arrays that members take."""
-    rows = {"numbers": x, "categories": c.astype(float)}
-    return rows if e is None else rows | {"leaves": e}
-
-
-def _heaviest(average):
-    """Return the average of the members with nearly all of the weight, for classes and for densities each."""
-
-    def kept(weights):
-        order = np.argsort(-weights, kind="stable")
-        some = order[: 1 + np.searchsorted(np.cumsum(weights[order]), _SHARE)]
-        result = np.zeros_like(weights)
-        result[some] = weights[some]
-        return result / result.sum()
-
-    return replace(average, weights=kept(average.weights), density_weights=kept(average.density_weights))
+        seen = [~np.isnan(own.reshape(len(own), -1)) | (closed and name in given) for name, own in rows.items()]
+        return gibbs(sums.drawn(rng), learned, rows, codes, rng, np.hstack(seen), added * sums.classes)
 
 
 def check_averaged(classifier, question: str) -> None:
@@ -224,15 +182,17 @@ def summary(classifier):
 
 def refuse_far(classifier, x, question: str) -> None:
     """Raise if a number of rows (n, D) is so far out that only limits of densities are left, useless for a question."""
-    for view in classifier.average_.taking("numbers")[:1]:
-        y = view.view.warp.forward(x)
-        for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
-            place = np.nanargmax(np.abs(y[row]))
-            name = columns.numbers(classifier.schema_, classifier.constant_)[place]
-            raise ValueError(
-                f"column {name!r}: value {x[row, place]:g} in row {row} is too far from the rows of the fit for "
-                f"{question}: give NaN in its place, or leave the row out"
-            )
+    bend = classifier.average_.bend
+    if bend is None:
+        return
+    y = bend.forward(x)
+    for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
+        place = np.nanargmax(np.abs(y[row]))
+        name = columns.numbers(classifier.schema_, classifier.constant_)[place]
+        raise ValueError(
+            f"column {name!r}: value {x[row, place]:g} in row {row} is too far from the rows of the fit for "
+            f"{question}: give NaN in its place, or leave the row out"
+        )
 
 
 def averaged_terms(classifier, X):

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from bayesgen.core.errors import listed
 from bayesgen.core.names import by_name
 from bayesgen.decision.outcomes import aligned_loss
-from bayesgen.inspection.missing import joint_of, refuse_totals
+from bayesgen.inspection.missing import joint_of
 from bayesgen.numerics.pieces import count_rows
 
 
@@ -66,7 +66,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     names = classifier.schema_.columns
     costs, rows = costs_of(names, cost), joint.read(X)
     result = np.full((count_rows(rows), len(names)), np.nan)
-    refuse_totals(joint, "next_measurement()", rows)
+    joint.check(rows, "next_measurement()")
     for places, now, then, weight in joint.measured(rows):
         result[places] = _saved(now, then, weight, losses)
     result -= costs

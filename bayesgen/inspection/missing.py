@@ -1,10 +1,9 @@
 r"""The joint density of rows and classes under a fitted classifier, and the imputation of missing entries from it.
 
-Joint density: `Joint` is the contract. A classifier of one model has its posterior predictive, untempered
-(`bayesgen.inspection.joint_of_model`). The tempered members of an averaged classifier have no density of x; its
+Joint density: a `Joint` reads rows, and hands out the mixture of components that answers for them
+(`bayesgen.posterior.component`). A classifier of one model has its posterior predictive, untempered
+(`bayesgen.inspection.one_model`). The tempered members of an averaged classifier have no density of x; its
 untempered members do, under weights that are stacked on log p(x, t) of rows left out (`bayesgen.inspection.averaged`).
-
-The joint density is a mixture. Given a component, a missing entry is a Student-t or takes values one can list.
 
 Imputation: the missing entries x_m of a row are replaced by means, modes or draws given its observed entries x_o,
 
@@ -35,38 +34,57 @@ draws of a sampler have no closed form to go on from: they are picked in proport
 """
 
 import abc
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import Argument, NoClosedForm, listed, warn
+from bayesgen.core.errors import Argument, warn
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
-from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces
+from bayesgen.numerics.draws import rounds_apart
+from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
+from bayesgen.posterior.component import Components, Gap, Rows
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import codes_of
 
-Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
 Measured = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
+
+FEWEST = 50  # effective draws of a sampler below which imputed values are called rough
+_MEANS, _VALUES = 500, 100  # draws of a sampler, for means and for the values of entries
+SHARE = 0.995  # of the weight: the heaviest members, which stand for an average where entries are valued
 
 
 class Joint(abc.ABC):
-    """The density p(x, t = k | data) of a classifier, rows drawn from it, and missing entries given the observed ones.
+    """The density p(x, t = k | data) of a classifier as a mixture, and all questions about rows and missing entries.
+
+    A subclass must write `read`, `nothing`, `blocks`, `log_density`, `components`, `drawn`, `knows` and
+    `log_probability`. It may write `tails` and `totals`.
 
     Attributes
     ----------
+    classifier : fitted classifier
     log_prior : array, shape (K,)
         Log of the class probabilities.
+    efficiency : float, or None
+        Effective draws of a sampler per draw; None where the components are no draws.
     """
 
+    classifier: Any
     log_prior: np.ndarray
+    efficiency: float | None = None
+
+    # -- to be written -----------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def read(self, X) -> Rows:
-        """Return the rows as one array per block."""
+        """Return the rows as one array per block of the components."""
+
+    @abc.abstractmethod
+    def nothing(self) -> Rows:
+        """Return one row without entries."""
 
     @abc.abstractmethod
     def blocks(self, rows: Rows) -> Mapping[str, np.ndarray]:
@@ -77,8 +95,49 @@ class Joint(abc.ABC):
         """Return log p(x | t = k, data), shape (n, K), missing entries integrated out."""
 
     @abc.abstractmethod
-    def draw(self, count: int, rng: np.random.Generator) -> Rows:
-        """Draw ``count`` rows of each class from the posterior predictive, class by class, each from own parameters."""
+    def components(self, draws: int | None = None, share: float = 1.0, even: bool = False) -> Components:
+        """Return the mixture.
+
+        Parameters
+        ----------
+        draws : int, optional
+            Number of draws that stand for a sampled posterior; by default all.
+        share : float
+            Weight of the heaviest members, which stand for all members of an average.
+        even : bool
+            True for even class probabilities.
+        """
+
+    @abc.abstractmethod
+    def drawn(self, rows: Rows, codes, fitted, rng) -> Iterator[Components]:
+        """Yield single members under draws of their parameters, given the fit and the observed entries, without end.
+
+        Parameters
+        ----------
+        rows, codes, fitted, rng
+            As in `filled_together`.
+        """
+
+    @abc.abstractmethod
+    def knows(self, rows: Rows, codes) -> bool:
+        """Return True if these are the rows and classes of the fit, as sums and sums of squares show."""
+
+    @abc.abstractmethod
+    def log_probability(self, log_joint, rows: Rows, gap: Gap | None = None, values: Any = None) -> np.ndarray:
+        """Return the log class probabilities that the classifier reports.
+
+        Parameters
+        ----------
+        log_joint : array, shape (K, n), or (K, E, Q)
+            Log p(x, t = k) under the components.
+        rows : mapping from block to array (n, ...)
+        gap : Gap, optional
+            The rows, E of them, have ``values`` (E, Q) or (Q,) in this gap.
+        """
+
+    def check(self, rows: Rows, question: str) -> None:
+        """Raise if a question about missing entries has no answer for these rows."""
+        refuse_totals(self, question, rows)
 
     def tails(self, rows: Rows) -> np.ndarray | None:
         """Return P(p(new | k) <= p(x | k)), shape (n, K), or None if there is no formula."""
@@ -88,21 +147,55 @@ class Joint(abc.ABC):
         """Return the blocks that are modelled given their total: a column of each, and the name of its density."""
         return {}
 
-    @abc.abstractmethod
+    # -- the questions -----------------------------------------------------------------------------------------------
+
+    def column(self, gap: Gap) -> int:
+        """Return the place of a gap among the columns of the table."""
+        schema = self.classifier.schema_
+        (name,) = (block.columns[gap.place] for block in schema.blocks if block.name == gap.block)
+        return schema.columns.index(name)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Rows:
+        """Draw ``count`` rows of each class from the posterior predictive, class by class, each from own parameters."""
+        codes = np.repeat(np.arange(len(self.log_prior)), count)
+        return self.components(even=True).draw(self.nothing(), codes, rng)
+
     def expected(self, rows: Rows, codes) -> Rows:
         """Return the rows with the expected value of each missing entry filled in, given their classes where known."""
+        components, result = self.components(_MEANS), {name: v.copy() for name, v in rows.items()}
+        flat = {name: v.reshape(len(v), -1) for name, v in result.items()}
+        incomplete = _incomplete(rows)
+        for piece in pieces(len(incomplete), components.groups * max(v.shape[1] for v in flat.values()), DENSITIES):
+            chosen = incomplete[piece]
+            for entry in components.given(select_rows(rows, chosen), taken(codes, chosen)).entries():
+                flat[entry.gap.block][chosen[entry.gap.rows], entry.gap.place] = entry.expected()
+        return result
 
-    @abc.abstractmethod
     def filled(self, rows: Rows, codes, draws: int, rng: np.random.Generator) -> Iterator[Rows]:
         """Yield the rows ``draws`` times, missing entries drawn, the rows independent given the fit."""
+        components, effective = self.components(), np.full(count_rows(rows), np.inf)
+        tables = [{name: v.copy() for name, v in rows.items()} for _ in range(draws)]
+        incomplete = _incomplete(rows)
+        for piece in pieces(len(incomplete), components.groups, DENSITIES):
+            chosen = incomplete[piece]
+            given = components.given(select_rows(rows, chosen), taken(codes, chosen))
+            effective[chosen] = 1 / (given.chance.sum(1) ** 2).sum(0)
+            _, groups = given.choose(rng, (draws,))
+            again = select_rows(given.rows, np.tile(np.arange(len(chosen)), draws))
+            for name, drawn in components.fill(again, [group.ravel() for group in groups], rng).items():
+                for table, one in zip(tables, np.split(drawn, draws), strict=True):
+                    table[name][chosen] = one
+        if self.efficiency is not None:
+            effective *= self.efficiency
+            self.warn_of_few(effective, f"values of {(effective < FEWEST).sum()} of {len(effective)} rows")
+        yield from tables
 
-    @abc.abstractmethod
     def filled_together(self, rows: Rows, codes, draws: int, rng: np.random.Generator, fitted) -> Iterator[Rows]:
         """Yield the rows ``draws`` times, missing entries drawn, all rows of a table under the same parameters.
 
         Parameters
         ----------
-        rows : mapping from name to array
+        rows : mapping from block to array (n, ...)
             Rows, NaN where missing.
         codes : int array, shape (n,), optional
             Classes of the rows, where they are known.
@@ -112,12 +205,10 @@ class Joint(abc.ABC):
         fitted : int array, shape (n,), optional
             Classes of the rows at the fit, where they are the rows of the fit.
         """
+        drawn = self.drawn(rows, codes, fitted, rng)
+        for _ in range(draws):
+            yield next(drawn).complete(rows, codes, rng)[0]
 
-    @abc.abstractmethod
-    def knows(self, rows: Rows, codes) -> bool:
-        """Return True if these are the rows and classes of the fit, as sums and sums of squares show."""
-
-    @abc.abstractmethod
     def measured(self, rows: Rows) -> Iterator[Measured]:
         """Yield the class probabilities at the possible values of each missing entry, some entries at a time.
 
@@ -132,6 +223,31 @@ class Joint(abc.ABC):
         weight : array, shape (E, Q)
             Probabilities of these values.
         """
+        components = self.components(_VALUES, SHARE)
+        for piece in pieces(count_rows(rows), components.nodes, 2 * CELLS):
+            given = components.given(select_rows(rows, piece))
+            now = self.log_probability(logsumexp(given.log_joint, axis=0), given.rows)
+            for entry in given.entries():
+                gap, (values, log_joint, log_width) = entry.gap, entry.along()
+                weight = softmax(logsumexp(log_joint, axis=0) + log_width, axis=1)
+                then = self.log_probability(log_joint, given.rows, gap, values)
+                yield (piece.start + gap.rows, self.column(gap)), now[:, gap.rows], then, weight
+
+    def member_chances(self, components: Components, rows: Rows, codes) -> np.ndarray:
+        """Return p(m | all observed entries of all rows), (M,)."""
+        total = components.log_member.copy()
+        for piece in pieces(count_rows(rows), components.groups, DENSITIES):
+            total += components.log_total(select_rows(rows, piece), taken(codes, piece))
+        return softmax(total)
+
+    def warn_of_few(self, effective, what: str) -> None:
+        """Warn where values rest on few effective draws of a sampler, (n,), by rows or of all rows together."""
+        few = effective < FEWEST
+        if few.any():
+            exact = self.classifier.posterior_.model.conjugate
+            cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
+            text = f"{what} rest on fewer than {FEWEST} effective draws of the parameters, and are rough: "
+            warn(FewDrawsWarning(text, *cure, rows=few))
 
 
 def joint_of(classifier, question: str) -> Joint:
@@ -142,173 +258,34 @@ def joint_of(classifier, question: str) -> Joint:
     return classifier._density()
 
 
-FEWEST = 50  # effective draws of a sampler below which imputed values are called rough
-_MASS = 1e-9  # probability of a count that may be left out
-_MOST = 1 << 16  # values of a count that are listed
-
-
-@dataclass(frozen=True)
-class Table:
-    """The values of a finite entry or a count, (V,), and their log probabilities under each component, (S, K, V)."""
-
-    values: np.ndarray
-    log_mass: np.ndarray
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A column with missing entries.
-
-    Attributes
-    ----------
-    block : str
-        Its leaf.
-    place : int
-        Its place among the columns of the leaf.
-    column : int
-        Its place among the columns of the table.
-    rows : int array
-        Rows in which it is missing.
-    """
-
-    block: str
-    place: int
-    column: int
-    rows: np.ndarray
-
-
-class Components:
-    """The components of a single classifier; see the module.
+def gibbs(start: Components, learned: Callable, rows: Rows, codes, rng, seen, known) -> Iterator[Components]:
+    """Alternate rows given parameters and parameters given rows; yield draws that hardly correlate.
 
     Parameters
     ----------
-    joint : Joint
-        The joint density of a classifier with one posterior.
-    params : mapping from site to array (S, ...), optional
-        Draws of the parameters; without them they are integrated out.
+    start : Components
+        A single member under any parameters.
+    learned : function
+        From completed rows, their classes and their groups to the same member under a draw of its parameters.
+    rows : mapping from block to array (n, ...)
+    codes : int array, shape (n,), optional
+        Classes of the rows, where they are known.
+    rng : Generator
+    seen : bool array, shape (n, columns)
+        False for the entries that are drawn.
+    known : array, shape (K,)
+        Rows of each class from which the parameters learn besides these.
     """
-
-    def __init__(self, joint: Any, params=None):
-        self.classifier, self.model, self.params = joint.classifier, joint.classifier.posterior_.model, params
-        self.log_prior = joint.log_prior
-        self.count = 1 if params is None else len(next(iter(params.values())))
-        self._tables: dict[tuple[str, int], Table] = {}
-
-    @classmethod
-    def of(cls, joint: Any, draws: int | None = None) -> "Components":
-        """Return the components of the posterior: an exact one and a point need no draws, others take some, or all."""
-        posterior = joint.classifier.posterior_
-        if posterior.kind == "exact":
-            return cls(joint)
-        if posterior.kind == "point":
-            return cls(joint, posterior.draws(0, (1,)))
-        if draws is None:
-            return cls(joint, posterior.as_draws().flat)
-        return cls(joint, posterior.draws(generator(joint.classifier.random_state), (draws,)))
-
-    def log_weight(self, rows: Rows, codes=None) -> np.ndarray:
-        """Return log p(x, t = k | θ) of rows under every component, shape (S, K, n); -inf where the class is another.
-
-        A row that no component can explain, as under a plug-in estimate, weighs them by the class prior.
-        """
-        if self.params is None:
-            score = self.model.log_predictive(self.classifier._as_model_takes(rows)).T[None]
-        else:
-            score = self.model.log_likelihood_rows(self.params, rows)
-        instead = self.log_prior[:, None]
-        if codes is not None:
-            known = np.arange(len(instead))[:, None] == codes
-            score, instead = np.where(known, score, -np.inf), np.where(known, 0.0, -np.inf)
-        lost = np.isneginf(score).all((0, 1))
-        score[..., lost] = np.broadcast_to(instead, score.shape[1:])[:, lost]
-        return score
-
-    def fill(self, rows: Rows, place, rng) -> dict[str, np.ndarray]:
-        """Draw the missing entries of rows, each from the component at its place in (S, K), made flat."""
-        own, group = np.unique(place, return_inverse=True)
-        draw, code = np.divmod(own, len(self.log_prior))
-        result = {}
-        for name, leaf in self.model.leaves.items():
-            x, params = rows[name].copy(), None
-            if self.params is not None:
-                params = leaf.select_class(self.model.site(self.params, name), (draw, code))
-            flat, at = x.reshape(len(x), -1), group if params is not None else place
-            gone = np.flatnonzero(np.isnan(flat).any(1))
-            for piece in pieces(len(gone), len(self.log_prior) * flat.shape[1] ** (1 + leaf.event_dim), DENSITIES):
-                x[gone[piece]] = leaf.fill(x[gone[piece]], at[gone[piece]], rng, params)
-            result[name] = x
-        return result
-
-    def is_number(self, block: str) -> bool:
-        """Return True if a leaf models numbers."""
-        return self.model.leaves[block].density_kind == "density"
-
-    def is_label(self, block: str) -> bool:
-        """Return True if a leaf models categories or bits, which have no mean."""
-        return any(b.name == block and b.categories is not None for b in self.classifier.schema_.blocks) or (
-            self.model.leaves[block].cardinality(0) == 2
-        )
-
-    def student(self, block: str, rows: Rows):
-        """Return location, scale and degrees of freedom of a leaf of numbers, each of shape (S, K, n or 1, D or 1)."""
-        leaf, x = self.model.leaves[block], rows[block].reshape(len(rows[block]), -1)
-        own = rows[block] if not leaf.event_dim else x
-        try:
-            if self.params is None:
-                return tuple(part[None] for part in _filled(leaf.student(own)))
-            return _filled(leaf.student(own, self.model.site(self.params, block)))
-        except NoClosedForm as error:
-            raise NoClosedForm(f"columns {listed(self.model.columns_of(block))}: {error}") from None
-
-    def table(self, gap: Gap) -> Table:
-        """Return the values and probabilities of a finite entry or a count, whatever the other entries of its row."""
-        key = gap.block, gap.place
-        if key not in self._tables:
-            size = self.model.leaves[gap.block].cardinality(gap.place)
-            self._tables[key] = self._listed(*key, size) if size else self._counted(*key)
-        return self._tables[key]
-
-    def _listed(self, block, place, size) -> Table:
-        leaf, values = self.model.leaves[block], np.arange(size, dtype=float)
-        width = int(np.prod(leaf.features)) if leaf.features else 1
-        x = np.full((size, width), np.nan)
-        x[:, place] = values
-        x = leaf.check(x.reshape(size, *leaf.features))
-        if self.params is None:
-            return Table(values, leaf.log_predictive(x).reshape(size, -1).T[None])
-        return Table(values, leaf.log_likelihood_rows(self.model.site(self.params, block), x))
-
-    def _counted(self, block, place) -> Table:
-        size = 64
-        while True:
-            table = self._listed(block, place, size)
-            if np.exp(table.log_mass).sum(-1).min() > 1 - _MASS or size >= _MOST:
-                return table
-            size *= 4
+    rounds, components = rounds_apart(seen, codes, known), start
+    while True:
+        for _ in range(rounds):
+            components = learned(*components.complete(rows, codes, rng))
+        yield components
 
 
-def _filled(parts):
-    """Return arrays with as many axes as the first."""
-    return tuple(part.reshape((1,) * (parts[0].ndim - part.ndim) + part.shape) for part in parts)
-
-
-def gaps_of(schema, rows: Rows) -> Iterator[Gap]:
-    """Yield the columns that have missing entries."""
-    for block in schema.blocks:
-        missing = np.isnan(rows[block.name].reshape(len(rows[block.name]), -1))
-        for place in np.flatnonzero(missing.any(0)):
-            column = schema.columns.index(block.columns[place])
-            yield Gap(block.name, int(place), column, np.flatnonzero(missing[:, place]))
-
-
-def warn_of_few(effective, what: str, joint: Any) -> None:
-    """Warn where values rest on few effective draws of a sampler, (n,), by rows or of all rows together."""
-    few = effective < FEWEST
-    if few.any():
-        exact = joint.classifier.posterior_.model.conjugate
-        cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
-        text = f"{what} rest on fewer than {FEWEST} effective draws of the parameters, and are rough: "
-        warn(FewDrawsWarning(text, *cure, rows=few))
+def _incomplete(rows: Rows) -> np.ndarray:
+    """Return the rows that lack an entry."""
+    return np.flatnonzero(np.any([np.isnan(v.reshape(len(v), -1)).any(1) for v in rows.values()], axis=0))
 
 
 def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None:
@@ -373,7 +350,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     rows, rng = density.read(X), generator(classifier.random_state)
     count = count_rows(rows)
     codes = _only_class(classifier, count) if y is None else codes_of(y, classifier.classes_, count)
-    refuse_totals(density, "impute()", rows)
+    density.check(rows, "impute()")
     if not draws:
         return _table(classifier, X, density.blocks(density.expected(rows, codes)))
     if joint:
@@ -391,7 +368,7 @@ def draw_table(classifier, X, fitted=None):
     """
     density = joint_of(classifier, "impute()")
     rows, rng = density.read(X), generator(classifier.random_state)
-    refuse_totals(density, "impute()", rows)
+    density.check(rows, "impute()")
     codes = _only_class(classifier, count_rows(rows))
     if fitted is not None and len(fitted) == count_rows(rows) and density.knows(rows, fitted):
         (own,) = density.filled_together(rows, codes, 1, rng, fitted)

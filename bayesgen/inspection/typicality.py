@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.inspection.missing import Joint, Rows, joint_of, refuse_totals
+from bayesgen.inspection.missing import Joint, joint_of, refuse_totals
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import ROWS, patterns, select_rows, split_rows
+from bayesgen.posterior.component import Rows
 from bayesgen.posterior.posterior import generator
 
 _SAME = 1e-9  # relative distance of two log densities that are equal but for rounding

@@ -1,0 +1,390 @@
+r"""Mixtures of products: the density of rows and classes, and of entries that rows lack, under any generative fit.
+
+A **factor** is the density of some blocks of columns under groups g, each of one class. It may come in several
+alternatives: the members of one structure, or the draws of a sampler. A member m of a mixture takes one alternative of
+each factor, or leaves it out, and is the product of these:
+
+.. math:: p(x, t = k) = \sum_m w_m\, \pi_{mk} \prod_f f_{m}(x \mid k), \qquad
+   f_m(x \mid k) = \sum_{g \in G(f, m, k)} s_g\, p_f(x \mid g)
+
+with weights w of the members, class probabilities π and shares s of the groups, which sum to 1 within a class. So an
+exact posterior of naive Bayes is one member, whose factors are its leaves with the parameters integrated out; a sampled
+one has a member for each draw; and an average has the products of its members. The products are never expanded: each
+factor is worked out once for all members.
+
+Missing entries are integrated out of every factor. Given the observed entries x_o of a row, the components (m, k, g of
+each factor) have the probabilities p(m, k, g | x_o), and given a component a missing entry has a `Conditional`.
+"""
+
+import abc
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from bayesgen.numerics.draws import choose
+from bayesgen.numerics.pieces import count_rows, select_rows
+from bayesgen.posterior.conditional import NODES, Conditional
+
+Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
+
+
+class Gap(NamedTuple):
+    """A column with missing entries.
+
+    Attributes
+    ----------
+    block : str
+        Its block.
+    place : int
+        Its place among the columns of the block.
+    rows : int array
+        Rows in which it is missing.
+    """
+
+    block: str
+    place: int
+    rows: np.ndarray
+
+
+class Entry(NamedTuple):
+    """The missing entries of one column, with what is known of them.
+
+    Attributes
+    ----------
+    gap : Gap
+    conditional : Conditional
+        Their distributions under each of G groups.
+    log_weight : array, shape (G, E)
+        Log p(x_o, k, g) of their rows.
+    owner : int array, shape (G,)
+        Class of each group.
+    cutting : bool array, shape (G,)
+        Groups at whose quantiles a line is cut.
+    """
+
+    gap: Gap
+    conditional: Conditional
+    log_weight: np.ndarray
+    owner: np.ndarray
+    cutting: np.ndarray
+
+    def expected(self) -> np.ndarray:
+        """Return the values to fill in, (E,)."""
+        return self.conditional.expected(softmax(self.log_weight, axis=0))
+
+    def along(self):
+        """Return values (E, Q), log p(x_o, v, t = k) there (K, E, Q), and the log of their widths."""
+        return self.conditional.along(self.log_weight, self.owner, self.cutting)
+
+
+class Density(abc.ABC):
+    """The density of some blocks of columns under groups.
+
+    A subclass must write `blocks`, `owner` and `log_density`. It may write `alternative` and `log_share`; by default
+    both are 0, as where each class is a group.
+
+    Attributes
+    ----------
+    blocks : tuple of str
+        Names of the blocks.
+    owner : int array, shape (G,)
+        Class of each group.
+    alternative : int array, shape (G,)
+        The alternative to which each group belongs. The groups stand in the order of alternatives, then of classes, and
+        every alternative has a group of every class.
+    log_share : array, shape (G,)
+        Log probability of each group within its alternative and class.
+    """
+
+    blocks: tuple[str, ...]
+    owner: Any
+
+    @functools.cached_property
+    def alternative(self) -> np.ndarray:
+        """The only alternative, for every group."""
+        return np.zeros(len(self.owner), np.intp)
+
+    @functools.cached_property
+    def log_share(self) -> np.ndarray:
+        """0, where each class is a group."""
+        return np.zeros(len(self.owner))
+
+    @abc.abstractmethod
+    def log_density(self, rows: Rows) -> np.ndarray:
+        """Return log p(x | g) of rows, (G, n), missing entries integrated out; 0 for a row without entries.
+
+        All factors of one block have it in the same units.
+        """
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, K."""
+        return int(self.owner[-1]) + 1
+
+    @property
+    def alternatives(self) -> int:
+        """Number of alternatives, A."""
+        return int(self.alternative[-1]) + 1
+
+    def first(self) -> np.ndarray:
+        """Return the place of the first group of each alternative and class, (A K,)."""
+        cell = self.alternative * self.classes + self.owner
+        return np.searchsorted(cell, np.arange(self.alternatives * self.classes))
+
+    def by_class(self, density) -> np.ndarray:
+        """Return log p(x | k) under each alternative, (A, K, n), from log p(x | g), (G, n)."""
+        shape = self.alternatives, self.classes, density.shape[1]
+        if len(density) == shape[0] * shape[1]:
+            return density.reshape(shape)
+        first, terms = self.first(), density + self.log_share[:, None]
+        top = np.maximum.reduceat(terms, first)
+        with np.errstate(under="ignore"):
+            terms -= np.repeat(top, np.diff(first, append=len(terms)), axis=0)
+            return (np.log(np.add.reduceat(np.exp(terms, out=terms), first)) + top).reshape(shape)
+
+
+class Factor(Density):
+    """A density under which missing entries are known and rows can be drawn.
+
+    A subclass must write `conditionals` and `fill` besides what a `Density` asks for.
+    """
+
+    @abc.abstractmethod
+    def conditionals(self, rows: Rows, block: str) -> Iterator[tuple[Gap, Conditional]]:
+        """Yield the columns of a block that have missing entries, and the distributions of these given their rows."""
+
+    @abc.abstractmethod
+    def fill(self, rows: Rows, group, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw the missing entries of the blocks given the observed ones; all of a row without entries.
+
+        Parameters
+        ----------
+        rows : mapping from block to array (n, ...)
+        group : int array, shape (n,)
+            The group of each row.
+        rng : Generator
+
+        Returns
+        -------
+        mapping from each of the blocks to an array (n, ...)
+        """
+
+
+class Scorer(abc.ABC):
+    """Members that say how probable the classes of a row are, but not the row: no question about rows may ask them."""
+
+    @abc.abstractmethod
+    def log_probability(self, rows: Rows) -> np.ndarray:
+        """Return log p(t = k | x) of rows, (A, K, n); the class prior for a row without entries."""
+
+
+@dataclass(frozen=True)
+class Components:
+    """A mixture of products of factors.
+
+    Attributes
+    ----------
+    log_member : array, shape (M,)
+        Log w_m.
+    log_class : array, shape (M, K)
+        Log π_mk.
+    factors : sequence of Factor
+        Between them they have every block, under every member.
+    choice : int array, shape (M, F)
+        Alternative that a member takes of each factor, -1 for none: several factors may model one block.
+    """
+
+    log_member: np.ndarray
+    log_class: np.ndarray
+    factors: Sequence[Factor]
+    choice: np.ndarray
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, K."""
+        return self.log_class.shape[1]
+
+    @property
+    def groups(self) -> int:
+        """The most numbers that `given` holds for a row: groups of a factor, or members times classes."""
+        return max(self.log_class.size, *(len(factor.owner) for factor in self.factors))
+
+    @property
+    def nodes(self) -> int:
+        """The most numbers that `Entry.along` holds for an entry."""
+        cutting = (self.cutting(block) for block in {name for factor in self.factors for name in factor.blocks})
+        return max(len(own) * NODES * int(own.sum()) for own in cutting)
+
+    def used(self, block: str) -> list[int]:
+        """Return the places of the factors of a block."""
+        return [f for f, factor in enumerate(self.factors) if block in factor.blocks]
+
+    def cutting(self, block: str) -> np.ndarray:
+        """Return True for the groups of a block at whose quantiles a line is cut: those of a few alternatives."""
+        factors = [self.factors[f] for f in self.used(block)]
+        start = np.cumsum([0, *(factor.alternatives for factor in factors)])
+        place = np.concatenate([own + factor.alternative for own, factor in zip(start, factors, strict=False)])
+        return place % max(1, start[-1] // 3) == 0
+
+    def given(self, rows: Rows, codes=None) -> "Given":
+        """Return the components given the observed entries of rows, and their classes (n,) where they are known."""
+        densities = [factor.log_density(rows) for factor in self.factors]
+        by_class = [factor.by_class(own) for factor, own in zip(self.factors, densities, strict=True)]
+        joint = np.repeat((self.log_member[:, None] + self.log_class)[..., None], count_rows(rows), axis=-1)
+        for own, choice in zip(by_class, self.choice.T, strict=True):
+            if np.array_equal(choice, np.arange(len(own))):
+                joint += own
+            else:
+                joint[choice >= 0] += own[choice[choice >= 0]]
+        if codes is not None:
+            joint = np.where(np.arange(self.classes)[:, None] == codes, joint, -np.inf)
+        lost = np.isneginf(joint).all((0, 1))
+        if lost.any():  # as under a plug-in estimate
+            prior = np.logaddexp.reduce(self.log_member[:, None] + self.log_class)[:, None]
+            instead = prior if codes is None else np.where(np.arange(self.classes)[:, None] == codes, 0.0, -np.inf)
+            joint[..., lost] = np.broadcast_to(instead, joint.shape[1:])[:, lost]
+        return Given(self, rows, densities, by_class, joint)
+
+    def log_total(self, rows: Rows, codes=None) -> np.ndarray:
+        """Return log p(x_1, ..., x_n | m), each row given the parameters of the member: (M,)."""
+        joint = self.given(rows, codes).log_joint - self.log_member[:, None, None]
+        return np.logaddexp.reduce(joint, axis=1).sum(-1)
+
+    def fill(self, rows: Rows, groups, rng) -> dict[str, np.ndarray]:
+        """Draw the missing entries of rows.
+
+        Parameters
+        ----------
+        rows : mapping from block to array (n, ...)
+        groups : sequence of int array, shape (n,)
+            The group of each row in each factor, -1 where its member leaves the factor out.
+        rng : Generator
+        """
+        result = {block: entries.copy() for block, entries in rows.items()}
+        for factor, group in zip(self.factors, groups, strict=True):
+            used = slice(None) if (group >= 0).all() else np.flatnonzero(group >= 0)
+            own = {block: rows[block][used] for block in factor.blocks}
+            for block, entries in factor.fill(own, group[used], rng).items() if group[used].size else ():
+                result[block][used] = entries
+        return result
+
+    def complete(self, rows: Rows, codes, rng) -> tuple[dict[str, np.ndarray], np.ndarray, list[np.ndarray]]:
+        """Draw the missing entries of rows, and what else is not known: their classes, and their groups.
+
+        Returns
+        -------
+        rows : mapping from block to array (n, ...)
+        codes : int array, shape (n,)
+        groups : list of int array, shape (n,)
+        """
+        if codes is not None and len(self.log_member) == 1 and all(len(f.owner) == self.classes for f in self.factors):
+            groups = [codes for _ in self.factors]
+        else:
+            codes, groups = self.given(rows, codes).choose(rng)
+        return self.fill(rows, groups, rng), codes, groups
+
+    def draw(self, nothing: Rows, codes, rng) -> dict[str, np.ndarray]:
+        """Draw rows of given classes (n,), each from a member of its own; ``nothing`` is one row without entries."""
+        groups = np.empty((len(self.factors), len(codes)), np.intp)
+        for k in np.unique(codes):
+            some = np.flatnonzero(codes == k)
+            _, chosen = self.given(nothing, np.array([k])).choose(rng, (len(some),))
+            groups[:, some] = [group[:, 0] for group in chosen]
+        return self.fill(select_rows(nothing, 0 * codes), groups, rng)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The components of a mixture given the observed entries of n rows.
+
+    Attributes
+    ----------
+    components : Components
+    rows : mapping from block to array (n, ...)
+    densities : list of array, shape (G, n)
+        Log p(x_o | g) of each factor.
+    by_class : list of array, shape (A, K, n)
+        Log p(x_o | k) of each factor.
+    log_joint : array, shape (M, K, n)
+        Log p(x_o, t = k, m); the class prior where a row is impossible under all.
+    """
+
+    components: Components
+    rows: Rows
+    densities: list[np.ndarray]
+    by_class: list[np.ndarray]
+    log_joint: np.ndarray
+
+    @property
+    def chance(self) -> np.ndarray:
+        """p(m, t = k | x_o), shape (M, K, n)."""
+        return softmax(self.log_joint, axis=(0, 1))
+
+    def choose(self, rng, size: tuple[int, ...] = ()) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Draw a component for each row: its class, (*size, n), and its group in each factor, -1 for none."""
+        _, classes, count = self.log_joint.shape
+        place = choose(self.chance.reshape(-1, count).T, rng, size)
+        member, code = np.divmod(place, classes)
+        groups = []
+        for f, factor in enumerate(self.components.factors):
+            alternative = self.components.choice[member, f]
+            first = factor.first()
+            group = np.where(alternative >= 0, first[np.maximum(alternative, 0) * classes + code], -1)
+            if len(first) < len(factor.owner):
+                group = self._choose_group(f, group, rng)
+            groups.append(group)
+        return code, groups
+
+    def _choose_group(self, f: int, group, rng) -> np.ndarray:
+        """Choose among the groups of an alternative and class, of which the first is given, by what a row has."""
+        factor, result = self.components.factors[f], group.copy()
+        last = np.append(factor.first(), len(factor.owner))
+        row = np.broadcast_to(np.arange(group.shape[-1]), group.shape)
+        for cell, start in enumerate(last[:-1]):
+            some = group == start
+            if last[cell + 1] > start + 1 and some.any():
+                own = slice(start, last[cell + 1])
+                score = (self.densities[f][own] + factor.log_share[own, None])[:, row[some]]
+                result[some] = start + choose(softmax(score, axis=0).T, rng)
+        return result
+
+    def _log_groups(self, f: int) -> np.ndarray:
+        """Return log p(x_o, alternative, g) of a factor, (G, n)."""
+        factor, choice = self.components.factors[f], self.components.choice[:, f]
+        single = len(factor.owner) == factor.alternatives * factor.classes
+        if single and np.array_equal(choice, np.arange(factor.alternatives)):
+            return self.log_joint.reshape(len(factor.owner), -1)
+        result = np.full((factor.alternatives, *self.log_joint.shape[1:]), -np.inf)
+        for a in np.unique(choice[choice >= 0]):
+            result[a] = np.logaddexp.reduce(self.log_joint[choice == a], axis=0)
+        if single:
+            return result.reshape(len(factor.owner), -1)
+        with np.errstate(invalid="ignore"):
+            others = np.where(np.isneginf(result), -np.inf, result - self.by_class[f])
+        others = others.reshape(-1, others.shape[-1])[factor.alternative * factor.classes + factor.owner]
+        return others + factor.log_share[:, None] + self.densities[f]
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the columns with missing entries, block by block."""
+        factors = self.components.factors
+        for block, entries in self.rows.items():
+            if not np.isnan(entries).any():
+                continue
+            used, cutting = self.components.used(block), self.components.cutting(block)
+            log_weight = np.concatenate([self._log_groups(f) for f in used])
+            owner = np.concatenate([factors[f].owner for f in used])
+            every = (factors[f].conditionals(self.rows, block) for f in used)
+            for (gap, first), *others in zip(*every, strict=True):
+                joined = type(first).joined([first, *(own for _, own in others)]) if others else first
+                yield Entry(gap, joined, log_weight[:, gap.rows], owner, cutting)
+
+
+def gaps(block: str, entries) -> Iterator[Gap]:
+    """Yield the columns of a block (n, ...) that have missing entries."""
+    missing = np.isnan(entries.reshape(len(entries), -1))
+    for place in np.flatnonzero(missing.any(0)):
+        yield Gap(block, int(place), np.flatnonzero(missing[:, place]))

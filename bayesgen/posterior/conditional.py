@@ -1,0 +1,185 @@
+r"""Conditional distributions of missing entries under each group of a mixture: a Student-t, or values one can list.
+
+Given its observed entries x_o, a row has the density p(x_o, t = k, g) under group g of class k. A missing entry v has
+the conditional p(v | g, x_o). Then
+
+.. math:: p(x_o, v, t = k) = \sum_{g : k_g = k} p(x_o, k, g)\, p(v \mid g, x_o)
+
+is worked out where the integral over v needs it: at each value of a list; or, where v is a number, at nodes. The line
+is cut at quantiles of every group, and each piece gets two points of Gauss and Legendre.
+"""
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import special, stats
+
+from bayesgen.numerics.special import log_gamma_ratio
+
+_SQUARE = 1e300  # largest square of a distance: a node that is farther from every group still has class probabilities
+_LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
+_CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of a group at which the line is cut
+NODES = 2 * len(_CUTS)  # that each group adds to the line
+PIECES = 32  # of a line that many members cut
+_HALVINGS = 60  # of a bracket of the median: its width is then below the spacing of float64
+
+
+class Conditional(abc.ABC):
+    """Distributions of E missing entries of one column under each of G groups, given the other entries of a row."""
+
+    @classmethod
+    @abc.abstractmethod
+    def joined(cls, parts: "Sequence[Self]") -> Self:
+        """Return the distributions of the same entries under the groups of all parts, in order."""
+
+    @abc.abstractmethod
+    def expected(self, weight) -> np.ndarray:
+        """Return the value to fill in for each entry, (E,), from the probabilities of the groups, (G, E)."""
+
+    @abc.abstractmethod
+    def along(self, log_weight, owner, cutting) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return values of the entries, their joint density with each class, and how much a value stands for.
+
+        Parameters
+        ----------
+        log_weight : array, shape (G, E)
+            Log p(x_o, k, g).
+        owner : int array, shape (G,)
+            Class of each group.
+        cutting : bool array, shape (G,)
+            Groups at whose quantiles a line is cut.
+
+        Returns
+        -------
+        values : array, shape (E, Q) or (Q,)
+        log_joint : array, shape (K, E, Q)
+            Log p(x_o, v, t = k).
+        log_width : array, shape (E, Q), or 0
+            Log of the width of the piece of the line for which a node stands.
+        """
+
+
+@dataclass(frozen=True)
+class Listed(Conditional):
+    """Values of a category or a count, and their probabilities.
+
+    Attributes
+    ----------
+    values : array, shape (Q,)
+    log_mass : array, shape (G, E, Q) or (G, 1, Q)
+    label : bool
+        True for categories and bits, which have no mean: the most probable one is expected.
+    """
+
+    values: np.ndarray
+    log_mass: np.ndarray
+    label: bool
+
+    @classmethod
+    def joined(cls, parts):
+        """Join the groups of lists with the same values."""
+        entries = max(part.log_mass.shape[1] for part in parts)
+        mass = [np.broadcast_to(m := part.log_mass, (len(m), entries, m.shape[2])) for part in parts]
+        return cls(parts[0].values, np.concatenate(mass), parts[0].label)
+
+    def expected(self, weight):
+        """Return the mode of labels, and the mean of counts."""
+        mass = np.exp(self.log_mass)
+        several = mass.shape[1] > 1
+        chance = np.einsum("ge,geq->eq", weight, mass) if several else weight.T @ mass[:, 0]
+        return self.values[chance.argmax(1)] if self.label else chance @ self.values / chance.sum(1)
+
+    def along(self, log_weight, owner, cutting):
+        """Return all values."""
+        return self.values, summed_by_class(log_weight[..., None] + self.log_mass, owner), 0.0
+
+
+@dataclass(frozen=True)
+class Line(Conditional):
+    """A Student-t for each entry, or for the number that `back` maps to it; a Gaussian where ``dof`` is infinite.
+
+    Attributes
+    ----------
+    location, spread, dof : array, shape (G, E)
+    back : function
+        Map from numbers z to entries, the same for all groups.
+    bent : bool
+        True if the median is expected, which maps to a median, and the line is cut into `PIECES` at most; by default it
+        is the mean of z that is mapped, and every cut counts.
+    """
+
+    location: np.ndarray
+    spread: np.ndarray
+    dof: np.ndarray
+    back: Callable[[np.ndarray], np.ndarray]
+    bent: bool = False
+
+    @classmethod
+    def joined(cls, parts):
+        """Join the groups of lines on one scale."""
+        location, spread, dof = (np.concatenate([getattr(p, n) for p in parts]) for n in ("location", "spread", "dof"))
+        return cls(location, spread, dof, parts[0].back, parts[0].bent)
+
+    def expected(self, weight):
+        """Map the mean or the median of the mixture."""
+        return self.back(self._median(weight) if self.bent else (weight * self.location).sum(0))
+
+    def _median(self, weight):
+        """Return the median of each mixture, (E,), which lies between the medians of its groups, by halving."""
+        used = weight.max(1) > 1e-12
+        weight, location, spread, dof = (v[used] for v in (weight, self.location, self.spread, self.dof))
+        low, high = location.min(0), location.max(0)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            below = (weight * special.stdtr(dof, (middle - location) / spread)).sum(0) < weight.sum(0) / 2
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return (low + high) / 2
+
+    def along(self, log_weight, owner, cutting):
+        """Return two nodes in each piece of the line, as they are mapped; the joint density is that of z."""
+        kinds, place = np.unique(self.dof, return_inverse=True)
+        place, dof = place.reshape(self.dof.shape), self.dof
+        quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place[cutting]]
+        cuts = self.location[cutting][..., None] + self.spread[cutting][..., None] * quantiles
+        cuts = np.sort(np.moveaxis(cuts, 1, 0).reshape(dof.shape[-1], -1), axis=1)
+        if self.bent and cuts.shape[1] > PIECES:
+            cuts = cuts[:, np.linspace(0, cuts.shape[1] - 1, PIECES + 1).round().astype(int)]
+        half, middle = np.diff(cuts, axis=1) / 2, (cuts[:, 1:] + cuts[:, :-1]) / 2
+        v = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
+        with np.errstate(divide="ignore"):
+            log_width = np.log(np.concatenate([half, half], axis=1))
+        finite, gauss = np.where(np.isinf(kinds), 1.0, kinds), -0.5 * np.log(2 * np.pi)
+        level = np.where(np.isinf(kinds), gauss, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
+        z = (v - self.location[..., None]) / self.spread[..., None]
+        with np.errstate(over="ignore"):
+            z *= z
+        np.minimum(z, _SQUARE, out=z)
+        gaussian = np.isinf(dof)[..., None]
+        if gaussian.all():
+            z *= -0.5
+        else:
+            nu, half_square = np.where(gaussian, 1.0, dof[..., None]), -0.5 * z if gaussian.any() else 0.0
+            z /= nu
+            np.log1p(z, out=z)
+            z *= -0.5 * (nu + 1)
+            np.copyto(z, half_square, where=gaussian)
+        z += (level[place] - np.log(self.spread) + log_weight)[..., None]
+        return self.back(v), summed_by_class(z, owner), log_width
+
+
+def summed_by_class(log_terms, owner) -> np.ndarray:
+    """Return the log of the sum over the groups of each class, (K, ...), from the logs of terms of groups, (G, ...).
+
+    Examples
+    --------
+    >>> summed_by_class(np.log([[1.0], [3.0], [2.0]]), np.array([0, 1, 0])).round(3)
+    array([[1.099],
+           [1.099]])
+    """
+    classes = int(owner.max()) + 1
+    if len(owner) == classes and (owner == np.arange(classes)).all():
+        return log_terms
+    return np.stack([np.asarray(special.logsumexp(log_terms[owner == k], axis=0)) for k in range(classes)])

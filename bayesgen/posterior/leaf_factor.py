@@ -1,0 +1,193 @@
+"""A leaf as a factor: its parameters integrated out, or drawn; of the columns as they are, or bent."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core.errors import NoClosedForm, listed
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.model import Params
+from bayesgen.numerics.pieces import DENSITIES, pieces
+from bayesgen.posterior.component import Factor, Gap, gaps
+from bayesgen.posterior.conditional import Conditional, Line, Listed
+
+_MASS = 1e-9  # probability of a count that may be left out
+_MOST = 1 << 16  # values of a count that are listed
+
+
+@dataclass(frozen=True, eq=False)
+class LeafFactor(Factor):
+    """The block of one leaf in each class.
+
+    Attributes
+    ----------
+    name : str
+        Name of the block.
+    columns : tuple of str
+        Names of its columns, for messages.
+    leaf : ExponentialFamily
+        With its posterior by group where ``params`` is None.
+    classes_of : int array, shape (g,)
+        Class of each group; mostly each class is a group.
+    params : mapping from site to array (S, g, ...), optional
+        Draws of the parameters, which are the alternatives; by default they are integrated out.
+    label : bool
+        True if it models categories or bits, which have no mean.
+    shares : array, shape (g,), optional
+        Log probability of each group within its class.
+    bend : optional
+        Map of the columns to those that are modelled: ``forward`` and ``back`` of rows, ``take`` of columns. The
+        density is that of the bent columns.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    leaf: ExponentialFamily
+    classes_of: np.ndarray
+    params: Params | None = None
+    label: bool = False
+    shares: np.ndarray | None = None
+    bend: Any = None
+
+    @property
+    def blocks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The one block."""
+        return (self.name,)
+
+    @cached_property
+    def owner(self) -> np.ndarray:  # type: ignore[override]
+        """The class of each group, under one draw after the other."""
+        return np.tile(self.classes_of, self._draws)
+
+    @cached_property
+    def alternative(self) -> np.ndarray:  # type: ignore[override]
+        """The draw of each group."""
+        return np.repeat(np.arange(self._draws), len(self.classes_of))
+
+    @cached_property
+    def log_share(self) -> np.ndarray:  # type: ignore[override]
+        """Log probability of each group within its class, 0 where it is the only one."""
+        return np.zeros(len(self.owner)) if self.shares is None else np.tile(self.shares, self._draws)
+
+    @cached_property
+    def _draws(self) -> int:
+        return 1 if self.params is None else len(next(iter(self.params.values())))
+
+    @cached_property
+    def _density(self):
+        return None if self.params is None else self.leaf.row_density(self.params)
+
+    def log_density(self, rows):
+        """Return the log predictive, or the log likelihood under every draw."""
+        x = self._bent(rows[self.name])
+        if self._density is None:
+            density = np.asarray(self.leaf.log_predictive(x)).reshape(len(x), -1).T  # type: ignore[attr-defined]
+        else:
+            density = self._density(x)
+        return np.broadcast_to(density, (*density.shape[:-2], len(self.classes_of), len(x))).reshape(
+            len(self.owner), len(x)
+        )
+
+    def _bent(self, x) -> np.ndarray:
+        return x if self.bend is None else self.bend.forward(x)
+
+    def fill(self, rows, group, rng):
+        """Draw from the conditional predictive, or under the parameters."""
+        x, params, place = rows[self.name].copy() if self.bend is None else self._bent(rows[self.name]), None, group
+        if self.params is not None:
+            own, place = np.unique(group, return_inverse=True)
+            params = self.leaf.select_class(self.params, np.divmod(own, len(self.classes_of)))
+        flat = x.reshape(len(x), -1)
+        gone = np.flatnonzero(np.isnan(flat).any(1))
+        for piece in pieces(len(gone), len(self.classes_of) * flat.shape[1] ** (1 + self.leaf.event_dim), DENSITIES):
+            some = gone[piece]
+            x[some] = self.leaf.fill(x[some], place[some], rng, params)
+        if self.bend is not None:
+            x = np.where(np.isnan(rows[self.name]), self.bend.back(x), rows[self.name])
+        return {self.name: x}
+
+    def conditionals(self, rows, block) -> Iterator[tuple[Gap, Conditional]]:
+        """Yield a line for each column of numbers, and a list for each of categories and counts."""
+        x, student = rows[block], None
+        for gap in gaps(block, x):
+            if self.leaf.density_kind != "density":
+                yield gap, self._list(gap.place)
+                continue
+            student = student or self._student(self._bent(x))
+            location, spread, dof = (self._entries(v, gap) for v in student)
+            yield gap, Line(location, spread, dof, self._back(gap.place), self.bend is not None)
+
+    def _back(self, place: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the map from modelled numbers of a column to entries."""
+        if self.bend is None:
+            return self.leaf.back
+        column = self.bend.take([place])
+        return lambda z: column.back(z.reshape(-1, 1)).reshape(z.shape)
+
+    def _student(self, x) -> tuple[Any, ...]:
+        """Return location, scale and degrees of freedom of a leaf of numbers, each (S, K, n or 1, D or 1)."""
+        x = x.reshape(len(x), -1) if self.leaf.event_dim else x
+        try:
+            parts = self.leaf.student(x, self.params)
+        except NoClosedForm as error:
+            raise NoClosedForm(f"columns {listed(self.columns)}: {error}") from None
+        shape = (self._draws, len(self.classes_of)) if self.params is not None else (1, len(self.classes_of))
+        axes = parts[0].ndim
+        parts = (part.reshape((1,) * (axes - part.ndim) + part.shape) for part in parts)
+        return tuple(np.broadcast_to(p, (*shape, *p.shape[-2:])) for p in parts)
+
+    def _entries(self, value, gap) -> np.ndarray:
+        """Return the values (G, E) of an array (S, K, n or 1, D or 1) at the rows and column of a gap."""
+        column = value[..., gap.place if value.shape[-1] > 1 else 0]
+        each = column[..., gap.rows if column.shape[-1] > 1 else np.zeros_like(gap.rows)]
+        return each.reshape(len(self.owner), -1)
+
+    @cached_property
+    def _lists(self) -> dict[int, Listed]:
+        return {}
+
+    def _list(self, place: int) -> Listed:
+        """Return the values of a column and their probabilities, whatever the other entries of a row."""
+        if place not in self._lists:
+            size = self.leaf.cardinality(place)
+            self._lists[place] = self._listed(place, size) if size else self._counted(place)
+        return self._lists[place]
+
+    def _listed(self, place, size) -> Listed:
+        values = np.arange(size, dtype=float)
+        x = np.full((size, int(np.prod(self.leaf.features))), np.nan)
+        x[:, place] = values
+        x = self.leaf.check(x.reshape(size, *self.leaf.features))
+        return Listed(values, self.log_density({self.name: x})[:, None], self.label or self.leaf.cardinality(0) == 2)
+
+    def _counted(self, place) -> Listed:
+        size = 64
+        while True:
+            found = self._listed(place, size)
+            if np.exp(found.log_mass).sum(-1).min() > 1 - _MASS or size >= _MOST:
+                return found
+            size *= 4
+
+
+def leaf_factors(model, labels, params: Params | None = None, before: str = "") -> list[LeafFactor]:
+    """Return a factor for each leaf of a classifier's model.
+
+    Parameters
+    ----------
+    model : ClassConditional
+        With its posterior, where the parameters are integrated out.
+    labels : collection of str
+        Names of the leaves that model categories.
+    params : mapping from site to array (S, K, ...), optional
+        Draws of the parameters.
+    before : str
+        What stands before the name of a leaf in that of its block.
+    """
+    classes, factors = np.arange(len(model.class_names)), []
+    for name, leaf in model.leaves.items():
+        drawn = None if params is None else model.site(params, name)
+        factors.append(LeafFactor(before + name, model.columns_of(name), leaf, classes, drawn, name in labels))
+    return factors
