@@ -1,5 +1,6 @@
 """A column of numbers becomes categories, and a code or a row number a number, only where somebody is told."""
 
+import copy
 import re
 import warnings
 
@@ -9,6 +10,7 @@ import pytest
 from commands import fitted, predicted
 
 import bayesgen as bg
+from bayesgen.tables import text
 from bayesgen.tables.columns import sorted_levels, twins
 from bayesgen.tables.description import of_labels, of_whole
 
@@ -269,3 +271,39 @@ def test_a_column_that_new_rows_lack_is_named(tmp_path):
     X[["a"]].to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(ValueError, match=r"new.csv: lacks the columns \['weight'\]; it has \['a'\]"):
         list(classifier.predict_batches(tmp_path / "new.csv"))
+
+
+# -- wide tables
+
+
+def test_a_wide_table_is_read_as_a_narrow_one_is_and_never_copied_for_a_column(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    makers = [
+        lambda: rng.normal(size=40).round(3).astype(str),
+        lambda: rng.integers(-50, 50, 40).astype(str),
+        lambda: np.where(rng.random(40) < 0.5, "1.0", "2"),
+        lambda: np.full(40, "3.50"),  # constant: left out
+        lambda: np.full(40, "7"),
+        lambda: np.where(rng.random(40) < 0.1, "", rng.normal(size=40).round(2).astype(str)),
+        lambda: np.where(rng.random(40) < 0.1, "NA", rng.normal(size=40).round(2).astype(str)),
+        lambda: rng.choice(["01", "1", "x"], 40),
+        lambda: rng.choice(["1.5", "+2", "1e-3", "-0.25", ".5", "5.", "0x1"], 40),
+        lambda: rng.choice(["1.5", "inf", "-2.0"], 40),
+        lambda: rng.choice(["1", "2", "12345678901234567890", "123456789012345678901"], 40),
+        lambda: rng.choice(["True", "false"], 40),
+        lambda: rng.choice(["1.5 ", " 2.25"], 40),
+        lambda: np.exp(rng.normal(size=40) * 3).round(2).astype(str),
+    ]
+    frame = pd.DataFrame({f"x{i}": makers[i % len(makers)]() for i in range(30 * len(makers))})
+    frame.assign(y=np.resize(["a", "b"], 40)).to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr(text, "_WIDE", 10_000)
+    narrow, told_of_narrow = bg.read_table(tmp_path / "t.csv", "y")
+    monkeypatch.setattr(text, "_WIDE", 100)
+    copied, drop = [], pd.DataFrame.drop
+    monkeypatch.setattr(pd.DataFrame, "drop", lambda *a, **k: (copied.append(0), drop(*a, **k))[1])
+    wide, told_of_wide = bg.read_table(tmp_path / "t.csv", "y")
+    pd.testing.assert_frame_equal(wide, narrow, check_exact=True)
+    assert told_of_wide.notes == told_of_narrow.notes and wide.attrs == narrow.attrs
+    assert "left out: constant" in str(told_of_wide) and len(copied) < 5
+    (account,) = wide.attrs.values()
+    assert copy.deepcopy(account) is account  # else each column that is taken out would copy what is known of all

@@ -150,7 +150,7 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
     source, rng = csv.source(file), np.random.default_rng(seed)
     unlimited = set(source.columns) if csv.limits and isinstance(source, CsvFiles) else set()
     names: dict[Any, int] = {}
-    counts, without, pool, most = np.zeros(0, np.int64), 0, [], 4 * _SAMPLED
+    counts, without, pool, most = np.zeros(0, np.int64), 0, [], 2 * _SAMPLED
     largest = np.zeros(0)  # key of each class above which no row is kept
     for job in source.jobs():
         for batch in _read(job):
@@ -172,11 +172,11 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
             kept = np.flatnonzero((codes >= 0) & (keys < np.append(largest, 0.0)[codes]))
             pool.append((table.take(kept), codes[kept], keys[kept]))
             if sum(len(own) for _, own, _ in pool) > most:
-                pool = [_fewest(pool, np.full(len(names), _SAMPLED))]
-                most = 2 * len(pool[0][1]) + 4 * _SAMPLED
-                full = np.bincount(pool[0][1], minlength=len(names)) == _SAMPLED
-                np.maximum.at(own := np.zeros(len(names)), pool[0][1], pool[0][2])
-                largest = np.where(full, own, np.inf)
+                enough = np.maximum(np.ceil(2 * _SAMPLED * counts / counts.sum()), 4 * _FEWEST).astype(int)
+                pool = [_fewest(pool, enough)]  # the share of a class in the sample is half of it, or falls
+                most = 2 * len(pool[0][1]) + 2 * _SAMPLED
+                np.maximum.at(key := np.zeros(len(names)), pool[0][1], pool[0][2])
+                largest = np.where(np.bincount(pool[0][1], minlength=len(names)) == enough, key, largest)
     if not len(counts):
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
@@ -190,7 +190,7 @@ def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
     coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
     places = coded.indices.fill_null(-1).to_numpy()
     distinct, codes = coded.dictionary.to_pylist(), np.full(len(coded.dictionary) + 1, -1)
-    for place in np.unique(places[places >= 0]).tolist():
+    for place in np.flatnonzero(np.bincount(places[places >= 0])).tolist():
         label = distinct[place]
         if label is not None and label == label and str(label) not in ("", *missing):
             codes[place] = names.setdefault(label, len(names))
@@ -282,8 +282,9 @@ class Cleaned(Source):
             ):
                 return None
         table: Any = arrow_of(batch)
-        for place, name in enumerate(table.column_names):
-            table = table.set_column(place, name, _without_gaps(table.column(name), self._missing))
+        for place, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
+            if (known := _without_gaps(values, self._missing)) is not values:
+                table = table.set_column(place, name, known)
         lost = compute.is_null(table.column(self._target), nan_is_null=True)
         return table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
 

@@ -3,6 +3,7 @@
 An account of what was done to the table comes with them.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -60,7 +61,6 @@ class Roles:
 
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
-_FIRST = 100  # rows, the first, which mostly tell that a column is no copy of the classes
 _UNUSABLE = {
     "dates": "dates; --date makes numbers of them",
     "numbers": "numbers as text{how}",
@@ -122,10 +122,10 @@ def prepare(
         notes += _doubts_of_classes(target, y)
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
-    features, kept, forms = {}, {}, {}
+    features, kept, forms, looks = {}, {}, {}, {}
     said = {name for field in fields(roles) for name in getattr(roles, field.name)}
-    for column in X:
-        values, family = _as_said(X[column], column, roles)
+    for column, values in zip(X.columns.tolist(), (values for _, values in X.items()), strict=True):
+        values, family = _as_said(values, column, roles)
         if column in roles.date:
             written = values.to_numpy(dtype=object)
             forms[column] = dates.format_of(dates.formats_of(written, column), column)
@@ -135,13 +135,13 @@ def prepare(
             told[f"left out: {why}"].append(column)
             continue
         kept[column], doubt = _of_one_type(found)
-        features[column] = family
+        features[column], looks[column] = family, found
         if column in said:
             continue
         if doubt:
             told[f"ambiguous: {doubt}"].append(column)
-        elif model == "nb" and _skewed(kept[column]):
-            whole = (found.seen % 1 == 0).all() and found.seen.nunique() >= _IDS * len(found.seen)
+        elif model == "nb" and _skewed(found):
+            whole = (found.seen % 1 == 0).all() and found.distinct >= _IDS * len(found.seen)
             ids = ", or names people or things, hardly one twice: --group or --id leaves them out" if whole else ""
             told[f"skewed, mostly small with few large values: --log takes the logarithm{ids}"].append(column)
         elif "str" in found.kinds and (groups := alike(found.seen.unique())):
@@ -152,7 +152,7 @@ def prepare(
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
 
     codes, classes = (None, ()) if target is None else pd.factorize(y)
-    copies = [column for column in X.columns if codes is not None and _is_copy(X[column], codes, len(classes))]
+    copies = [column for column, found in looks.items() if codes is not None and _is_copy(found, codes, len(classes))]
     if copies:
         notes.append(f"{named(copies)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
     missing = X.isna().to_numpy()
@@ -203,23 +203,23 @@ def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
     return values.astype("boolean" if values.isna().any() else bool), ""
 
 
-def _skewed(values) -> bool:
+def _skewed(found: "_Look") -> bool:
     """Return True if numbers are skewed, and their logarithms much less so."""
-    if values.dtype.kind not in "iuf":
+    if found.values.dtype.kind not in "iuf" or len(found.seen) <= _FEW:
         return False
-    seen = values.dropna().to_numpy(dtype=float)
-    if len(seen) <= _FEW or not (seen >= 0).all() or len(np.unique(seen)) <= 2:
+    seen = np.asarray(found.seen, float)
+    if not (seen >= 0).all() or found.distinct <= 2:
         return False
     before, after = (_third_moment(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
     return before > _SKEWED and abs(after) < before / 2
 
 
-def _is_copy(column, codes, count: int) -> bool:
+def _is_copy(found: "_Look", codes, count: int) -> bool:
     """Return True if each of so many classes has one value of its own in a column, and the column no gap."""
-    if column[:_FIRST].nunique() > count:
+    if len(found.seen) < len(found.values):
         return False
-    values, _ = pd.factorize(column)
-    return bool((values >= 0).all()) and bool(copies(values[:, None], codes, count))
+    values = found.seen if isinstance(found.seen, np.ndarray) else pd.factorize(found.values)[0]
+    return bool(copies(values[:, None], codes, count))
 
 
 def _third_moment(values) -> float:
@@ -233,18 +233,36 @@ class _Look:
     """A look at a column: its values, those that are there, their kinds, and the verdict on them."""
 
     values: Any
-    seen: Any
+    seen: Any  # numbers as an array
     kinds: set[str]
     verdict: Verdict | None
 
+    @functools.cached_property
+    def distinct(self) -> int:
+        """The number of values that differ: it takes longer than all else."""
+        return len(pd.unique(self.seen))
+
+    @property
+    def constant(self) -> bool:
+        """True if all values are one."""
+        values = self.seen
+        return bool((values == values[0]).all()) if isinstance(values, np.ndarray) else self.distinct == 1
+
     @classmethod
     def at(cls, values, rows, column: str) -> "_Look":
-        seen = values.dropna()
-        kinds, verdict = _kinds(seen), None
+        verdict = None
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
+            seen = values.to_numpy()
+            if values.dtype.kind == "f" and (gaps := np.isnan(seen)).any():
+                seen = seen[~gaps]
+            kinds = {"number"} if len(seen) else set[str]()
+        else:
+            seen = values.dropna()
+            kinds = _kinds(seen)
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
         elif values.dtype.kind in "iu" and len(seen) == len(rows) > _FEW:
-            verdict = of_whole(seen.to_numpy(), rows, column)
+            verdict = of_whole(np.asarray(seen), rows, column)
         return cls(values, seen, kinds, verdict)
 
 
@@ -257,8 +275,8 @@ def _unusable(found: _Look, model, categorical: bool) -> str | None:
         return _UNUSABLE["dates"]
     if not kinds <= {"number", "bool", "str"}:
         return f"values of type {named(sorted(kinds))}, neither numbers nor categories"
-    if values.nunique() == 1 and not (verdict and verdict.kind in ("dates", "numbers")):
-        return f"constant, always {values.iloc[0]}"
+    if found.constant and not (verdict and verdict.kind in ("dates", "numbers")):
+        return f"constant, always {np.asarray(values, object)[0]}"
     as_text = verdict is not None and verdict.kind == "numbers" and (categorical or _categories(verdict))
     if verdict and verdict.kind != "ids" and not as_text:
         return _UNUSABLE[verdict.kind].format(**vars(verdict), how=how_read(verdict.unread))
@@ -298,7 +316,8 @@ def _of_one_type(found: _Look) -> tuple[Any, str]:
     if found.kinds == {"number"}:
         if found.verdict is not None:
             return column, _IDS_TOLD.format(**vars(found.verdict))
-        few = values.nunique() <= _FEW and (values % 1 == 0).all()
+        with np.errstate(invalid="ignore"):  # of infinite values
+            few = bool((values % 1 == 0).all()) and found.distinct <= _FEW
         column = column if column.dtype.kind in "iuf" else pd.to_numeric(column)
         return column, "few distinct whole numbers; --categorical makes categories" if few else ""
     if found.kinds == {"bool"}:
@@ -331,7 +350,7 @@ def _gap_words(values) -> str:
 
 def _spellings(gaps, columns, rows) -> str:
     """Count the spellings of gaps in some columns and rows, in brackets; "" where none is known."""
-    found = [gaps[c] for c in columns if c in gaps] if gaps else []
+    found = [gaps[column] for column in columns if column in gaps and len(gaps[column])] if gaps else []
     spelled = [word for series in found for word in series[series.index.isin(rows)]]
     return f" ({counts_of(spelled)})" if spelled else ""
 

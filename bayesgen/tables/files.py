@@ -19,7 +19,7 @@ from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.numerals import Column, Numerals, proves, read_column
 from bayesgen.tables.reading import Reading
-from bayesgen.tables.text import column_of, compute
+from bayesgen.tables.text import NO_GAPS, column_of, compute, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -103,7 +103,13 @@ def read(
     reading = replace(reading, missing=tuple(missing))
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
-    return TableFile(pd.DataFrame(columns, index=pd.RangeIndex(rows)), source, gaps, tuple(notes), reading)
+    return TableFile(
+        pd.DataFrame({name: values.array for name, values in columns.items()}, index=pd.RangeIndex(rows)),
+        source,
+        gaps,
+        tuple(notes),
+        reading,
+    )
 
 
 def check_once(columns: list[str]) -> None:
@@ -135,10 +141,15 @@ def _of_fields(
     """Return the columns that text stands for, the spelling of their gaps, what there is to tell, and the account."""
     columns, gaps, notes, percent, minus, doubts = {}, {}, [], {}, {}, []
     fractions: dict[str, bool] = {}
+    unlimited, plain = replace(how, limits=False), {} if missing or how != Numerals() else plain_columns(table)
     for name, fields in table.items():
+        if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:
+            columns[name], gaps[name], fractions[name] = pd.Series(plain[name]), NO_GAPS, plain[name].dtype.kind == "f"
+            doubts += like.doubts(name, fields, Column(columns[name], NO_GAPS), how)
+            continue
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
-        found = read_column(fields, missing, kind, how if wanted else replace(how, limits=False))
+        found = read_column(fields, missing, kind, how if wanted else unlimited)
         columns[name], gaps[name] = found.values, found.gaps
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
@@ -231,7 +242,7 @@ def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> 
     named = named_gaps(column, missing) & ~gone
     if not categories and (declared or (kind == "category" and column.dtype.kind in "iufb")):
         column, categories = column.astype("category"), True
-    spelled = column.astype(object).map(str).where(named, "")[gone | named]
+    spelled = column[gone | named].astype(object).map(str).where(named[gone | named], "")
     column = column.mask(named) if named.any() else column
     if not (gone | named).any() and column.dtype.kind in "iub" and not categories:
         column = column.astype(column.dtype.name.lower().replace("boolean", "bool"))

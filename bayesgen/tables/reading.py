@@ -131,7 +131,7 @@ class Reading:
 
     def attached(self, frame: Any) -> Any:
         """Return a pandas DataFrame that carries the account, for a fit to keep."""
-        frame.attrs[_ATTRIBUTE] = {name: value for name, value in asdict(self).items() if value is not None}
+        frame.attrs[_ATTRIBUTE] = _Kept((name, value) for name, value in asdict(self).items() if value is not None)
         return frame
 
     @classmethod
@@ -142,6 +142,14 @@ class Reading:
             return _PLAIN
         fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in found.items()}  # as JSON has it
         return cls(**fields)
+
+
+class _Kept(dict):
+    """An account among the attributes of a DataFrame, which pandas copies for each column that is taken out."""
+
+    def __deepcopy__(self, memo):
+        """Return itself: nobody changes it."""
+        return self
 
 
 _PLAIN = Reading()
