@@ -34,13 +34,16 @@ def test_classes_and_categories_of_rows_without_weight_do_not_exist():
     X = pd.DataFrame({"soil": ["clay", "sand", "clay", "sand", "peat", "clay"], "x": np.arange(6.0)})
     y = np.array(["a", "a", "b", "b", "a", "c"])
     weight = np.array([1, 1, 2, 1, 0, 0])
-    classifier = NB().fit(X, y, sample_weight=weight)
+    lost = r"all rows of the labels \['c'\] in y have weight 0: they are no classes of this fit"
+    with pytest.warns(UserWarning, match=lost):
+        classifier = NB().fit(X, y, sample_weight=weight)
     assert list(classifier.classes_) == ["a", "b"]
     assert classifier.schema_.blocks[0].categories == ("clay", "sand")
     less = NB().fit(X[:4], y[:4], sample_weight=weight[:4])
     np.testing.assert_array_equal(classifier.predict_proba(X[:4]), less.predict_proba(X[:4]))
     for make in (LOGIT(inference="map"), PROBIT(inference="map")):
-        assert list(make.fit(X[["x"]], y, sample_weight=weight).classes_) == ["a", "b"]
+        with pytest.warns(UserWarning, match=lost):
+            assert list(make.fit(X[["x"]], y, sample_weight=weight).classes_) == ["a", "b"]
     declared = NB().partial_fit(X, y, classes=["a", "b", "c"], sample_weight=weight)
     assert list(declared.classes_) == ["a", "b", "c"]
     np.testing.assert_allclose(
