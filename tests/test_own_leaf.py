@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 import bayesgen as bg
 from bayesgen.models import DirichletCategorical, NaiveBayes, NormalInverseGamma
-from bayesgen.models.leaf import ConjugateFamily, DataError, Hyperparameter, first, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily, DataError, ExponentialFamily, Hyperparameter, first, hyperparameter
 from bayesgen.testing import BrokenLaws, check_leaf
 
 
@@ -82,7 +82,7 @@ def test_it_obeys_the_laws():
     told = check_leaf(GammaExponential([3.0, 2.0], [4.0, 3.0]), WAITS, prior)
     left = {name: why for name, why in told.items() if why != "holds"}
     assert left == {
-        "predictive_program_is_log_predictive": "it does not write predictive()",
+        "predictive_program_is_log_predictive": "GammaExponential has no predictive that is one NumPyro distribution",
         "target_has_probability_one": "missing_is_marginal says it of every entry",
         "nuts_is_the_reweighted_prior": "nuts_is_exact says more",
     }
@@ -144,6 +144,50 @@ def test_a_wrong_leaf_breaks_the_laws_that_speak_of_it(leaf, broken):
     assert broken.keys() <= told.value.broken.keys() < set(CHEAP)
     for name, words in broken.items():
         assert name in str(told.value) and re.search(words, str(told.value.broken[name]), re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormalPoisson(ExponentialFamily):
+    """Count x ~ Poisson(mean), log mean ~ Normal(m, s): not conjugate."""
+
+    density_kind = "probability"
+
+    m: Hyperparameter = hyperparameter()
+    s: Hyperparameter = hyperparameter(positive=True)
+
+    def parameters(self):
+        return {"mean": numpyro.sample("mean", dist.LogNormal(self.m, self.s))}
+
+    def likelihood(self, params):
+        return dist.Poisson(params["mean"])
+
+    def sufficient_statistic(self, x, about=0.0):
+        return np.stack([np.ones_like(x), x], axis=-1)
+
+    def natural_parameters(self, params, about=0.0):
+        mean = params["mean"]
+        xp = mean.__array_namespace__()
+        return xp.stack([-mean, xp.log(mean)], axis=-1)
+
+    def log_base_measure(self, x):
+        return -gammaln(x + 1.0)
+
+
+class Unnormalised(LogNormalPoisson):
+    """A density that lacks the factorial."""
+
+    def log_base_measure(self, x):
+        return np.zeros_like(x)
+
+
+def test_a_leaf_that_is_not_conjugate():
+    rows = np.random.default_rng(0).poisson(2.5, 100)
+    laws = ["likelihood_of_statistics_is_that_of_rows", "missing_at_fit_is_marginal", "nuts_is_exact"]
+    told = check_leaf(LogNormalPoisson(1.0, 0.5), rows, laws=laws)
+    assert [*told.values()] == ["holds", "holds", "not conjugate: neither posterior nor evidence in closed form"]
+    with pytest.raises(BrokenLaws) as broken:
+        check_leaf(Unnormalised(1.0, 0.5), rows, laws=laws)
+    assert [*broken.value.broken] == laws[:2]
 
 
 def test_without_log_prior_the_mode_is_that_of_the_program():
