@@ -157,16 +157,19 @@ def test_the_image_copies_what_there_is_and_installs_what_the_wheel_offers():
     project = tomllib.loads((serving.ROOT / "pyproject.toml").read_text())["project"]
     (version,) = re.findall(r"^FROM python:(3\.\d+)-slim$", text, re.MULTILINE)
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]
-    (extras,) = re.findall(r"\.whl\)\[(.*)\]\"", text)
-    assert {*extras.split(",")} <= {*project["optional-dependencies"]}
+    needs = {
+        re.split("[>=]", line)[0] for line in (SERVE / "prediction.txt").read_text().splitlines() if line[0] != "#"
+    }
+    offered = [*project["dependencies"], *project["optional-dependencies"]["serve"]]
+    assert needs <= {re.split("[>=]", line)[0] for line in offered}
     wheel, *copied = [name for line in re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE) for name in line.split()]
     assert fnmatch(f"bayesgen-{bg.__version__}-py3-none-any.whl", wheel)
     given = dict(re.findall(r"(MODEL|COSTS)=(\S+)", text))
     assert {*given} == {*re.findall(r'os\.environ\["(.*?)"\]', (SERVE / "app.py").read_text())}
     ours = set(copied) - set(given.values())
-    assert ours == {"app.py"} and len(copied) == 3  # the model and the costs are the user's
+    assert ours == {"app.py", "prediction.txt"} and len(copied) == 4  # the model and the costs are the user's
     assert all((SERVE / name).is_file() for name in ours)
-    assert all(name in text.splitlines()[0] for name in copied)  # which tells what has to stand beside the file
+    assert all(name in text.split("#   docker")[0] for name in copied)  # which tells what has to stand beside the file
 
 
 @pytest.mark.filterwarnings("default")  # warnings of MLflow are its own
