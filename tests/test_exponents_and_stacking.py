@@ -5,10 +5,11 @@ import pytest
 from scipy import optimize
 from scipy.special import logsumexp
 
-from bayesgen.averaging import average, stack
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.member import Product
 from bayesgen.averaging.softmax import SoftmaxMember
+from bayesgen.averaging.weights import prior_mass, stack, strength
 from bayesgen.numerics import tempering
 
 
@@ -80,8 +81,8 @@ def test_stacking_is_what_scipy_finds():
 
     best = optimize.minimize(loss, np.zeros(5), tol=1e-14)
     expected = np.exp(best.x - logsumexp(best.x))
-    np.testing.assert_allclose(stack.stack(score, weight, prior), expected, atol=1e-5)
-    np.testing.assert_allclose(stack.stack(score + rng.normal(size=40), weight, prior), expected, atol=1e-5)
+    np.testing.assert_allclose(stack(score, weight, prior), expected, atol=1e-5)
+    np.testing.assert_allclose(stack(score + rng.normal(size=40), weight, prior), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -94,7 +95,7 @@ def test_stacking_ends_at_its_maximum(members, count, seed):
     weight = rng.choice([1e-3, 1.0, 3.0], count)
     prior = rng.dirichlet(np.ones(members)) + 0.1  # so that no weight is small enough to be cut
     start = np.eye(members)[0] if seed % 2 else None
-    weights = stack.stack(score, weight, prior, start, tolerance=1e-9)
+    weights = stack(score, weight, prior, start, tolerance=1e-9)
     density = np.exp(score - score.max(0, initial=-np.inf))
     gradient = density @ (weight / (weights @ density)) + prior / weights
     assert weights.sum() == pytest.approx(1)
@@ -109,23 +110,23 @@ def test_the_gap_of_stacking_bounds_what_is_left_to_gain():
     def value(w):
         return weight @ np.log(w @ np.exp(score)) + prior @ np.log(w)
 
-    best = value(stack.stack(score, weight, prior, tolerance=1e-12))
+    best = value(stack(score, weight, prior, tolerance=1e-12))
     for tolerance in (1.0, 1e-2, 1e-4):
-        assert 0 <= best - value(stack.stack(score, weight, prior, tolerance=tolerance)) < tolerance
+        assert 0 <= best - value(stack(score, weight, prior, tolerance=tolerance)) < tolerance
 
 
 def test_stacking_that_is_cut_short_says_so():
     score, one = np.log(np.random.default_rng(0).uniform(0.05, 1, (5, 40))), np.ones(40)
     with pytest.warns(UserWarning, match="were not found in 2 steps"):
-        stack.stack(score, one, np.full(5, 0.2), steps=2)
+        stack(score, one, np.full(5, 0.2), steps=2)
 
 
 def test_the_mass_of_the_prior_is_even_over_families():
-    a, b = (average.Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
-    base, softmax = average.Product(None, None), SoftmaxMember(1.0)
-    np.testing.assert_allclose(stack.prior_mass([a, b, b, softmax], 9), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
-    np.testing.assert_allclose(stack.prior_mass([a, base], 9), [5 / 6, 1 / 6])
-    np.testing.assert_allclose(stack.prior_mass([a, softmax, softmax], 9), [1 / 3, 1 / 3, 1 / 3])
-    np.testing.assert_allclose(stack.prior_mass([a, b, ForestMember()], 40), [0.45, 0.45, 0.1])  # .6 N/(N + 200)
-    np.testing.assert_allclose(stack.prior_mass([a, b, ForestMember()], 1800)[2], 0.54)
-    assert stack.strength(10) == 5 and stack.strength(1000) == 1
+    a, b = (Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
+    base, softmax = Product(None, None), SoftmaxMember(1.0)
+    np.testing.assert_allclose(prior_mass([a, b, b, softmax], 9), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
+    np.testing.assert_allclose(prior_mass([a, base], 9), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(prior_mass([a, softmax, softmax], 9), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(prior_mass([a, b, ForestMember()], 40), [0.45, 0.45, 0.1])  # .6 N/(N + 200)
+    np.testing.assert_allclose(prior_mass([a, b, ForestMember()], 1800)[2], 0.54)
+    assert strength(10) == 5 and strength(1000) == 1

@@ -19,7 +19,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayesgen.averaging import draws
 from bayesgen.averaging.leaves import Leaves
@@ -27,6 +26,7 @@ from bayesgen.averaging.member import Member, Product, Together
 from bayesgen.averaging.views import FittedView
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
+from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.tempering import sharpened
 from bayesgen.posterior.posterior import generator
 from bayesgen.posterior.predictive import Predictive
@@ -188,7 +188,7 @@ class Average(Predictive):
         used = self.density_weights > 0
         for part in self._batches(x, used):
             density = self.log_density(x[part], c[part], used, taken(e, part))
-            result[part] = mixed(density, self.density_weights[used])
+            result[part] = log_mixture(density, self.density_weights[used])
         result += self.log_class_prior
         if self.bend is not None:
             result += self.bend.log_slope(x)[:, None]
@@ -260,15 +260,6 @@ def _write(result, parts, places, x, c) -> None:
             result[done:end] = density[place]
         done = end
     result[done:] = 0.0
-
-
-def mixed(log_terms, weights) -> np.ndarray:
-    """Return the log of the sum over members of weights (M,) times terms given by their logarithms (M, ...).
-
-    ``logsumexp(b=)`` divides by the weight of the largest term: if that is 1e-310, it overflows and the sum is -inf.
-    """
-    with np.errstate(divide="ignore"):  # a weight of 0
-        return np.asarray(logsumexp((log_terms.T + np.log(weights)).T, axis=0))
 
 
 def taking(parts, columns: str) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayesgen.averaging.average import mixed
 from bayesgen.numerics.pieces import taken
+from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.tempering import log_probability
 
 
@@ -32,7 +32,7 @@ def terms(average, x, c, e=None) -> np.ndarray:
         density = average.log_density(x[part], c[part], used, entries)
         whole = np.tensordot(share, density, 1)
         log_q = log_probability(density, average.log_class_prior, exponents, least)
-        gain = mixed(log_q, weights) - average.log_class_prior  # finite where p itself is 0
+        gain = log_mixture(log_q, weights) - average.log_class_prior  # finite where p itself is 0
         result[part, :, -1] = average.sharpening * gain + log_prior
         for j in range(x.shape[1]):
             rest = x[part].copy()

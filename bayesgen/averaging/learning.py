@@ -19,16 +19,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
-from bayesgen.averaging import average, families, stack
+from bayesgen.averaging import average, families
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import Leaves
 from bayesgen.averaging.member import NOTHING, Member, Together
 from bayesgen.averaging.rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.training import Setting, Training
-from bayesgen.numerics import folds, tempering
+from bayesgen.averaging.weights import LeftOut, by_evidence, by_stacking, prior_mass
+from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
@@ -353,103 +353,20 @@ def _write_left_out(fit: Fit, split: Split, predicted, parts) -> None:
 # -- stage 5: weigh ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """Densities of the rows left out under every member.
-
-    Attributes
-    ----------
-    density : array, shape (M, n, K)
-        Log p(x_i | k) without row i.
-    log_prior : array, shape (n, K)
-        Log of the class probabilities without row i.
-    rows : Rows
-        The rows.
-    weight : array, shape (n,)
-        Weight of each row in the score.
-    least : array, shape (M,)
-        The s of each member; see `tempering.log_probability`.
-    """
-
-    density: np.ndarray
-    log_prior: np.ndarray
-    rows: Rows
-    weight: np.ndarray
-    least: np.ndarray
-
-    @property
-    def codes(self) -> np.ndarray:
-        """Class of each row."""
-        return self.rows.codes
-
-    @property
-    def share(self) -> np.ndarray:
-        """Weights of the rows that sum to 1."""
-        return self.weight / self.weight.sum()
-
-    @property
-    def count(self) -> float:
-        """The number of independent rows that these are worth."""
-        return folds.effective(self.weight, self.rows.group)
-
-    def take(self, places) -> "LeftOut":
-        """Return some of the rows."""
-        density, log_prior = self.density[:, places], self.log_prior[places]
-        return LeftOut(density, log_prior, self.rows.take(places), self.weight[places], self.least)
-
-    def log_q(self, exponents) -> np.ndarray:
-        """Return the log probability of the class of each row under every member, (M, n)."""
-        return tempering.log_probability_of(self.codes, self.density, self.log_prior, exponents, self.least)
-
-    def average(self, exponents, weights) -> np.ndarray:
-        """Return the average over the members, (n, K)."""
-        used = weights > 0
-        log_q = tempering.log_probability(self.density[used], self.log_prior, exponents[used], self.least[used])
-        return np.tensordot(weights[used], np.exp(log_q, out=log_q), 1)
-
-    def log_score(self, probability, sharpening: float) -> np.ndarray:
-        """Return the log probability of the class of each row, (n,), when probabilities (n, K) are sharpened."""
-        result = tempering.sharpened(probability, np.exp(self.log_prior), sharpening)
-        with np.errstate(divide="ignore"):
-            return np.log(self.of_class(result)) - np.log(result.sum(1))
-
-    def of_class(self, values) -> np.ndarray:
-        """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
-        return values[..., np.arange(len(self.codes)), self.codes]
-
-
-class Choice(NamedTuple):
-    """What rows left out choose.
-
-    Attributes
-    ----------
-    exponents, weights, density_weights : array, shape (M,)
-    sharpening : float
-    nested : float
-        Mean log score of rows under exponents and weights that other rows chose.
-    """
-
-    exponents: np.ndarray
-    weights: np.ndarray
-    density_weights: np.ndarray
-    sharpening: float
-    nested: float
-
-
 def weigh(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentration, method) -> tuple[Average, dict]:
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     data, parts = split.held.data, tuple(chain.from_iterable(fit.parts for fit in fits))
     members = average.members_of(parts, leaves)
     predicted = _left_out(fits, split, leaves, concentration)
     leaves = leaves if leaves is None or data.e is None else leaves.settled()
-    prior = stack.prior_mass(members, folds.effective(data.weight, data.group))
+    prior = prior_mass(members, folds.effective(data.weight, data.group))
     dense = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
     if method == "evidence":
-        choice = _by_evidence(predicted, average.log_evidence(members, parts, dense) + np.log(prior))
+        choice = by_evidence(predicted, average.log_evidence(members, parts, dense) + np.log(prior))
     else:
         width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
         mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
-        choice = _by_stacking(predicted, prior, mode, members.index(NOTHING), dense)
+        choice = by_stacking(predicted, prior, mode, members.index(NOTHING), dense)
     exponents, weights, density_weights, sharpening, nested = choice
     scores = {
         "members": predicted.log_q(exponents) @ predicted.share,
@@ -478,61 +395,3 @@ def _left_out(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentr
     if leaves is not None and data.e is not None:
         density = average.with_leaves(density, leaves.left_out(held), average.members_of(parts, leaves), leaves)
     return LeftOut(density, log_prior, held.rows, split.scored, average.least(parts, leaves))
-
-
-def _by_evidence(predicted: LeftOut, log_weight) -> Choice:
-    """Weigh members, untempered, by their evidences times the prior."""
-    if not np.isfinite(log_weight).any():
-        raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
-    exponents, weights = np.ones(len(log_weight)), np.exp(log_weight - logsumexp(log_weight))
-    nested = float(average.mixed(predicted.log_q(exponents), weights) @ predicted.share)
-    return Choice(exponents, weights, weights, 1.0, nested)
-
-
-def _by_stacking(predicted: LeftOut, prior, mode, nothing: int, dense) -> Choice:
-    """Stack the tempered members, and those that are ``dense`` by their densities of classes and rows.
-
-    Parameters
-    ----------
-    predicted : LeftOut
-    prior : array, shape (M,)
-        Share of each member in the prior of the weights.
-    mode : array, shape (M,)
-        The exponent to expect of each member.
-    nothing : int
-        Place of the base rate.
-    dense : bool array, shape (M,)
-        True for the members that have a density of all columns.
-    """
-    exponents, weights = _choose(predicted, prior, mode)
-    joint = predicted.of_class(predicted.density[dense]) + predicted.of_class(predicted.log_prior)
-    density_weights = np.zeros(len(prior))
-    if dense.any():
-        strength = prior[dense] * stack.strength(predicted.count)
-        density_weights[dense] = stack.stack(joint, predicted.weight, strength)
-    unseen, share = _nested(predicted, prior, mode, (exponents, weights)), predicted.share
-    base = float(predicted.of_class(predicted.log_prior) @ share)
-    gain = float(predicted.log_score(unseen, 1.0) @ share) - base
-    weights = stack.gated(weights, nothing, predicted.count * gain)
-    sharpening = tempering.sharpening(unseen, predicted.log_prior, predicted.codes, predicted.count * share)
-    nested = float(predicted.log_score(unseen, sharpening) @ share)
-    return Choice(exponents, weights, density_weights, sharpening, nested)
-
-
-def _choose(predicted: LeftOut, prior, mode, near=None, heavy=None):
-    """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
-    codes, weight = predicted.codes, predicted.weight
-    exponents = tempering.exponents(predicted.density, predicted.log_prior, codes, weight, mode, near)
-    prior = prior * stack.strength(predicted.count)
-    return exponents, stack.stack(predicted.log_q(exponents), weight, prior, heavy)
-
-
-def _nested(predicted: LeftOut, prior, mode, start) -> np.ndarray:
-    """Return the average of rows (n, K) under exponents and weights chosen by other rows, over five folds."""
-    fold = predicted.rows.folds(5)
-    result = np.empty(predicted.log_prior.shape)
-    for j in np.unique(fold):
-        inside = fold == j
-        others = predicted.take(inside if inside.all() else ~inside)
-        result[inside] = predicted.take(inside).average(*_choose(others, prior, mode, *start))
-    return result

@@ -46,7 +46,7 @@ class Member(Record, abc.ABC):
         True if a family that subtracts also learns from rows something that is no sum; it learns that without a fold.
     outside : bool
         True if it follows the rows without a model of them, so that its scores on few rows say little. Such families
-        share a prior weight that grows with the rows; see `bayesgen.averaging.stack`.
+        share a prior weight that grows with the rows; see `bayesgen.averaging.weights`.
     mass : float
         Prior weight of the family relative to the others.
     """

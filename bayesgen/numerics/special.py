@@ -278,3 +278,12 @@ def _scaled(z, axis):
         size = program.jax.lax.stop_gradient(size)  # the value does not depend on it
     parts, level = z / size, xp.squeeze(size, axis)
     return 2 * xp.log(level) + xp.log1p((parts * parts).sum(axis) + ((1 / level) ** 2 - 1))
+
+
+def log_mixture(log_terms, weights) -> np.ndarray:
+    """Return the log of the sum over members of weights (M,) times terms given by their logarithms (M, ...).
+
+    ``logsumexp(b=)`` divides by the weight of the largest term: if that is 1e-310, it overflows and the sum is -inf.
+    """
+    with np.errstate(divide="ignore"):  # a weight of 0
+        return np.asarray(special.logsumexp((log_terms.T + np.log(weights)).T, axis=0))
